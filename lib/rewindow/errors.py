@@ -211,6 +211,15 @@ def failed_io(error: BaseException | None, code: str, wording: str | None = None
     return kind(code, wording, **facts)
 
 
+def unrendered(given: str) -> UsageError:
+    """Return the error of an argument or parameter, in words, that a scheduler should have filled in."""
+    return UsageError(
+        "template-unrendered",
+        "the {given} contains an unrendered template, which the scheduler should have replaced",
+        given=given,
+    )
+
+
 def not_committed(what: str, attempts: int, failure: BaseException | None) -> RewindowError:
     """Return the error for a commit that is not in the table after several attempts; its class is that of the failure.
 

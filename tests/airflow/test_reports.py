@@ -53,12 +53,13 @@ def test_a_report_that_cannot_be_written_says_why(bench: Bench, tmp_path: Path) 
 
     def start(line: list[str]) -> Command:
         assert line[4:9] == ["report", "counts", "--branch", "main", "--out"]
-        code = 'import sys; print(\'{"error": "the disk is full"}\'); sys.exit(74)'
+        code = 'import sys; print(\'{"error": "the disk is full", "code": "disk-full"}\'); sys.exit(74)'
         return Command([line[0], "-c", code], folder=str(tmp_path))
 
     where = {"project": str(bench.root), "target": "local"}
-    with pytest.raises(RewindowError, match="the disk is full"):
+    with pytest.raises(RewindowError, match="the disk is full") as caught:
         write_report(RAN, where, None, start, said.append)
+    assert caught.value.code == "disk-full"
     assert said == []
 
 

@@ -60,9 +60,10 @@ def test_the_summary_is_printed_below_the_run(template: Bench, tmp_path: Path) -
 
 
 def test_a_failure_is_logged(template: Bench) -> None:
-    answer = template.run("run", "nobody", "--log-format", "json")
+    answer = template.run("head", "nobody", "--log-format", "json")
     line = json.loads(answer.err.splitlines()[0])
-    assert (line["event"], line["exit_code"], line["level"]) == ("failed", 78, "error")
+    assert (line["event"], line["exit_code"], line["level"]) == ("failed", 2, "error")
+    assert line["code"] == "name-not-found"
     assert template.run("run", "counts", "--log-format", "xml").code == 2
 
 

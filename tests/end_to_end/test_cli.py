@@ -46,10 +46,12 @@ def test_a_refusal_names_the_fix(
 
 
 def test_errors_are_one_json_object(at: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(["run", "nobody", "--json"]) == 78
+    assert run_command(["head", "nobody", "--json"]) == 2
     said = json.loads(capsys.readouterr().out)
-    assert said["exit_code"] == 78
+    assert (said["exit_code"], said["code"]) == (2, "name-not-found")
     assert "nobody" in said["error"]
+    assert run_command(["head", "--nothing", "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["code"] == "command-line-invalid"
 
 
 def test_outside_a_project_the_error_names_the_fix(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -170,6 +172,27 @@ def test_any_message_survives_marking(message, code):
     assert len(line.splitlines()) == 1
     back = find_marked(f"before\n{line}\nafter")
     assert (type(back), str(back)) == (code, message)
+
+
+def test_code_facts_and_line_survive_marking():
+    error = DataError("topic-unknown", "no {topic} in {file}", topic="events", file=Path("a.csv")).at_line(
+        "jobs/a.py:7"
+    )
+    back = find_marked(f"RuntimeError: {mark(error)}")
+    assert (back.code, back.message, back.line) == ("topic-unknown", "no events in a.csv", "jobs/a.py:7")
+    assert back.facts == {"topic": "events", "file": "a.csv"}, "a fact that is no JSON value is its text"
+
+
+def test_a_mark_that_is_cut_off_does_not_hide_an_earlier_one():
+    whole = mark(DataError("topic-unknown", "first"))
+    assert str(find_marked(f"{whole}\n{mark(DataError('topic-unknown', 'second'))[:-3]}")) == "first"
+    assert find_marked(whole[:-3]) is None
+
+
+def test_what_spark_reports_has_a_code():
+    assert translate(PySparkException(job_failure("java.io.IOException: No space left on device"))).code == "disk-full"
+    assert translate(PySparkException(WORKER)).code == "job-code-failed"
+    assert translate(PySparkException("[CAST_INVALID_INPUT] 'x' is bad. SQLSTATE: 22018")).code == "value-type-differs"
 
 
 def test_a_subclass_keeps_the_exit_code_of_its_parent():

@@ -140,7 +140,10 @@ def test_a_failure_is_the_status_of_its_span(bench: Bench, memory: Memory):
     span = memory.spans()[-1]
     assert span.status.status_code.name == "ERROR"
     assert span.status.description in answer.err
-    assert span.attributes["rewindow.exit_code"] == answer.code
+    assert (span.attributes["rewindow.exit_code"], span.attributes["rewindow.error_code"]) == (
+        answer.code,
+        "job-code-failed",
+    )
     assert {attributes["rewindow.outcome"] for attributes, _ in memory.numbers()["rewindow.duration"]} >= {"failed"}
 
 

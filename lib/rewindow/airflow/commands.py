@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from rewindow.errors import UsageError
+from rewindow.errors import UsageError, unrendered
 
 _WITHOUT_TARGET: Final = ("check",)
 """Commands that use no table."""
@@ -43,11 +43,7 @@ def command_line(arguments: Sequence[str], *, project: str, target: str, executa
     line = [*(executable or (sys.executable, "-P", "-m", "rewindow")), *arguments]
     for argument in (*line, project, target):
         if "{{" in argument or "\0" in argument:
-            raise UsageError(
-                "CODE",
-                "the argument {argument!r} contains an unrendered template, which the scheduler should have replaced",
-                argument=argument,
-            )
+            raise unrendered(f"argument {argument!r}")
     where = [] if arguments[0] in _WITHOUT_TARGET else ["--target", target]
     return [*line, "--project", project, *where, "--json", "--log-format", "text"]
 
@@ -56,7 +52,10 @@ def several(name: str, given: Sequence[str]) -> tuple[str, ...]:
     """Return a list argument as a tuple. Raises `UsageError` (2) for a string, which would be split into letters."""
     if isinstance(given, str):
         raise UsageError(
-            "CODE", '{name}={given!r} is a string, but must be a list: write {name}=["{given}"]', name=name, given=given
+            "argument-not-list",
+            '{argument}={given!r} is a string, but must be a list: write {argument}=["{given}"]',
+            argument=name,
+            given=given,
         )
     return tuple(given)
 

@@ -166,7 +166,7 @@ def make_dags(
     dags: dict[str, DAG] = {}
     chosen = load_jobs(root) if jobs is None else {name: load_job(root, name) for name in several("jobs", jobs)}
     if not chosen:
-        raise ConfigError("CODE", "{root} has no jobs: add a file conf/jobs/JOB.yaml", root=root)
+        raise ConfigError("project-without-jobs", "{project} has no jobs: add a file conf/jobs/JOB.yaml", project=root)
     feeds = {name: load_feed(root, name) for name in dict.fromkeys(job.feed for job in chosen.values())}
     for name, job in chosen.items():
         tasks = JobTasks(job, feeds[job.feed], location, assets, pool_of(job, pool), lands, look.default_args)
@@ -178,9 +178,9 @@ def make_dags(
     if maintenance is not None:
         if f"{prefix}{maintenance}" in dags:
             raise UsageError(
-                "CODE",
-                "maintenance={maintenance!r} is the id of a job's DAG: choose another id",
-                maintenance=maintenance,
+                "maintenance-dag-taken",
+                "maintenance={dag!r} is the id of a job's DAG: choose another id",
+                dag=maintenance,
             )
         dag = _maintenance_dag(maintenance, (sorted(chosen), sorted(feeds)), location, look, pool=pool)
         dags[dag.dag_id] = dag
@@ -191,13 +191,13 @@ def _check_dates(start: datetime | None, end: datetime | None, *, catchup: bool)
     for name, given in (("start_date", start), ("end_date", end)):
         if not isinstance(given, datetime | None):
             raise UsageError(
-                "CODE",
-                "{name}={given!r} is not a datetime: write {name}=pendulum.datetime(2026, 11, 1)",
-                name=name,
+                "date-not-datetime",
+                "{argument}={given!r} is not a datetime: write {argument}=pendulum.datetime(2026, 11, 1)",
+                argument=name,
                 given=given,
             )
     if catchup and start is None:
-        raise ConfigError("CODE", "catchup=True requires start_date=: add it")
+        raise ConfigError("catchup-without-start-date", "catchup=True requires start_date=: add it")
 
 
 def _options(options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -208,9 +208,9 @@ def _options(options: Mapping[str, Any]) -> Mapping[str, Any]:
             near = get_close_matches(name, [*known, *inspect.signature(make_dags).parameters], 1)
             fix = f"did you mean {near[0]}=?" if near else "leave it out"
             raise UsageError(
-                "CODE",
-                "{name}= is neither an argument of make_dags nor one of Airflow's DAG that it leaves to you: {fix}",
-                name=name,
+                "dag-argument-unknown",
+                "{argument}= is neither an argument of make_dags nor one of Airflow's DAG that it leaves to you: {fix}",
+                argument=name,
                 fix=fix,
             )
     return options

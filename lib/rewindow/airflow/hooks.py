@@ -36,9 +36,9 @@ def _aws(conn: Fields) -> _Settings:
     )
     if session.get("profile_name"):
         raise ConfigError(
-            "CODE",
-            "connection {conn_id}: rewindow cannot use profile_name of session_kwargs: use keys",
-            conn_id=conn.conn_id,
+            "connection-profile-not-supported",
+            "connection {connection}: rewindow cannot use profile_name of session_kwargs: use keys",
+            connection=conn.conn_id,
         )
     pairs = (
         (conn.login, conn.password),
@@ -48,9 +48,9 @@ def _aws(conn: Fields) -> _Settings:
     key, secret = next((pair for pair in pairs if all(pair)), (None, None))
     if key is None and any(any(pair) for pair in pairs):
         raise ConfigError(
-            "CODE",
-            "connection {conn_id} has half of a key: give its id and its secret, or neither",
-            conn_id=conn.conn_id,
+            "aws-key-incomplete",
+            "connection {connection} has half of a key: give its id and its secret, or neither",
+            connection=conn.conn_id,
         )
     token = conn["aws_session_token"] or session.get("aws_session_token")
     found: _Settings = dict(zip(_AWS, (key, secret, token), strict=True)) if key else {}
@@ -68,14 +68,16 @@ def _azure(conn: Fields) -> _Settings:
         key = dict(part.partition("=")[::2] for part in str(text).split(";")).get("AccountKey")
         if not key:
             raise ConfigError(
-                "CODE", "connection {conn_id}: its connection_string has no AccountKey: add one", conn_id=conn.conn_id
+                "azure-account-key-missing",
+                "connection {connection}: its connection_string has no AccountKey: add one",
+                connection=conn.conn_id,
             )
     elif tenant := conn["tenant_id"]:
         if not (conn.login and conn.password):
             raise ConfigError(
-                "CODE",
-                "connection {conn_id} has a tenant_id, but not the client's id and secret: add them",
-                conn_id=conn.conn_id,
+                "azure-client-secret-missing",
+                "connection {connection} has a tenant_id, but not the client's id and secret: add them",
+                connection=conn.conn_id,
             )
         return dict(zip(_AZURE, (None, tenant, conn.login, conn.password), strict=True))
     else:
@@ -164,11 +166,11 @@ class Fields:
         for name in names:
             if self[name]:
                 raise ConfigError(
-                    "CODE",
-                    "connection {conn_id}: rewindow cannot use {name} of its extra: {instead}",
-                    conn_id=self.conn_id,
-                    name=name,
-                    instead=instead,
+                    "connection-field-not-supported",
+                    "connection {connection}: rewindow cannot use {field} of its extra: {fix}",
+                    connection=self.conn_id,
+                    field=name,
+                    fix=instead,
                 )
 
 
@@ -181,10 +183,10 @@ def bucket_settings(conn: Fields) -> _Settings:
     if conn.conn_type not in _BUCKETS:
         types = ", ".join(_BUCKETS)
         raise ConfigError(
-            "CODE",
-            "connection {conn_id} has the type {conn_type!r}: for a bucket use one of {types}",
-            conn_id=conn.conn_id,
-            conn_type=conn.conn_type,
+            "connection-not-bucket",
+            "connection {connection} has the type {type!r}: for a bucket use one of {types}",
+            connection=conn.conn_id,
+            type=conn.conn_type,
             types=types,
         )
     return _BUCKETS[conn.conn_type](conn)
@@ -194,15 +196,17 @@ def workspace_settings(conn: Fields) -> dict[str, str]:
     """Return the arguments of the SDK's client for a Databricks workspace. Raises `ConfigError` (78) as `bucket_settings`."""
     if conn.conn_type != "databricks":
         raise ConfigError(
-            "CODE",
-            "connection {conn_id} has the type {conn_type!r}: use one of the type databricks",
-            conn_id=conn.conn_id,
-            conn_type=conn.conn_type,
+            "connection-not-databricks",
+            "connection {connection} has the type {type!r}: use one of the type databricks",
+            connection=conn.conn_id,
+            type=conn.conn_type,
         )
     host = conn["host"] or conn.host
     if not host:
         raise ConfigError(
-            "CODE", "connection {conn_id} has no host: add the address of the workspace", conn_id=conn.conn_id
+            "databricks-host-missing",
+            "connection {connection} has no host: add the address of the workspace",
+            connection=conn.conn_id,
         )
     found = {"host": str(host)}
     if token := conn["token"] or (conn.password if conn.login in ("", "token") else None):
@@ -213,11 +217,11 @@ def workspace_settings(conn: Fields) -> dict[str, str]:
     tenant = conn["azure_tenant_id"]
     if not (tenant or conn["service_principal_oauth"]) or not (conn.login and conn.password):
         raise ConfigError(
-            "CODE",
-            "connection {conn_id} has neither a token nor a service principal: put a token into its "
+            "databricks-credentials-missing",
+            "connection {connection} has neither a token nor a service principal: put a token into its "
             "password, or add service_principal_oauth to its extra, with the client's id and secret as "
             "login and password",
-            conn_id=conn.conn_id,
+            connection=conn.conn_id,
         )
     if tenant:
         azure = {"azure_tenant_id": tenant, "azure_client_id": conn.login, "azure_client_secret": conn.password}
@@ -243,9 +247,9 @@ async def _afields(conn_id: str) -> Fields:
 
 def _unknown(conn_id: str) -> ConfigError:
     return ConfigError(
-        "CODE",
-        "there is no connection {conn_id}: add it in Airflow, its environment or its secrets backend",
-        conn_id=conn_id,
+        "airflow-connection-unknown",
+        "there is no connection {connection}: add it in Airflow, its environment or its secrets backend",
+        connection=conn_id,
     )
 
 

@@ -74,7 +74,9 @@ def pool_of(job: JobConfig, pool: str) -> str:
     try:
         return pool.format(job=job.job, feed=job.feed)
     except (LookupError, ValueError) as error:
-        raise UsageError("CODE", "pool={pool!r}: only {{job}} and {{feed}} can be replaced", pool=pool) from error
+        raise UsageError(
+            "pool-template-invalid", "pool={pool!r}: only {{job}} and {{feed}} can be replaced", pool=pool
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ def complete_through(
     config = load_target(root, target)
     if config.catalog is not None:
         raise ConfigError(
-            "CODE",
+            "sensor-target-governed",
             "the sensor reads the ledger of feed {feed!r} without Spark, but target {target!r} has "
             "`commit: spark`: start the run after the task that lands the feed instead",
             feed=feed,
@@ -61,9 +61,9 @@ def _without_mixing(settings: Mapping[str, str | None]) -> dict[str, str]:
     for name, value in settings.items():
         if value is None and os.environ.get(name):
             raise ConfigError(
-                "CODE",
-                "the environment sets {name}, which does not belong to the credentials of the connection: unset it",
-                name=name,
+                "connection-credentials-mixed",
+                "the environment sets {variable}, which does not belong to the credentials of the connection: unset it",
+                variable=name,
             )
     return {name: value for name, value in settings.items() if value is not None}
 
@@ -75,7 +75,9 @@ def epoch_ms(text: str) -> int:
     except ValueError:
         parsed = None
     if not isinstance(parsed, pendulum.DateTime):
-        raise UsageError("CODE", "{text!r} is not a valid time: write it like 2013-02-01T06:00:00Z", text=text)
+        raise UsageError(
+            "airflow-time-invalid", "{given!r} is not a valid time: write it like 2013-02-01T06:00:00Z", given=text
+        )
     return round(parsed.timestamp() * 1000)
 
 

@@ -118,7 +118,9 @@ class RewindowOperator(BaseOperator):
     ) -> None:
         super().__init__(retries=retries, **kwargs)
         if bool(arguments) == bool(job or feed):
-            raise UsageError("CODE", "a RewindowOperator takes job=, feed= or both, or else arguments=")
+            raise UsageError(
+                "operator-arguments-mixed", "a RewindowOperator takes job=, feed= or both, or else arguments="
+            )
         if "{{" not in by:
             _check_bound(by)
         self.job = job
@@ -153,7 +155,9 @@ class RewindowOperator(BaseOperator):
             self.log.warning("%r is not a param of this DAG and is ignored", name)
         arguments = [argument for argument in self.arguments if argument]
         if self.arguments and not arguments:
-            raise UsageError("CODE", "all arguments of this task are empty: check what their templates render to")
+            raise UsageError(
+                "operator-arguments-empty", "all arguments of this task are empty: check what their templates render to"
+            )
         if not arguments:
             end = through_of(context)
             if end is None:
@@ -255,7 +259,9 @@ def openlineage_env(ti: Any, option: Callable[[str], str], environ: Mapping[str,
 def _check_bound(by: str) -> None:
     if by not in _BOUNDS:
         raise UsageError(
-            "CODE", "by={by!r}: use 'until' (an arrival time), 'through' (a watermark) or 'nothing'", by=by
+            "sensor-bound-unknown",
+            "by={given!r}: use 'until' (an arrival time), 'through' (a watermark) or 'nothing'",
+            given=by,
         )
 
 

@@ -27,9 +27,7 @@ _POLL_S = 0.5
 def check_reports(given: str) -> str:
     """Return what ``reports=`` is. Raises `UsageError` (2) for anything else."""
     if given not in (WAREHOUSE, NONE):
-        raise UsageError(
-            "CODE", "reports={given!r}: use {warehouse!r} or {none!r}", given=given, warehouse=WAREHOUSE, none=NONE
-        )
+        raise UsageError("reports-place-unknown", "reports={given!r}: use 'warehouse' or 'none'", given=given)
     return given
 
 
@@ -69,7 +67,9 @@ def write_report(
     with start(command_line([*arguments, "--out", f"{folder}/{file}"], **where)) as command:
         code = command.wait(say, poll_s=_POLL_S)
         if code != 0:
-            raise StorageError(str(command.result().get("error") or meaning(code)))
+            result = command.result()
+            message = str(result.get("error") or meaning(code))
+            raise StorageError.restored(str(result.get("code") or "report-not-written"), message, {})
     address = address_of(folder, file, served_at)
     say(f"Report: {address}")
     return address

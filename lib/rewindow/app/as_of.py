@@ -58,7 +58,12 @@ def as_of(project: OpenProject, job: str, branch: str, at: str | None) -> AsOf:
     if not known.runs:
         raise no_runs(job, state, name)
     if run is None:
-        raise UsageError(_beginning(job, name))
+        raise UsageError(
+            "beginning-has-nothing",
+            "job {job!r} has nothing before its first run on branch {branch!r}: name a run that `rewindow show {job}` lists",
+            job=job,
+            branch=name,
+        )
     return AsOf(state, known, run)
 
 
@@ -69,7 +74,3 @@ def stores_of(project: OpenProject, found: AsOf) -> ReadsStores:
     from rewindow.tables.governed.state_query import CatalogStores  # noqa: PLC0415 - Spark only where it is needed
 
     return CatalogStores(cast("CatalogTables", project.tables), found.state, found.run)
-
-
-def _beginning(job: str, branch: str) -> str:
-    return f"job {job!r} has nothing before its first run on branch {branch!r}: name a run that `rewindow show {job}` lists"

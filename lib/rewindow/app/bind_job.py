@@ -47,9 +47,9 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
         binding = bind_job(job, feed, topology, code.load_logs(), asdict(semantics), paths)
     binding = replace(binding, code=code_version(topology, root))
     if unwritten := unwritten_output(config, topology):
-        topic, problem = unwritten
+        topic, error = unwritten
         with at(root, "jobs", job, "outputs", topic):
-            raise ConfigError(problem)
+            raise error
     if paths.expectations is None:
         return Job(job, code, binding, feed)
     from rewindow.app.expectations import bound_expectations  # noqa: PLC0415 - it loads Arrow and delta-rs
@@ -90,15 +90,15 @@ def _topology(root: Path, config: JobConfig, code: JobCode) -> Topology:
         module = config.topology.partition(":")[0]
         missing = getattr(error.__cause__, "name", None) if isinstance(error.__cause__, ModuleNotFoundError) else None
         is_named_wrongly = missing is not None and f"{module}.".startswith(f"{missing}.")
-        if not is_named_wrongly and f"{module} has no function" not in str(error):
+        if not is_named_wrongly and error.code != "topology-function-missing":
             with _fits(root, config.job):
                 raise
         path = root.joinpath(*module.split("."))
         near = nearest(path.name, [file.stem for file in path.parent.glob("*.py")]) if is_named_wrongly else None
         with at(root, "jobs", config.job, "topology"):
             parent = module.rpartition(".")[0]
-            hint = f". Did you mean `{parent and f'{parent}.'}{near}`?" if near else ""
-            raise ConfigError("CODE", "{error}{hint}", error=error, hint=hint) from error
+            error.surrounded(after=f". Did you mean `{parent and f'{parent}.'}{near}`?" if near else "")
+            raise
 
 
 def _output(root: Path, target: TargetConfig, config: JobConfig, branch: str, topic: str) -> str:

@@ -87,7 +87,7 @@ class JobBranches:
         """
         if branch == MAIN:
             raise UsageError(
-                "CODE", "cannot backfill {main!r} itself: use another --branch, then `rewindow promote` it", main=MAIN
+                "main-not-backfilled", "cannot backfill 'main' itself: use another --branch, then `rewindow promote` it"
             )
         with self._project.telemetry.operation(BACKFILL, self._job) as told:
             done = self._backfill(start, end, branch, on_step, told, accept_changes=accept_changes)
@@ -106,7 +106,7 @@ class JobBranches:
         name = safe_name(unnamed or f"{_BACKFILL}{state.rows + 1}", "branch")
         request = replace(request_through(state, main, name, end), accept_changes=accept_changes)
         if first > (last := last_epoch_asked(feed, request)):
-            raise UsageError(self._nothing_to_replay(start, end, first, last, feed))
+            raise self._nothing_to_replay(start, end, first, last, feed)
         bound = self._project.bind(self._job, name)
         asked = self._project.with_acceptance(self._job, request)
         self._check_owners(MAIN, job.binding)  # it could not be promoted
@@ -123,14 +123,24 @@ class JobBranches:
         keys, stands_on = other_keys(main, bound.binding), base.spec.name if base else None
         return Backfilled(name, stands_on, first_epoch, replaced, continues, results, keys)
 
-    def _nothing_to_replay(self, start: str, end: str | None, first: int, last: int, feed: Feed) -> str:
-        """Return why there is nothing to replay from epoch ``first`` on, if ``last`` is the last that is asked for."""
+    def _nothing_to_replay(self, start: str, end: str | None, first: int, last: int, feed: Feed) -> UsageError:
+        """Return the error that there is nothing to replay from epoch ``first`` on, if ``last`` is the last that is asked for."""
         if end is not None or first > len(feed.landings):
-            return f"nothing to replay: --from {start} is after landing {last}, the last that is asked for"
-        return (
-            f"nothing to replay: --from {start} begins with landing {first}, but {MAIN} has taken landings 1 to {last} only, and "
-            f"a backfill replays what {MAIN} has taken. `rewindow run {self._job}` takes landing {first}. If that run is "
-            "refused, backfill from an earlier landing, promote the branch, and run then"
+            return UsageError(
+                "backfill-begins-after-end",
+                "nothing to replay: --from {start} is after landing {last}, the last that is asked for",
+                start=start,
+                last=last,
+            )
+        return UsageError(
+            "backfill-begins-after-main",
+            "nothing to replay: --from {start} begins with landing {first}, but main has taken landings 1 to {last} only, and a "
+            "backfill replays what main has taken. `rewindow run {job}` takes landing {first}. If that run is refused, backfill "
+            "from an earlier landing, promote the branch, and run then",
+            start=start,
+            first=first,
+            last=last,
+            job=self._job,
         )
 
     def promote(self, branch: str, into: str, on_step: OnStep = None) -> dict[str, Any]:

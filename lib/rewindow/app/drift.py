@@ -43,8 +43,12 @@ def has_foreign_files(tables: Warehouse, spec: TableSpec) -> bool:
 
 def _refuse(found: Sequence[str], job: str, branch: str) -> None:
     if found:
-        message = ". ".join((*found, f"Publish again: `rewindow republish {command_words(job, branch)}`"))
-        raise StorageError(message)
+        raise StorageError(
+            "table-altered",
+            "{tables}. Publish again: `rewindow republish {job}`",
+            tables=". ".join(found),
+            job=command_words(job, branch),
+        )
 
 
 def described_drift(

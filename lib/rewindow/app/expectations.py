@@ -95,31 +95,43 @@ def _checked(one: Expectation, types: Mapping[str, str], keys: Sequence[str]) ->
         if name not in types:
             hint = did_you_mean(name, list(types))
             raise ConfigError(
-                "CODE",
-                "{one}: output {output!r} has no column {name!r}: {hint}It has {types}",
-                one=one.name,
+                "expectation-column-unknown",
+                "{expectation}: output {output!r} has no column {column!r}: {hint}It has {columns}",
+                expectation=one.name,
                 output=one.output,
-                name=name,
+                column=name,
                 hint=hint,
-                types=", ".join(types),
+                columns=", ".join(types),
             )
     if one.kind is Kind.UNIQUE and not (one.columns or keys):
         raise ConfigError(
-            "CODE", "output {output!r} has no key columns: list the columns that no two rows share", output=one.output
+            "unique-without-columns",
+            "output {output!r} has no key columns: list the columns that no two rows share",
+            output=one.output,
         )
     if one.kind not in (Kind.RANGE, Kind.VALUES):
         return one
     column = one.columns[0]
     if types[column] == "binary":
-        raise ConfigError("CODE", "{column!r} is binary, which has no bounds and words: use `sql`", column=column)
+        raise ConfigError(
+            "expectation-on-binary", "{column!r} is binary, which has no bounds and words: use `sql`", column=column
+        )
     typed = partial(_typed, column, types[column])
     if one.kind is Kind.VALUES:
         return replace(one, allowed=tuple(map(typed, one.allowed)))
     if types[column] == "boolean":
-        raise ConfigError("CODE", "{column!r} is boolean, which has no range: use `values`", column=column)
+        raise ConfigError(
+            "expectation-range-on-boolean", "{column!r} is boolean, which has no range: use `values`", column=column
+        )
     low, high = (None if bound is None else typed(bound) for bound in (one.minimum, one.maximum))
     if low is not None and high is not None and low > high:
-        raise ConfigError("CODE", "{one}: min {low} is above max {high}: swap them", one=one.name, low=low, high=high)
+        raise ConfigError(
+            "expectation-bounds-swapped",
+            "{expectation}: min {minimum} is above max {maximum}: swap them",
+            expectation=one.name,
+            minimum=low,
+            maximum=high,
+        )
     return replace(one, minimum=low, maximum=high)
 
 
@@ -130,11 +142,11 @@ def _typed(column: str, column_type: str, value: Any) -> Any:
         pa.scalar(typed, arrow_schema([Column(column, column_type)]).field(0).type)
     except (ValueError, OverflowError, InvalidOperation, pa.ArrowException) as error:
         raise ConfigError(
-            "CODE",
-            "{value!r} is no value of column {column!r}, which is {column_type}",
+            "expectation-value-invalid",
+            "{value!r} is no value of column {column!r}, which is {type}",
             value=value,
             column=column,
-            column_type=column_type,
+            type=column_type,
         ) from error
     return typed
 
@@ -157,7 +169,12 @@ def _check_query(one: Expectation, columns: Sequence[Column]) -> None:
     try:
         check_query(one.query, {NEW_ROWS: _new(columns), PREVIOUS_ROWS: arrow_schema(columns)})
     except QueryError as error:
-        raise ConfigError("CODE", "{one}: this query cannot be used: {error}", one=one.name, error=error) from error
+        raise ConfigError(
+            "expectation-query-invalid",
+            "{expectation}: this query cannot be used: {reason}",
+            expectation=one.name,
+            reason=str(error),
+        ) from error
 
 
 def _new(columns: Sequence[Column]) -> pa.Schema:
@@ -219,11 +236,11 @@ def _returned(one: Expectation, queries: RowQueries) -> Observation:
             first = heapq.nsmallest(MOST_EXAMPLES, [*first, *rows])
     except QueryError as error:
         raise ExpectationError(
-            "CODE",
-            "{output}: {one}: the query fails on the rows of this run: {error}",
+            "expectation-query-failed",
+            "{output}: {expectation}: the query fails on the rows of this run: {reason}",
             output=one.output,
-            one=one.name,
-            error=error,
+            expectation=one.name,
+            reason=str(error),
         ) from error
     return observation(one, count, f"the query returned {counted(count, 'row')}", "none", first)
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from rewindow.errors import ConfigError, InvariantError, LimitError, RewindowError, StoppedError, failed_io
 
 
 class Failure(NamedTuple):
-    """Why a command failed: a message with the fix, the exit code, and the name of the error's class."""
+    """Why a command failed: a message with the fix, the exit code, the name of the error's class, its code and its facts."""
 
     message: str
     exit_code: int
     kind: str
+    code: str
+    facts: Mapping[str, object]
 
     @property
     def was_interrupted(self) -> bool:
@@ -23,7 +26,7 @@ class Failure(NamedTuple):
 def failure_of(error: BaseException) -> Failure:
     """Return what to say of an error. An unknown one is a bug of rewindow (70)."""
     known = as_rewindow_error(error)
-    return Failure(str(known), known.exit_code, type(error).__name__)
+    return Failure(str(known), known.exit_code, type(error).__name__, known.code, known.facts)
 
 
 def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") -> RewindowError:
@@ -34,33 +37,34 @@ def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") 
     if isinstance(error, RewindowError):
         return error
     if isinstance(error, KeyboardInterrupt):
-        return StoppedError("CODE", "interrupted. Nothing was committed: run the command again")
+        return StoppedError("command-interrupted", "interrupted. Nothing was committed: run the command again")
     if isinstance(error, MemoryError):
         return LimitError(
-            "CODE",
-            "out of memory ({error}): give the process more, then run the command again, which "
+            "process-out-of-memory",
+            "out of memory ({reason}): give the process more, then run the command again, which "
             "finishes what this one began. A run takes less with `limits: {{store_memory: ..}}` in "
             "the job's file, a landing with `landing: {{memory: ..}}` in the feed's",
-            error=error,
+            reason=str(error),
         )
     if isinstance(error, OSError):
-        where = f" ({error.filename})" if error.filename else ""
         return failed_io(
             error,
-            "CODE",
+            "warehouse-not-usable",
             "{reason}{where}. Check that the warehouse in conf/targets exists, is writable and has space",
-            reason=error.strerror or error,
-            where=where,
+            reason=error.strerror or str(error),
+            where=f" ({error.filename})" if error.filename else "",
         )
     if isinstance(error, SystemExit):
         return ConfigError(
-            "CODE", "the job's code ended the process (SystemExit: {error}): remove the call of exit()", error=error
+            "job-ended-process",
+            "the job's code ended the process (SystemExit: {reason}): remove the call of exit()",
+            reason=str(error),
         )
     first = (str(error).strip().splitlines() or [""])[0]
     return InvariantError(
-        "CODE",
-        "{__name__}: {first}. This is a bug in rewindow: {debug} and report it",
-        __name__=type(error).__name__,
-        first=first,
-        debug=debug,
+        "rewindow-bug",
+        "{error}: {reason}. This is a bug in rewindow: {fix} and report it",
+        error=type(error).__name__,
+        reason=first,
+        fix=debug,
     )

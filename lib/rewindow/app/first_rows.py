@@ -49,9 +49,8 @@ def output_rows(
         return
     if of is not None:
         raise UsageError(
-            "CODE",
-            "--of selects records of {quarantine}, and {name!r} is not that: leave it out",
-            quarantine=_QUARANTINE,
+            "of-without-quarantine",
+            "--of selects records of rewindow.quarantine, and {name!r} is not that: leave it out",
             name=name,
         )
     config, topics = find_outputs(project, name, or_else=f", or {_QUARANTINE}")
@@ -101,7 +100,7 @@ def _quarantine(project: OpenProject, limit: int, *, last: bool, of: str | None,
     if of is not None and of not in known:
         hint = did_you_mean(of, known)
         raise UsageError(
-            "CODE",
+            "of-name-unknown",
             "--of {of}: there is no such job or feed. {hint}Known are {known}",
             of=of,
             hint=hint,
@@ -132,9 +131,8 @@ def _where(project: OpenProject, tables: DeltaTables, of: str | None, branch: st
         return mine
     if of is None or of not in names_of(project.root, "jobs"):
         raise UsageError(
-            "CODE",
-            "--branch selects the records that a job dropped on a branch: name the job, `--of JOB`, with {quarantine}",
-            quarantine=_QUARANTINE,
+            "quarantine-branch-without-job",
+            "--branch selects the records that a job dropped on a branch: name the job, `--of JOB`, with rewindow.quarantine",
         )
     state = tables.state(of)
     check_has_branch(of, state, branch)
@@ -190,11 +188,11 @@ def find_outputs(project: OpenProject, name: str, *, or_else: str = "") -> tuple
     shown = [", ".join(names) or "there are none" for names in (jobs, known)]
     hint = did_you_mean(name, [*jobs, *known, *topics])
     raise UsageError(
-        "CODE",
-        "{name!r} is neither a job ({shown}) nor an output table ({shown2}): {hint}name one of these{or_else}",
+        "name-not-found",
+        "{name!r} is neither a job ({jobs}) nor an output table ({tables}): {hint}name one of these{or_else}",
         name=name,
-        shown=shown[0],
-        shown2=shown[1],
+        jobs=shown[0],
+        tables=shown[1],
         hint=hint,
         or_else=or_else,
     )

@@ -34,7 +34,7 @@ def held_rows(project: OpenProject, name: str, *, branch: str, limit: int, last:
     tables = project.tables
     if not isinstance(tables, DeltaTables):
         raise ConfigError(
-            "CODE",
+            "held-rows-governed",
             "--held opens the files that a run staged, which belong to the catalog with `commit: spark`. "
             "To see the rows, set `on_fail: warn` and run on a branch: `rewindow backfill {job} --from N "
             "--branch NAME`",
@@ -45,7 +45,11 @@ def held_rows(project: OpenProject, name: str, *, branch: str, limit: int, last:
     if not holds:
         shows = f"`rewindow head {command_words(config.job, branch)}` shows what is published"
         raise NothingFoundError(
-            "CODE", "no run of {job} is on hold on branch {branch}: {shows}", job=config.job, branch=branch, shows=shows
+            "run-on-hold-missing",
+            "no run of {job} is on hold on branch {branch}: {hint}",
+            job=config.job,
+            branch=branch,
+            hint=shows,
         )
     run = state.on_hold(branch)[0]
     for topic in topics:
@@ -73,10 +77,10 @@ def _output(
         except StorageError as error:
             fix = repeat_run(run.spec.job, branch)
             raise StorageError(
-                "CODE",
-                "run {spec} is on hold, and what it staged cannot be read: {path}. {fix}",
-                spec=run.spec.name,
-                path=folder.full_path(file.path),
+                "held-files-unreadable",
+                "run {run} is on hold, and what it staged cannot be read: {file}. {fix}",
+                run=run.spec.name,
+                file=folder.full_path(file.path),
                 fix=fix,
             ) from error
         kept = _best(rows if kept is None else pa.concat_tables([kept, rows]), table, limit, last=last)

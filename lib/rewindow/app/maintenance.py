@@ -117,7 +117,7 @@ class JobMaintenance:
     def _reset_tables(self) -> tuple[DeltaTables, list[str]]:
         if self._project.target.commit == "spark":
             raise ConfigError(
-                "CODE",
+                "reset-with-spark-commit",
                 "`reset` is not available with `commit: spark`: a Spark commit cannot fence a process that "
                 "still publishes. Choose another name for the job and its tables",
             )

@@ -45,10 +45,10 @@ def create_project(root: Path, example: Example) -> NewProject:
     others = [path for path, text in wanted.items() if (root / path).exists() and (root / path).read_text() != text]
     if others:
         raise UsageError(
-            "CODE",
-            "{root} has another {others}: choose an empty folder, or remove what is there",
-            root=root,
-            others=", ".join(sorted(others)),
+            "project-files-differ",
+            "{folder} has another {files}: choose an empty folder, or remove what is there",
+            folder=root,
+            files=", ".join(sorted(others)),
         )
     made = [path for path in sorted(wanted) if not (root / path).exists()]
     for path in made:

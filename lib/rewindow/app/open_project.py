@@ -127,9 +127,8 @@ class OpenProject:
             feed = self._landed(config)
         except SourceError as error:
             self.bind_to_sources(job, branch)
-            raise SourceError(
-                "CODE", "{error}. The job's code fits the columns that the sources have now", error=error
-            ) from error
+            error.surrounded(after=". The job's code fits the columns that the sources have now")
+            raise
         return bind_to_feed(self.root, self.target, config, feed, branch)
 
     def bind_to_sources(self, job: str, branch: str = MAIN) -> Job:
@@ -251,7 +250,8 @@ class OpenProject:
             return self.tables.feed(config.feed)
         except SourceError as error:
             check_feed_exists(self.root, config)
-            raise SourceError("CODE", "{error}{feed}", error=error, feed=self._lands_next(config.feed)) from error
+            error.surrounded(after=self._lands_next(config.feed))
+            raise
 
     def _lands_next(self, feed: str) -> str:
         return lands_next(load_feed(self.root, feed), project_root=str(self.root), warehouse=self.warehouse)

@@ -44,7 +44,7 @@ def warehouse_location(root: Path, target: TargetConfig) -> str:
         return location.rstrip("/")
     if location.startswith(UNSAFE):
         raise ConfigError(
-            "CODE",
+            "warehouse-is-mounted-bucket",
             "warehouse: {warehouse} is an object store mounted as a file system, which does not support "
             "put-if-absent. Use the bucket's URI (s3://...), a folder on a shared disk, or governed tables "
             "(`commit: spark`)",
@@ -81,7 +81,10 @@ def output_location(config: JobConfig, branch: str, catalog: str | None, topic: 
         near = nearest(topic, list(config.outputs))
         rename = f"rename `{near}`, or " if near else ""
         raise ConfigError(
-            "CODE", "the topology writes to {topic!r}: {rename}add it to `outputs:`", topic=topic, rename=rename
+            "output-not-declared",
+            "the topology writes to {topic!r}: {hint}add it to `outputs:`",
+            topic=topic,
+            hint=rename,
         )
     if catalog is not None:
         return output_name(output.table, branch, catalog.partition(".")[0])
@@ -95,9 +98,9 @@ def direct(tables: Warehouse, instead: str) -> DeltaTables:
     """
     if not isinstance(tables, DeltaTables):
         raise ConfigError(
-            "CODE",
-            "this command opens the files of tables, which belong to the catalog with `commit: spark`: {instead}",
-            instead=instead,
+            "table-files-governed",
+            "this command opens the files of tables, which belong to the catalog with `commit: spark`: {fix}",
+            fix=instead,
         )
     return tables
 

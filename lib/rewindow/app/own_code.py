@@ -26,10 +26,10 @@ def check_own_code(root: Path, running: str = RUNNING) -> None:
     if not own.is_file() or not is_tree or own.resolve() == used:
         return
     raise ConfigError(
-        "CODE",
-        "{root} has rewindow's code in lib/, but this command runs the code of {other}: its environment "
+        "environment-of-other-tree",
+        "{project} has rewindow's code in lib/, but this command runs the code of {other}: its environment "
         "was made there, and copied or shared. Make one here with `make clean setup`, or set PYTHONPATH to "
         "this lib/",
-        root=root,
+        project=root,
         other=other,
     )

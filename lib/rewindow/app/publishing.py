@@ -12,9 +12,9 @@ from rewindow.app.telemetry.telemetry import OnStep
 from rewindow.contracts.steps import drive
 from rewindow.control.branch import accept, catch_up
 from rewindow.control.health.job_health import describe_holds, explain_holds
+from rewindow.control.plan.branch_decisions import check_can_publish
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.control.plan.spec import MAIN
-from rewindow.errors import StorageError, UsageError, naming
+from rewindow.errors import StorageError, naming
 from rewindow.tables.shared.paths import safe_name
 
 
@@ -47,13 +47,7 @@ def publish(
     project.job_config(job)
     name, tables = safe_name(branch, "branch"), project.tables
     state = tables.state(job)
-    if name != MAIN and name not in state.branches:
-        raise UsageError(
-            "CODE",
-            "there is no branch {name!r} to publish (branches: {branches})",
-            name=name,
-            branches=", ".join(state.branches) or "none",
-        )
+    check_can_publish(state, name)
     lagged, accepted = list(tables.lagging(job, state, name)), None
     with naming(JOB=job), project.telemetry.operation(PUBLISH, job, name) as told:
         if accepts:

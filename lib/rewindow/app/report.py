@@ -94,7 +94,7 @@ def _selected(job: str, state: JobState, branch: Branch, wanted: Wanted) -> tupl
     if not branch.runs:
         raise no_runs(job, state, branch.name)
     if wanted.run is not None and wanted.since is not None:
-        raise UsageError("CODE", "--run and --since cannot be used together: choose one")
+        raise UsageError("run-with-since", "--run and --since cannot be used together: choose one")
     if wanted.run is not None:
         return [find_run(state, branch, wanted.run)], "one run"
     if wanted.since is None:
@@ -106,7 +106,7 @@ def _selected(job: str, state: JobState, branch: Branch, wanted: Wanted) -> tupl
     chosen = [run for run in branch.runs if run.recorded_at >= after]
     if not chosen:
         raise UsageError(
-            "CODE",
+            "runs-since-missing",
             "no run of branch {branch!r} was committed since {since}: name an earlier time, or omit --since",
             branch=branch.name,
             since=wanted.since,

@@ -42,7 +42,11 @@ def with_runs(job: str, state: JobState, name: str) -> Branch:
         known = ", ".join(one.name for one in state.branches.values() if one.runs)
         others = f"branches: {known}" if known else "there is no run yet"
         raise UsageError(
-            "CODE", "job {job!r} has no runs on branch {name!r} ({others})", job=job, name=name, others=others
+            "branch-without-runs",
+            "job {job!r} has no runs on branch {branch!r} ({others})",
+            job=job,
+            branch=name,
+            others=others,
         )
     return branch
 
@@ -58,5 +62,9 @@ def no_runs(job: str, state: JobState, branch: str) -> UsageError:
     others = sorted(name for name, one in state.branches.items() if one.runs)
     more = f" (branches with runs: {', '.join(others)})" if others else f": run `rewindow run {job}` first"
     return UsageError(
-        "CODE", "job {job!r} has no runs on branch {branch!r} yet{more}", job=job, branch=branch, more=more
+        "branch-not-run-yet",
+        "job {job!r} has no runs on branch {branch!r} yet{hint}",
+        job=job,
+        branch=branch,
+        hint=more,
     )

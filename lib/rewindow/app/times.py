@@ -31,11 +31,11 @@ def parse_time(text: str | None) -> int | None:
     try:
         parsed: object = pendulum.parse(text, exact=True)
     except ValueError as error:
-        raise UsageError("CODE", "{text!r} is not a valid time: {how}", text=text, how=_HOW) from error
+        raise UsageError("time-invalid", "{given!r} is not a valid time: {fix}", given=text, fix=_HOW) from error
     if isinstance(parsed, time):
-        raise UsageError("CODE", "{text!r} names no day: {how}", text=text, how=_HOW)
+        raise UsageError("time-without-day", "{given!r} names no day: {fix}", given=text, fix=_HOW)
     if not isinstance(parsed, date):
-        raise UsageError("CODE", "{text!r} is not a point in time: {how}", text=text, how=_HOW)
+        raise UsageError("time-not-point", "{given!r} is not a point in time: {fix}", given=text, fix=_HOW)
     if not isinstance(parsed, datetime):
         parsed = datetime(parsed.year, parsed.month, parsed.day, tzinfo=UTC)
     return round(parsed.timestamp() * 1000)
@@ -45,12 +45,14 @@ def parse_through(text: str | None, until: str | None = None, **others: Any) -> 
     """Return a run request. ``text`` is a landing number, an event time or None for all; ``until`` is an arrival time."""
     if until is not None:
         if text is not None:
-            raise UsageError("CODE", "--through and --until cannot be used together: choose one")
+            raise UsageError("through-with-until", "--through and --until cannot be used together: choose one")
         return RunRequest(until_ms=parse_time(until), **others)
     number = whole_number(text)
     if number == 0 or (text is not None and text.startswith("-") and whole_number(text[1:]) is not None):
         raise UsageError(
-            "CODE", "--through {text}: landings are numbered from 1. Omit --through to take all", text=text
+            "landing-number-invalid",
+            "--through {given}: landings are numbered from 1. Omit --through to take all",
+            given=text,
         )
     if number is not None:
         return RunRequest(through_landing=number, **others)

@@ -41,14 +41,18 @@ def play_all(root: Path, paths: Sequence[Path] = ()) -> Iterator[Played]:
     files = [Path(path) for path in paths] or _with_transcripts(root / _FOLDER)
     if not files:
         raise ConfigError(
-            "CODE", "{root} has no YAML files with a transcript: write one, or name files", root=root / _FOLDER
+            "transcripts-missing",
+            "{folder} has no YAML files with a transcript: write one, or name files",
+            folder=root / _FOLDER,
         )
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))  # the topologies are modules of the project
     for file in files:
         shown = str(file.relative_to(root)) if file.is_relative_to(root) else str(file)
         if not file.is_file():
-            raise ConfigError("CODE", "{shown} is no file: name a YAML file with transcripts", shown=shown)
+            raise ConfigError(
+                "transcript-file-missing", "{file} is no file: name a YAML file with transcripts", file=shown
+            )
         for name, case in load_each(file):
             if isinstance(case, ConfigError):
                 yield Played(shown, name, cut=False, failure=str(case).removeprefix(str(file)).lstrip(":, "))

@@ -103,14 +103,14 @@ def _governed(tables: CatalogTables) -> list[StoredTable]:
     for one in stated_formats(own):
         if not one.stated.isdigit():
             raise StorageError(
-                "CODE",
-                "{own} has {rows} of {one} (kind {kind}) of format {stated}, which no version wrote: "
+                "own-rows-format-unknown",
+                "{table} has {rows} of {part} (kind {kind}) of format {format}, which no version wrote: "
                 "RESTORE an earlier version of the table",
-                own=own.name,
+                table=own.name,
                 rows=counted(one.rows, "row"),
-                one=one.name,
+                part=one.name,
                 kind=one.kind,
-                stated=one.stated or "unknown",
+                format=one.stated or "unknown",
             )
         parts[one.part].append((one.name, int(one.stated), one.rows))
     return [_of_part(name, str(own.name), found) for name, found in parts.items()]
@@ -131,18 +131,18 @@ def _formats(path: str, file: str, column: str) -> Iterator[int]:
             stated = json.loads(text).get("format", OLDEST)
         except (ValueError, AttributeError) as error:
             raise StorageError(
-                "CODE",
-                "{path} has a row in {file} that is no JSON object: restore the table from a copy",
-                path=path,
+                "own-row-not-json",
+                "{table} has a row in {file} that is no JSON object: restore the table from a copy",
+                table=path,
                 file=file,
             ) from error
         if not isinstance(stated, int):
             raise StorageError(
-                "CODE",
-                "{path} has a row in {file} of format {stated!r}, which no version wrote: restore the "
+                "own-row-format-unknown",
+                "{table} has a row in {file} of format {format!r}, which no version wrote: restore the "
                 "table from a copy",
-                path=path,
+                table=path,
                 file=file,
-                stated=stated,
+                format=stated,
             )
         yield stated

@@ -70,7 +70,7 @@ def commands_of(arguments: Sequence[str]) -> list[list[str]]:
         if "{{" in argument:
             # Databricks passes a misspelt reference through unchanged.
             raise UsageError(
-                "CODE",
+                "reference-unresolved",
                 "{argument!r} contains an unresolved reference: check its spelling in databricks.yml",
                 argument=argument,
             )
@@ -101,4 +101,4 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]
-        raise UsageError("CODE", "the task's parameters: {message}", message=message)
+        raise UsageError("task-parameters-invalid", "the task's parameters: {reason}", reason=message)

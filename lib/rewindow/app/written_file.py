@@ -15,7 +15,12 @@ _WITH_TYPES = ("s3://", "s3a://")
 def check_is_file(path: Path, name: str) -> None:
     """Raise `UsageError` (2) if a path is a folder; the message suggests a ``name`` in it."""
     if path.is_dir():
-        raise UsageError("CODE", "{path} is a folder: name a file in it, such as {path2}", path=path, path2=path / name)
+        raise UsageError(
+            "written-file-is-folder",
+            "{path} is a folder: name a file in it, such as {example}",
+            path=path,
+            example=path / name,
+        )
 
 
 def write_text(path: Path, text: str) -> str:
@@ -33,7 +38,10 @@ def write_text(path: Path, text: str) -> str:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(
-            "CODE", "cannot write {path}: {strerror}. Name another file", path=path, strerror=error.strerror or error
+            "written-file-refused",
+            "cannot write {file}: {reason}. Name another file",
+            file=path,
+            reason=error.strerror or error,
         ) from error
     return str(path)
 

@@ -33,6 +33,7 @@ from rewindow.config.field_types import (
     Policy,
 )
 from rewindow.contracts.expectations import Expectation, Kind, OnFail
+from rewindow.errors import ConfigError
 from rewindow.streams.settings import DEFAULTS
 from rewindow.streams.topology import Topology
 
@@ -321,14 +322,17 @@ def overlapping(tables: list[str]) -> tuple[str, str] | None:
     return next(((one, two) for one, two in pairs if f"{two.lower()}.".startswith(f"{one.lower()}.")), None)
 
 
-def unwritten_output(config: JobConfig, topology: Topology) -> tuple[str, str] | None:
-    """Return an output that the job's file declares but the topology does not write, and a message. None: there is none."""
+def unwritten_output(config: JobConfig, topology: Topology) -> tuple[str, ConfigError] | None:
+    """Return an output that the job's file declares but the topology does not write, and its error. None: there is none."""
     written = [sink.topic for part in topology.sub_topologies() for sink in part.sinks if not sink.is_internal]
     for topic in config.outputs:
         if topic not in written:
-            return topic, (
-                f"output {topic!r} is declared, but the topology does not write it (it writes "
-                f"{', '.join(written) or 'nothing'}): fix `outputs:` or the `.to(...)`"
+            return topic, ConfigError(
+                "output-not-written",
+                "output {output!r} is declared, but the topology does not write it (it writes {topics}): fix `outputs:` or the "
+                "`.to(...)`",
+                output=topic,
+                topics=", ".join(written) or "nothing",
             )
     return None
 

@@ -156,10 +156,10 @@ def _targets(known: Sequence[str], asked: Asked, drift: Iterable[str]) -> list[s
         if target not in known:
             outputs = ", ".join(one.removeprefix(OUTPUT) for one in known if one.startswith(OUTPUT)) or "none"
             raise UsageError(
-                "CODE",
-                "branch {branch!r} has no table for {OUTPUT!r} (outputs: {outputs})",
+                "branch-without-output",
+                "branch {branch!r} has no table for {output!r} (outputs: {outputs})",
                 branch=asked.branch,
-                OUTPUT=target.removeprefix(OUTPUT),
+                output=target.removeprefix(OUTPUT),
                 outputs=outputs,
             )
     wanted = {*drift, *(known if asked.targets is None else asked.targets)}
@@ -185,10 +185,10 @@ def _repeat(
         raise
     if (missing := missing_landing(run.spec, job.feed)) is not None:
         raise SourceError(
-            "CODE",
-            "{missing}, so its rows cannot be made again. Restore the table from a copy, or {start_over}",
-            missing=missing,
-            start_over=start_over,
+            "run-not-repeatable",
+            "{reason}, so its rows cannot be made again. Restore the table from a copy, or {fix}",
+            reason=missing,
+            fix=start_over,
         )
     spec = replace(run.spec, attempt=attempt)
     before = repair.known_reports(run)
@@ -199,13 +199,13 @@ def _repeat(
     for target in sorted({*made, *committed}):
         if content(made.get(target)) != content(committed.get(target)):
             raise InvariantError(
-                "CODE",
-                "run {spec} was repeated and gave other rows than it committed. {OUTPUT}: {run}. Nothing "
+                "repeated-rows-differ",
+                "run {run} was repeated and gave other rows than it committed. {output}: {difference}. Nothing "
                 "was changed. Either the job is not deterministic (a clock, a random number, the order of "
                 "a set) or its input was altered: restore the lost files from a copy",
-                spec=run.spec.name,
-                OUTPUT=target.removeprefix(OUTPUT),
-                run=repair.first_difference(run, target, spec, reports),
+                run=run.spec.name,
+                output=target.removeprefix(OUTPUT),
+                difference=repair.first_difference(run, target, spec, reports),
             )
     repair.audit(spec, job.feed, reports)
     yield f"stage {run.spec.name}"

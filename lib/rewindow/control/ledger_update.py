@@ -42,7 +42,7 @@ def update(
         if not isinstance(rows, list) or ledger.append(name, *rows):
             return decision
     raise NotNowError(
-        "CODE",
+        "ledger-busy",
         "the ledger of {name} is busy: other processes keep appending to it. Run the command again when they are done",
         name=name,
     )

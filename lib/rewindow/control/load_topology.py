@@ -31,19 +31,19 @@ class TopologyLoader:
         build = getattr(self._module(module_name), function_name, None)
         if not callable(build):
             raise ConfigError(
-                "CODE",
-                "job {job!r}: {module_name} has no function {function_name!r}: fix `topology:` or the module",
+                "topology-function-missing",
+                "job {job!r}: {module} has no function {function!r}: fix `topology:` or the module",
                 job=self.job,
-                module_name=module_name,
-                function_name=function_name,
+                module=module_name,
+                function=function_name,
             )
         if iscoroutinefunction(build):
             raise ConfigError(
-                "CODE",
-                "job {job!r}: {reference} is `async`: write `def {function_name}` without it",
+                "topology-function-async",
+                "job {job!r}: {topology} is `async`: write `def {function}` without it",
                 job=self.job,
-                reference=self.reference,
-                function_name=function_name,
+                topology=self.reference,
+                function=function_name,
             )
         try:
             with redirect_stdout(sys.stderr):  # standard output is for the command's own, such as JSON
@@ -54,15 +54,19 @@ class TopologyLoader:
         except (Exception, SystemExit) as error:
             what = f"{type(error).__name__}: {error}{_instead(error)}"
             raise ConfigError(
-                "CODE", "job {job!r}: {reference} failed with {what}", job=self.job, reference=self.reference, what=what
+                "topology-function-failed",
+                "job {job!r}: {topology} failed with {reason}",
+                job=self.job,
+                topology=self.reference,
+                reason=what,
             ).at_line(line_of(error)) from error
         if not isinstance(topology, Topology):
             raise ConfigError(
-                "CODE",
-                "job {job!r}: {reference} returned a {__name__}: return builder.build()",
+                "topology-not-returned",
+                "job {job!r}: {topology} returned a {type}: return builder.build()",
                 job=self.job,
-                reference=self.reference,
-                __name__=type(topology).__name__,
+                topology=self.reference,
+                type=type(topology).__name__,
             )
         return topology
 
@@ -75,38 +79,38 @@ class TopologyLoader:
         except ModuleNotFoundError as error:
             if not f"{name}.".startswith(f"{error.name}."):
                 raise ConfigError(
-                    "CODE",
-                    "job {job!r}: cannot import {name!r}: {error}. Fix the import, or install the module",
+                    "topology-import-missing",
+                    "job {job!r}: cannot import {module!r}: {reason}. Fix the import, or install the module",
                     job=self.job,
-                    name=name,
-                    error=error,
+                    module=name,
+                    reason=str(error),
                 ).at_line(line_of(error)) from error
             fix = "Write the module without .py" if name.endswith(".py") else "Fix `topology:` or the import"
             raise ConfigError(
-                "CODE",
-                "job {job!r}: cannot import {name!r} from {root}: {error}. {fix}",
+                "topology-module-missing",
+                "job {job!r}: cannot import {module!r} from {project}: {reason}. {fix}",
                 job=self.job,
-                name=name,
-                root=self.root,
-                error=error,
+                module=name,
+                project=self.root,
+                reason=str(error),
                 fix=fix,
             ) from error
         except SyntaxError as error:
             raise ConfigError(
-                "CODE",
-                "job {job!r}: {filename}:{lineno}: {msg}. Fix that line",
+                "topology-syntax-invalid",
+                "job {job!r}: {file}:{line}: {reason}. Fix that line",
                 job=self.job,
-                filename=error.filename,
-                lineno=error.lineno,
-                msg=error.msg,
+                file=error.filename,
+                line=error.lineno,
+                reason=error.msg,
             ) from error
         except (Exception, SystemExit) as error:
             reason = f"{type(error).__name__}: {error}"
             raise ConfigError(
-                "CODE",
-                "job {job!r}: importing {name!r} failed with {reason}. Fix the module: workers import it too",
+                "topology-import-failed",
+                "job {job!r}: importing {module!r} failed with {reason}. Fix the module: workers import it too",
                 job=self.job,
-                name=name,
+                module=name,
                 reason=reason,
             ).at_line(line_of(error)) from error
 

@@ -82,7 +82,10 @@ class Module:
             self.tree = ast.parse(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, SyntaxError, ValueError) as error:
             raise ConfigError(
-                "CODE", "{shown}: the code cannot be read: {error}. Fix the file", shown=shown, error=error
+                "project-file-unreadable",
+                "{file}: the code cannot be read: {reason}. Fix the file",
+                file=shown,
+                reason=error,
             ) from error
 
     @cached_property

@@ -291,12 +291,14 @@ def _commit(spec: RunSpec, commit: Commit, tables: Tables, step: Step) -> Genera
     state = tables.state(spec.job)
     if state.ledger != ledger:
         raise NotNowError(
-            "CODE", "run {spec} was committed, but `reset` has started the job over since: run again", spec=spec.name
+            "run-reset-after-commit",
+            "run {run} was committed, but `reset` has started the job over since: run again",
+            run=spec.name,
         )
     if state.find_run(spec.run) is None:
         raise InvariantError(
-            "CODE",
-            "run {spec}: its COMMIT row was appended and has disappeared. Restore the ledger table",
-            spec=spec.name,
+            "commit-row-disappeared",
+            "run {run}: its COMMIT row was appended and has disappeared. Restore the ledger table",
+            run=spec.name,
         )
     return state

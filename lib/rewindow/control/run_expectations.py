@@ -49,13 +49,13 @@ def check_met(spec: RunSpec, observed: Sequence[Observation]) -> None:
         listed = "\n".join(f"  - {one.told}" for one in failed)
         what = "an expectation" if len(failed) == 1 else f"{len(failed)} expectations"
         raise ExpectationError(
-            "CODE",
-            "run {spec} of {job} does not meet {what}:\n{listed}\nNothing was committed. Fix the data or "
+            "expectations-not-met",
+            "run {run} of {job} does not meet {expectations}:\n{observations}\nNothing was committed. Fix the data or "
             "the code, or change `expect:` (on_fail: hold commits without publishing, warn publishes)",
-            spec=spec.name,
+            run=spec.name,
             job=spec.job,
-            what=what,
-            listed=listed,
+            expectations=what,
+            observations=listed,
         )
 
 

@@ -90,10 +90,10 @@ def verify(
     if found:
         listed = "\n".join(f"  - {line}" for line in found)
         raise CheckpointError(
-            "CODE",
-            "run {spec} was made by different code:\n{listed}\nCheck out the version that made it, then verify",
-            spec=run.spec.name,
-            listed=listed,
+            "verified-code-differs",
+            "run {run} was made by different code:\n{changes}\nCheck out the version that made it, then verify",
+            run=run.spec.name,
+            changes=listed,
         )
     spec = replace(run.spec, attempt=attempt)
     check_has_landings(run, job.feed)

@@ -26,7 +26,7 @@ def named(text: str) -> dict[str, tuple[str, str]]:
         if match is None:
             # The word itself might be a secret.
             raise UsageError(
-                "CODE",
+                "secret-name-malformed",
                 "secrets must be NAME=SCOPE/KEY, separated by spaces, such as OPENLINEAGE_API_KEY=rewindow/key",
             )
         found[match["name"]] = (match["scope"], match["key"])
@@ -45,6 +45,8 @@ def read(wanted: Mapping[str, tuple[str, str]], client: WorkspaceClient | None =
         with errors(f"Create the secret {shown}, or grant READ on the scope to the identity that the job runs as"):
             value = client.dbutils.secrets.get(*secret)
         if not value:
-            raise ConfigError("CODE", "the secret {shown} for {name} is empty", shown=shown, name=name)
+            raise ConfigError(
+                "secret-empty", "the secret {secret} for {variable} is empty", secret=shown, variable=name
+            )
         values[name] = str(value)
     return values

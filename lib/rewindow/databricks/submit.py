@@ -21,7 +21,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from rewindow.errors import AccessError, ConfigError, NotNowError, RewindowError, StorageError, UsageError
+from rewindow.errors import AccessError, ConfigError, NotNowError, RewindowError, StorageError, unrendered
 
 if TYPE_CHECKING:
     from databricks.sdk import WorkspaceClient
@@ -75,15 +75,17 @@ def workspace(profile: str | None = None, settings: Mapping[str, str] | None = N
     try:
         from databricks.sdk import WorkspaceClient  # noqa: PLC0415 - the extra, and slow to load
     except ImportError as error:
-        raise ConfigError("CODE", "the Databricks SDK is missing: pip install 'rewindow[databricks]'") from error
+        raise ConfigError(
+            "databricks-sdk-missing", "the Databricks SDK is missing: pip install 'rewindow[databricks]'"
+        ) from error
     try:
         return WorkspaceClient(**(settings or {}), profile=profile, product="rewindow")
     except ValueError as error:
         first = str(error).strip().splitlines()[0]
         raise ConfigError(
-            "CODE",
-            "no Databricks workspace is configured ({first}): set DATABRICKS_HOST and a token, or --profile",
-            first=first,
+            "databricks-workspace-missing",
+            "no Databricks workspace is configured ({reason}): set DATABRICKS_HOST and a token, or --profile",
+            reason=first,
         ) from error
 
 
@@ -106,13 +108,7 @@ def start(
     """
     for name, value in parameters.items():
         if "{{" in value:
-            raise UsageError(
-                "CODE",
-                "the parameter {name}={value!r} contains an unrendered template, which the scheduler "
-                "should have replaced",
-                name=name,
-                value=value,
-            )
+            raise unrendered(f"parameter {name}={value!r}")
     with errors():
         job_id = _job_id(client, job)
     # The SDK repeats a request whose answer was lost, so a new run needs a token, too.
@@ -125,12 +121,12 @@ def start(
         if new or run.code in {None, 0}:
             return run
     raise ConfigError(
-        "CODE",
-        "{job}: {tries} runs with these parameters failed, the last one is {url}. Fix the cause, then {again}",
+        "databricks-runs-failed",
+        "{job}: {runs} runs with these parameters failed, the last one is {url}. Fix the cause, then {fix}",
         job=job,
-        tries=_TRIES,
+        runs=_TRIES,
         url=run.url,
-        again=again,
+        fix=again,
     )
 
 
@@ -192,12 +188,12 @@ def wait(
             return run
         if end is not None and time.monotonic() >= end:
             raise NotNowError(
-                "CODE",
-                "run {run_id} is still {state} after {timeout_s:g} s and continues: {follow}",
-                run_id=run_id,
+                "databricks-run-still-active",
+                "run {run} is still {state} after {timeout_s:g} s and continues: {fix}",
+                run=run_id,
                 state=run.state,
                 timeout_s=timeout_s,
-                follow=_FOLLOW,
+                fix=_FOLLOW,
             )
         time.sleep(poll_s)
 
@@ -220,19 +216,25 @@ def errors(fix: str = "", *, retry: str = _RETRY) -> Iterator[None]:
         yield
     except (sdk.PermissionDenied, sdk.Unauthenticated) as error:
         raise AccessError(
-            "CODE",
-            "Databricks denied access: {error}. {fix}",
-            error=error,
+            "databricks-access-denied",
+            "Databricks denied access: {reason}. {fix}",
+            reason=str(error),
             fix=fix or "Check the token and its permission to run the job",
         ) from error
     except (sdk.NotFound, sdk.InvalidParameterValue, sdk.BadRequest) as error:
         raise ConfigError(
-            "CODE", "Databricks: {error}. {fix}", error=error, fix=fix or "Check the id of the job and its parameters"
+            "databricks-request-rejected",
+            "Databricks: {reason}. {fix}",
+            reason=str(error),
+            fix=fix or "Check the id of the job and its parameters",
         ) from error
     except (sdk.DatabricksError, OSError, TimeoutError) as error:
         first = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise StorageError(
-            "CODE", "Databricks did not answer ({first}){note}", first=first, note=f": {retry}" if retry else ""
+            "databricks-no-answer",
+            "Databricks did not answer ({reason}){fix}",
+            reason=first,
+            fix=f": {retry}" if retry else "",
         ) from error
 
 
@@ -279,11 +281,10 @@ def _job_id(client: WorkspaceClient, job: str) -> int:
         return int(job)
     found = [one.job_id for one in client.jobs.list(name=job) if one.job_id is not None]
     if len(found) != 1:
-        count = "no job" if not found else f"{len(found)} jobs"
         raise ConfigError(
-            "CODE",
-            "the workspace has {count} called {job!r}: deploy the bundle, or use the job's id",
-            count=count,
+            "databricks-job-not-unique",
+            "the workspace has {found} called {job!r}: deploy the bundle, or use the job's id",
+            found=f"{len(found)} jobs" if found else "no job",
             job=job,
         )
     return int(found[0])

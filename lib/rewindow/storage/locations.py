@@ -59,11 +59,11 @@ def use(uri: str, options: Mapping[str, str]) -> None:
     if (before := _ORIGINS.get(uri, origin)) != origin:
         names = (name for name, one, other in zip(Origin._fields, before, origin, strict=True) if one != other)
         raise ConfigError(
-            "CODE",
-            "{uri}: this process has opened it with another {names}. Open it in another process, or "
+            "bucket-settings-changed",
+            "{uri}: this process has opened it with another {settings}. Open it in another process, or "
             "restart this one (in a notebook: the kernel), or give the two warehouses different URIs",
             uri=uri,
-            names=" and ".join(names),
+            settings=" and ".join(names),
         )
     _ORIGINS[uri], _KNOWN[uri] = origin, given
 
@@ -117,10 +117,10 @@ def check_spark_reads(location: str, why: str) -> None:
     """Raise `ConfigError` (78) for a table in a bucket that only Spark can read: our Spark has no bucket client."""
     if is_uri(location):
         raise ConfigError(
-            "CODE",
-            "{location} can only be read by Spark ({why}), which has no client for buckets. Keep it on a local disk",
+            "table-in-bucket-needs-spark",
+            "{location} can only be read by Spark ({reason}), which has no client for buckets. Keep it on a local disk",
             location=location,
-            why=why,
+            reason=why,
         )
 
 
@@ -129,7 +129,10 @@ def failed(path: str, error: Exception) -> RewindowError:
     said = one_line(error)
     kind = AccessError if _REFUSED.search(said) else StorageError
     return kind(
-        f"{path} cannot be opened: {said}. Check endpoint, region, credentials and bucket (docs/deployment/buckets.md)"
+        "bucket-not-opened",
+        "{path} cannot be opened: {reason}. Check endpoint, region, credentials and bucket (docs/deployment/buckets.md)",
+        path=path,
+        reason=said,
     )
 
 
@@ -142,14 +145,14 @@ def _check(uri: str, options: Mapping[str, str]) -> None:
     scheme, get = urlsplit(uri).scheme, _Settings(options)
     if scheme not in BUCKETS:
         raise ConfigError(
-            "CODE",
-            "{uri}: a warehouse must be a local folder or a URI with one of the schemes {BUCKETS}",
+            "warehouse-scheme-unknown",
+            "{uri}: a warehouse must be a local folder or a URI with one of the schemes {schemes}",
             uri=uri,
-            BUCKETS=", ".join(BUCKETS),
+            schemes=", ".join(BUCKETS),
         )
     if scheme == "gs" and options:
         raise ConfigError(
-            "CODE",
+            "storage-options-not-supported",
             "storage_options: not supported for {uri}. Set GOOGLE_APPLICATION_CREDENTIALS in the environment instead",
             uri=uri,
         )
@@ -158,20 +161,20 @@ def _check(uri: str, options: Mapping[str, str]) -> None:
     for name in ("AWS_S3_ALLOW_UNSAFE_RENAME", "AWS_ALLOW_UNSAFE_RENAME"):
         if get.is_on(name):
             raise ConfigError(
-                "CODE",
-                "{name} is set, so two writers could commit the same version of the ledger in {uri}. Unset it",
-                name=name,
+                "unsafe-rename-enabled",
+                "{variable} is set, so two writers could commit the same version of the ledger in {uri}. Unset it",
+                variable=name,
                 uri=uri,
             )
     if get("AWS_CONDITIONAL_PUT", "CONDITIONAL_PUT") not in (None, "etag"):
         raise ConfigError(
-            "CODE",
+            "conditional-put-not-etag",
             "AWS_CONDITIONAL_PUT must be etag or unset: otherwise two writers could commit the same version in {uri}",
             uri=uri,
         )
     if _endpoint(get).startswith("http://") and not get.is_on("AWS_ALLOW_HTTP"):
         raise ConfigError(
-            "CODE",
+            "endpoint-not-encrypted",
             "AWS_ENDPOINT_URL is http://, which does not encrypt traffic. Use https://, or set AWS_ALLOW_HTTP: true",
         )
 
@@ -195,7 +198,11 @@ class _Settings:
 def _endpoint(get: _Settings) -> str:
     found = get(*_ENDPOINT) or ""
     if found and not found.startswith(("http://", "https://")):
-        raise ConfigError("CODE", "AWS_ENDPOINT_URL: {found} has no scheme. Write https://{found}", found=found)
+        raise ConfigError(
+            "endpoint-without-scheme",
+            "AWS_ENDPOINT_URL: {endpoint} has no scheme. Write https://{endpoint}",
+            endpoint=found,
+        )
     return found
 
 
@@ -211,11 +218,11 @@ def _client(scheme: str, host: str, options: tuple[tuple[str, str], ...]) -> Any
         return fs.GcsFileSystem() if scheme == "gs" else _azure(host, get) if scheme == "abfss" else _s3(get)
     except ValueError as error:
         raise ConfigError(
-            "CODE",
-            "{scheme}://{host} cannot be opened: {error}. Fix storage_options or the environment",
+            "bucket-options-invalid",
+            "{scheme}://{host} cannot be opened: {reason}. Fix storage_options or the environment",
             scheme=scheme,
             host=host,
-            error=error,
+            reason=str(error),
         ) from error
 
 

@@ -143,10 +143,10 @@ class RemoteCode:
         if sent is not None and sent != (self._root, now):
             why = "the project's code has changed" if sent[0] == self._root else f"it was started for {sent[0]}"
             raise ConfigError(
-                "CODE",
-                "Spark's workers have other code than {_root} has now: {why}. Restart the process (the kernel)",
-                _root=self._root,
-                why=why,
+                "worker-code-outdated",
+                "Spark's workers have other code than {project} has now: {reason}. Restart the process (the kernel)",
+                project=self._root,
+                reason=why,
             )
         return now
 

@@ -189,17 +189,22 @@ class OutputSource(Source):
         at_run = self.as_of(project)
         if at_run.run not in at_run.branch.published_runs:
             held = explain_holds(describe_holds(at_run.state, self.branch))
-            raise UsageError("\n".join([f"the rows of run {self.run} are not published.", *held]))
+            raise UsageError(
+                "run-not-published",
+                "the rows of run {run} are not published.{holds}",
+                run=self.run,
+                holds="".join(f"\n{line}" for line in held),
+            )
         check_not_deleted(self.job, at_run.branch, project.tables.version_of)
         project.tables.check_published(self.job, at_run.state, self.branch)
         table = at_run.branch.tables.get(f"{OUTPUT}{self.name}")
         if table is None:
             raise UsageError(
-                "CODE",
-                "run {run} of job {job!r} has no output {name!r}: it was added later",
+                "output-added-later",
+                "run {run} of job {job!r} has no output {output!r}: it was added later",
                 run=self.run,
                 job=self.job,
-                name=self.name,
+                output=self.name,
             )
         keys = at_run.run.spec.binding.keys.get(f"{OUTPUT}{self.name}", ())
         return table, keys, {run.spec.run: run.spec.name for run in at_run.runs}
@@ -236,8 +241,22 @@ def output_source(project: OpenProject, job: str, name: str | None, *, branch: s
     topics = list(config.outputs)
     topic = topic_of(config, name) if name is not None else topics[0] if len(topics) == 1 else None
     if topic is None:
-        reason = f"job {job!r} has no output {name!r}" if name is not None else f"job {job!r} has {len(topics)} outputs"
-        raise UsageError("CODE", "{reason}: name one of {topics}", reason=reason, topics=", ".join(topics) or "none")
+        known = ", ".join(topics) or "none"
+        if name is not None:
+            raise UsageError(
+                "output-unknown",
+                "job {job!r} has no output {output!r}: name one of {outputs}",
+                job=job,
+                output=name,
+                outputs=known,
+            )
+        raise UsageError(
+            "output-not-named",
+            "job {job!r} has {count} outputs: name one of {outputs}",
+            job=job,
+            count=len(topics),
+            outputs=known,
+        )
     at_run = as_of(project, job, branch, run)
     published = at_run.branch.published_runs
     last = published[-1] if run is None and published else at_run.run

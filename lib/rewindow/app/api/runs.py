@@ -80,7 +80,7 @@ class Run:
     def _name(self) -> str:
         if self.name is None:
             raise UsageError(
-                "CODE",
+                "branch-never-run",
                 "job {job!r} has no run on branch {branch!r} yet: {reason}",
                 job=self.job,
                 branch=self.branch,

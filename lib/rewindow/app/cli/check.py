@@ -38,7 +38,7 @@ def check(
     files = [Path(what).absolute()] if what.endswith(".py") else _files_of(root, what)
     for file in files:
         if not file.is_file():
-            raise ConfigError("CODE", "there is no file {file}: name a job or a Python file", file=file)
+            raise ConfigError("checked-file-missing", "there is no file {file}: name a job or a Python file", file=file)
     findings = lint(root, files)
     printer = Printer(as_json=as_json)
     if as_json:
@@ -62,11 +62,11 @@ def _files_of(root: Path, job: str) -> list[Path]:
         file = module_file(root, module)
         if file is None:
             raise ConfigError(
-                "CODE",
-                "job {job!r}: there is no module {module} below {root}: fix `topology:` or `timestamp:`",
+                "checked-module-missing",
+                "job {job!r}: there is no module {module} below {project}: fix `topology:` or `timestamp:`",
                 job=job,
                 module=module,
-                root=root,
+                project=root,
             )
         files.append(file)
     return files

@@ -60,5 +60,5 @@ def submit(
 def _pair(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign or not name:
-        raise UsageError("CODE", "--parameter {text!r}: write it as NAME=VALUE", text=text)
+        raise UsageError("databricks-parameter-malformed", "--parameter {given!r}: write it as NAME=VALUE", given=text)
     return name, value

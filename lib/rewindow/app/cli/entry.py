@@ -12,8 +12,8 @@ from typer.exceptions import Abort, TyperException
 from rewindow.app.cli.app import app
 from rewindow.app.cli.log_format import configure_logs, take_log_format
 from rewindow.app.cli.output import tolerate_closed_pipes
-from rewindow.app.failures import failure_of
-from rewindow.errors import UsageError
+from rewindow.app.failures import Failure, failure_of
+from rewindow.errors import UsageError, unrendered
 
 
 def main(begin: Callable[[], object] = lambda: None) -> None:
@@ -38,15 +38,14 @@ def run_command(arguments: list[str], begin: Callable[[], object] = lambda: None
         _check(arguments)
         result = app(arguments, prog_name="rewindow", standalone_mode=False, obj=partial(_begin, log_format, begin))
     except TyperException as error:
-        return _fail(_usage(error), 2, log_format, as_json=as_json)
+        failure = Failure(_usage(error), UsageError.exit_code, type(error).__name__, "command-line-invalid", {})
+        return _fail(failure, log_format, as_json=as_json)
     except (KeyboardInterrupt, Abort):
-        message, code, _ = failure_of(KeyboardInterrupt())
-        return _fail(message, code, log_format, as_json=as_json)
+        return _fail(failure_of(KeyboardInterrupt()), log_format, as_json=as_json)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - users never see a stack trace
         if isinstance(error, SystemExit) and (is_completion() or _is_of_the_command_line(error)):
             return error.code if isinstance(error.code, int) else 0
-        message, code, _ = failure_of(error)
-        return _fail(message, code, log_format, as_json=as_json, error=error if debug else None)
+        return _fail(failure_of(error), log_format, as_json=as_json, error=error if debug else None)
     return result if isinstance(result, int) else 0
 
 
@@ -71,11 +70,7 @@ def _is_of_the_command_line(error: SystemExit) -> bool:
 def _check(arguments: list[str]) -> None:
     for argument in arguments:
         if "{{" in argument:
-            raise UsageError(
-                "CODE",
-                "the argument {argument!r} contains an unrendered template, which the scheduler should have replaced",
-                argument=argument,
-            )
+            raise unrendered(f"argument {argument!r}")
 
 
 def _usage(error: TyperException) -> str:
@@ -87,11 +82,11 @@ def _usage(error: TyperException) -> str:
     return f"{message.rstrip('.') or 'missing command'} (see --help)"
 
 
-def _fail(message: str, code: int, log_format: str | None, *, as_json: bool, error: BaseException | None = None) -> int:
+def _fail(failure: Failure, log_format: str | None, *, as_json: bool, error: BaseException | None = None) -> int:
     if is_completion():  # it would become part of the line that is being typed
-        return code
+        return failure.exit_code
     from rewindow.app.cli.printing import Printer
 
     configure_logs(log_format)  # a command line that is wrong has loaded no command
-    Printer(as_json=as_json).failed(message, code, error)
-    return code
+    Printer(as_json=as_json).failed(failure, error)
+    return failure.exit_code

@@ -59,7 +59,10 @@ def head(
     """Show rows of output tables, in the order of their timestamps, or of the quarantine. Times are in UTC."""
     project = OpenProject.open(folder, target, debug=debug)
     if held and (of is not None or is_quarantine(name)):
-        raise UsageError("CODE", "--held shows rows of a job's outputs: omit --of, and name a job or an output table")
+        raise UsageError(
+            "held-option-misplaced",
+            "--held shows rows of a job's outputs: omit --of, and name a job or an output table",
+        )
     printer, shown_branch = Printer(as_json=as_json), branch or MAIN
     if held:
         found = list(held_rows(project, name, branch=shown_branch, limit=limit, last=last))

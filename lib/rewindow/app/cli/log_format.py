@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from rewindow.app.failures import Failure
 from rewindow.errors import UsageError
 
 FORMATS = ("json", "text")
@@ -30,11 +31,10 @@ def take_log_format(arguments: Sequence[str]) -> tuple[list[str], str | None]:
             rest.append(word)
     if wanted is not None and wanted not in FORMATS:
         raise UsageError(
-            "CODE",
-            "unknown {option} {wanted!r}: use {FORMATS}",
-            option=OPTION,
-            wanted=wanted,
-            FORMATS=" or ".join(FORMATS),
+            "log-format-unknown",
+            "unknown --log-format {given!r}: use {formats}",
+            given=wanted,
+            formats=" or ".join(FORMATS),
         )
     return rest, wanted
 
@@ -56,11 +56,11 @@ def configure_logs(wanted: str | None) -> None:
     )
 
 
-def log_failure(message: str, code: int) -> None:
+def log_failure(failure: Failure) -> None:
     """Log the failure of a command."""
     import structlog
 
-    structlog.get_logger().error("failed", exit_code=code, error=message)
+    structlog.get_logger().error("failed", exit_code=failure.exit_code, error=failure.message, code=failure.code)
 
 
 def log_summary(summary: dict[str, Any]) -> None:

@@ -94,7 +94,9 @@ def reset(
         question = reset_question(job, tables)
         if as_json or not _is_confirmed(question):
             raise UsageError(
-                "CODE", "`reset {job}` was not confirmed, so nothing was changed: answer y, or add --yes", job=job
+                "reset-not-confirmed",
+                "`reset {job}` was not confirmed, so nothing was changed: answer y, or add --yes",
+                job=job,
             )
     with printer.progress() as on_step:
         done = maintenance.reset(on_step=on_step)
@@ -154,11 +156,11 @@ def _selected(project: OpenProject, name: str | None, kind: Kind | None) -> tupl
         return jobs, feeds
     if name in jobs and name in feeds:
         raise UsageError(
-            "CODE", "{name} is both a job and a feed: choose one with --kind job or --kind feed", name=name
+            "name-ambiguous", "{name} is both a job and a feed: choose one with --kind job or --kind feed", name=name
         )
     if name not in jobs and name not in feeds:
         raise UsageError(
-            "CODE",
+            "maintenance-name-unknown",
             "there is no job or feed {name}: jobs are {jobs}, feeds are {feeds}",
             name=name,
             jobs=", ".join(jobs) or "none",
@@ -171,7 +173,7 @@ def _duration(text: str) -> int:
     try:
         duration_ms = to_ms(text)
     except ConfigError as error:
-        raise UsageError(str(error)) from error
+        raise UsageError.restored(error.code, error.message, error.facts) from error
     if duration_ms < 0:
-        raise UsageError("CODE", "--keep {text}: a retention cannot be negative", text=text)
+        raise UsageError("retention-negative", "--keep {given}: a retention cannot be negative", given=text)
     return duration_ms

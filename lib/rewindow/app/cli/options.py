@@ -16,7 +16,7 @@ def checked_branch(name: str | None) -> str | None:
     try:
         return name if name is None else safe_name(name, "branch")
     except ConfigError as error:
-        raise UsageError("CODE", "--branch: {error}", error=error) from error
+        raise UsageError.restored(error.code, f"--branch: {error.message}", error.facts) from error
 
 
 Job = Annotated[

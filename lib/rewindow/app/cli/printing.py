@@ -16,6 +16,7 @@ from rich.text import Text
 from rewindow.app.cli.log_format import log_failure, log_summary
 from rewindow.app.cli.progress import watched
 from rewindow.app.cli.summary import reason_lines, summarise, summary_lines
+from rewindow.app.failures import Failure
 from rewindow.app.next_run import UpToDateButChanged
 from rewindow.app.sentences import TAKES_NO_MORE, in_one_line, landed_lines, readable
 from rewindow.app.watch import Watch
@@ -180,15 +181,15 @@ class Printer:
         if "svg" in explained:
             self.say(f"Drawing: {explained['svg']}")
 
-    def failed(self, message: str, code: int, error: BaseException | None = None) -> None:
-        """Print an error message, and the stack trace of ``error`` if given."""
-        log_failure(message, code)
+    def failed(self, failure: Failure, error: BaseException | None = None) -> None:
+        """Print why a command failed, and the stack trace of ``error`` if given."""
+        log_failure(failure)
         if error is not None:
             traceback.print_exception(error, file=sys.stderr)
         if self.as_json:
-            self.json({"error": message, "exit_code": code})
+            self.json({"error": failure.message, "exit_code": failure.exit_code, "code": failure.code})
         else:
-            self._err.print(f"rewindow: {message}", markup=False)
+            self._err.print(f"rewindow: {failure.message} [{failure.code}]", markup=False)
 
     @contextmanager
     def progress(self) -> Iterator[Watch]:
@@ -200,7 +201,7 @@ class Printer:
             try:
                 yield watch
             except KeyboardInterrupt as error:
-                raise StoppedError(watch.what_is_kept()) from error
+                raise StoppedError("progress-interrupted", "{progress}", progress=watch.what_is_kept()) from error
 
     def json(self, value: Any) -> None:
         """Print one JSON object."""

@@ -40,7 +40,7 @@ def publish(
 ) -> None:
     """Publish what is committed. Exits with 79 while a run is on hold; --accept publishes it."""
     if run is not None and not accept:
-        raise UsageError("CODE", "--run works only with --accept: add --accept, or remove --run")
+        raise UsageError("run-without-accept", "--run works only with --accept: add --accept, or remove --run")
     project = OpenProject.open(folder, target, debug=debug)
     printer = Printer(as_json=as_json)
     with printer.progress() as on_step:

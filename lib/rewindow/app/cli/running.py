@@ -67,7 +67,10 @@ def land(
 ) -> None:
     """Land the new rows of a feed's sources."""
     if keep is not None and not new_generation:
-        raise UsageError("CODE", "--keep works only with --new-generation: add --new-generation, or remove --keep")
+        raise UsageError(
+            "keep-without-new-generation",
+            "--keep works only with --new-generation: add --new-generation, or remove --keep",
+        )
     project = OpenProject.open(folder, target, debug=debug)
     printer = Printer(as_json=as_json)
     with printer.progress() as on_step:

@@ -73,8 +73,12 @@ def why(
         check_columns(output, key, wanted)
     keyless = None if rows else without_key(project, output, wanted)
     if keyless is not None and not missing:
-        message = ". ".join([f"{output.table}: {keyless.headline}", *keyless.reasons])
-        raise NothingFoundError(message)
+        raise NothingFoundError(
+            "key-without-row",
+            "{table}: {reason}",
+            table=output.table,
+            reason=". ".join([keyless.headline, *keyless.reasons]),
+        )
     if missing:
         absent = keyless or explain_missing(project, output, wanted, rows, at)
         if as_json:

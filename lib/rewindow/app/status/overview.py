@@ -112,10 +112,10 @@ def _check_names(project: OpenProject, names: Collection[str], existing: Collect
         if name not in existing:
             feeds, jobs = names_in(project.root, "feeds"), names_in(project.root, "jobs")
             raise UsageError(
-                "CODE",
-                "there is no job or feed {name!r}: {name2}jobs are {jobs}, feeds are {feeds}",
+                "status-name-unknown",
+                "there is no job or feed {name!r}: {hint}jobs are {jobs}, feeds are {feeds}",
                 name=name,
-                name2=did_you_mean(name, [*jobs, *feeds]),
+                hint=did_you_mean(name, [*jobs, *feeds]),
                 jobs=", ".join(jobs) or "none",
                 feeds=", ".join(feeds) or "none",
             )
@@ -133,14 +133,14 @@ def _having(branch: str, jobs: Sequence[str], names: Collection[str], looks: Loo
             having.append(name)
         elif name in names:
             raise UsageError(
-                "CODE",
-                "job {name!r} has no open branch {branch!r}: `rewindow branch list {name}` shows its branches",
-                name=name,
+                "job-branch-not-open",
+                "job {job!r} has no open branch {branch!r}: `rewindow branch list {job}` shows its branches",
+                job=name,
                 branch=branch,
             )
     if not having:
         raise UsageError(
-            "CODE",
+            "branch-not-open-anywhere",
             "no job has an open branch {branch!r}: `rewindow branch list JOB` shows the branches of a job",
             branch=branch,
         )

@@ -68,11 +68,11 @@ def _exporters(signal: str, environ: Mapping[str, str]) -> Iterator[Any]:
         found = next(iter(entry_points(group=_GROUPS[signal], name=name)), None)
         if found is None:
             raise ConfigError(
-                "CODE",
-                "OTEL_{signal}_EXPORTER: there is no exporter {name!r}. pip install "
+                "exporter-unknown",
+                "OTEL_{signal}_EXPORTER: there is no exporter {exporter!r}. pip install "
                 "'rewindow[opentelemetry]' installs otlp and console",
                 signal=signal,
-                name=name,
+                exporter=name,
             )
         made = found.load()
         # Standard output is the command's result.

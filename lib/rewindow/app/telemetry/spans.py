@@ -134,7 +134,9 @@ class SpanObserver:
         from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415 - only if it is configured
 
         self._end_step(known)
-        known.span.set_attributes({"error.type": failure.kind, "rewindow.exit_code": failure.exit_code})
+        known.span.set_attributes(
+            {"error.type": failure.kind, "rewindow.exit_code": failure.exit_code, "rewindow.error_code": failure.code}
+        )
         known.span.set_status(Status(StatusCode.ERROR, failure.message))
         known.span.end()
         own = {name: value for name, value in _attributes(operation).items() if name in _DIMENSIONS}

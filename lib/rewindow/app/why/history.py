@@ -43,10 +43,10 @@ class History:
             table = self.output.tables.log_table(self.output.job.feed, topic)
             if table is not None:
                 raise ConfigError(
-                    "CODE",
-                    "the log {topic!r} can only be read by Spark, because {why}: `why` opens the files of logs",
+                    "why-log-needs-spark",
+                    "the log {topic!r} can only be read by Spark, because {reason}: `why` opens the files of logs",
                     topic=topic,
-                    why=table.why,
+                    reason=table.why,
                 )
 
     @cached_property

@@ -38,9 +38,8 @@ def read_key(output: Output, words: Sequence[str]) -> dict[str, Sequence[Any]]:
     try:
         return parse_key(output.own_columns, words)
     except UsageError as error:
-        raise UsageError(
-            "CODE", "{error}{output}", error=error, output=_options_first(output, words) or example(output)
-        ) from error
+        error.surrounded(after=_options_first(output, words) or example(output))
+        raise
 
 
 def _options_first(output: Output, words: Sequence[str]) -> str:
@@ -66,13 +65,13 @@ def check_columns(output: Output, words: Sequence[str], key: Mapping[str, Sequen
     if named is None or named[1] in columns or is_landed(output, key):
         return
     raise UsageError(
-        "CODE",
-        "the key of {table} has no column {named!r}: it is the column {columns!r}. Write its value alone, "
-        "or {columns}=VALUE{output}",
+        "key-column-unknown",
+        "the key of {table} has no column {column!r}: it is the column {key_column!r}. Write its value alone, "
+        "or {key_column}=VALUE{example}",
         table=output.table,
-        named=named[1],
-        columns=columns[0],
-        output=example(output),
+        column=named[1],
+        key_column=columns[0],
+        example=example(output),
     )
 
 
@@ -126,13 +125,13 @@ def choose_row(
         known = f" (it has windows from {named}{last})" if starts else ""
         where = "" if at is None or start_ms is None else at.where(start_ms)
         raise NothingFoundError(
-            "CODE",
-            "{table} has no row of the key {key}{where}{known}: {ask}",
+            "key-row-missing",
+            "{table} has no row of the key {key}{where}{hint}: {fix}",
             table=output.table,
             key=key,
             where=where,
-            known=known,
-            ask=ask,
+            hint=known,
+            fix=ask,
         )
     if run is None:
         return found, found[-1]
@@ -144,7 +143,11 @@ def choose_row(
             f"has rows of {', '.join(names)}: name one of these" if names else "has rows of runs that are forgotten"
         )
         raise NothingFoundError(
-            "CODE", "run {run} wrote no row of the key {key}, which {others}", run=run, key=key, others=others
+            "run-without-key-row",
+            "run {run} wrote no row of the key {key}, which {hint}",
+            run=run,
+            key=key,
+            hint=others,
         )
     return found, own[-1]
 

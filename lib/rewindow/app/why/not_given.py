@@ -22,28 +22,33 @@ def check_not_altered(output: Output) -> None:
     if spec is None or not has_foreign_files(output.tables, spec):
         return
     for told in _altered(output):
-        raise StorageError(told)
+        raise StorageError("why-table-altered", "{reason}", reason=told)
 
 
 def not_given(output: Output, run: CommittedRun) -> RewindowError:
     """Return the error: `StorageError` (74) if the table lacks rows that were published, else `CheckpointError` (76)."""
     name = run.spec.name
     for told in _altered(output):
-        return StorageError("CODE", "a replay of run {name} does not give this row, and {told}", name=name, told=told)
+        return StorageError(
+            "row-altered-since-published",
+            "a replay of run {run} does not give this row, and {reason}",
+            run=name,
+            reason=told,
+        )
     if changed := _changes(run.spec.binding, output.job.binding):
         listed = "\n".join(f"  - {line}" for line in changed)
         return CheckpointError(
-            "CODE",
-            "run {name} wrote this row with other code, and the code that there is now does not give "
-            "it:\n{listed}\nCheck out the version that wrote it, then ask again",
-            name=name,
-            listed=listed,
+            "row-of-other-code",
+            "run {run} wrote this row with other code, and the code that there is now does not give "
+            "it:\n{changes}\nCheck out the version that wrote it, then ask again",
+            run=name,
+            changes=listed,
         )
     reasons = [*_other_code(output, run), "the code is not deterministic (`rewindow verify`)"]
     return CheckpointError(
-        "CODE",
-        "a replay of run {name} and the runs before it does not give this row: {reasons}",
-        name=name,
+        "row-not-replayed",
+        "a replay of run {run} and the runs before it does not give this row: {reasons}",
+        run=name,
         reasons=", or ".join(reasons),
     )
 

@@ -55,7 +55,7 @@ class Output:
         """
         if is_quarantine(name):
             raise UsageError(
-                "CODE",
+                "quarantine-has-reasons",
                 "the quarantine has the rows that landings and jobs refused, each with its reason, so "
                 "`why` has nothing to add: `rewindow head rewindow.quarantine` shows them. `rewindow why "
                 "TABLE KEY --missing`, with a job's output table, says what became of a key's records",
@@ -64,11 +64,11 @@ class Output:
         if len(topics) != 1:
             listed = ", ".join(config.outputs[topic].table for topic in topics)
             raise UsageError(
-                "CODE",
-                "job {name!r} has {topics} outputs: name the table, one of {listed}",
-                name=name,
-                topics=len(topics),
-                listed=listed,
+                "output-name-missing",
+                "job {job!r} has {count} outputs: name the table, one of {tables}",
+                job=name,
+                count=len(topics),
+                tables=listed,
             )
         tables = direct(project.tables, "to explain a row, land and run its records in a target whose tables are files")
         job = project.bind(config.job, safe_name(branch, "branch"))
@@ -147,17 +147,17 @@ def parse_key(columns: Sequence[Column], words: Sequence[str]) -> dict[str, Sequ
             name, equals, value = word.partition("=")
             if not equals:
                 raise UsageError(
-                    "CODE",
-                    "{word!r} names no column: write COLUMN=VALUE for each of {known}",
+                    "key-word-without-column",
+                    "{word!r} names no column: write COLUMN=VALUE for each of {columns}",
                     word=word,
-                    known=", ".join(known),
+                    columns=", ".join(known),
                 )
             given[name] = value
     if set(given) != set(known):
         raise UsageError(
-            "CODE",
-            "the key has the columns {known}, but {given} was given: name each once",
-            known=", ".join(known),
+            "key-columns-differ",
+            "the key has the columns {columns}, but {given} was given: name each once",
+            columns=", ".join(known),
             given=", ".join(given) or "none",
         )
     return {name: _values(given[name], Column(name, known[name])) for name in known}
@@ -200,9 +200,9 @@ def _values(text: str | None, column: Column) -> Sequence[Any]:
                 return [coercer(column.type)(Decimal(text))]
     except (ValueError, KeyError, InvalidOperation, DataError) as error:
         raise UsageError(
-            "CODE",
-            "{text!r} is no value of the column {column!r}, which has the type {type}",
-            text=text,
+            "key-value-invalid",
+            "{given!r} is no value of the column {column!r}, which has the type {type}",
+            given=text,
             column=column.name,
             type=column.type,
         ) from error

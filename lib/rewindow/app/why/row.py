@@ -51,9 +51,9 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
     if run is None:
         job = output.job.name
         raise CheckpointError(
-            "CODE",
-            "the row's run {row} is not in the ledger of {job}: restore the table, `rewindow republish {job}`",
-            row=row["_run"],
+            "row-run-not-in-ledger",
+            "the row's run {run} is not in the ledger of {job}: restore the table, `rewindow republish {job}`",
+            run=row["_run"],
             job=job,
         )
     head = output.branch.head

@@ -36,7 +36,7 @@ class AskedTime:
         `UsageError` (2) if no window or several can contain it, and if the table has no windows.
         """
         if not self.output.is_windowed:
-            raise UsageError("CODE", "{table} has no windows: omit --window", table=self.output.table)
+            raise UsageError("table-without-windows", "{table} has no windows: omit --window", table=self.output.table)
         windows = windows_of(self.output)
         first, last = (column.name for column in self.output.key_columns[-2:])
         bounds = list(dict.fromkeys((row[first], row[last]) for row in rows))
@@ -71,10 +71,18 @@ class AskedTime:
     def _of_grid(self, windows: GridWindows, known: set[int]) -> int:
         starts = windows.starts(self.time_ms) if self.time_ms >= 0 else ()
         if not starts:
-            message = f"--window {as_argument(self.time_ms)}: no window of {self.output.table} contains this time"
             if self.time_ms < 0:
-                message = f"--window: no window of {self.output.table} contains a time before 1970"
-            raise UsageError(message)
+                raise UsageError(
+                    "window-before-1970",
+                    "--window: no window of {table} contains a time before 1970",
+                    table=self.output.table,
+                )
+            raise UsageError(
+                "window-not-found",
+                "--window {time}: no window of {table} contains this time",
+                time=as_argument(self.time_ms),
+                table=self.output.table,
+            )
         if len(starts) == 1 or self.time_ms in starts:
             return starts[0] if len(starts) == 1 else self.time_ms
         raise self._several([one for one in starts if one in known] or starts, len(starts))
@@ -86,10 +94,10 @@ class AskedTime:
         named = min(len(starts), _MOST_NAMED)
         which = "" if named == (count or len(starts)) else f", such as these {named}" if named > 1 else ", such as"
         return UsageError(
-            "CODE",
-            "{time_ms} is not the start of a window of {table}, and {count} windows contain it: ask "
+            "window-ambiguous",
+            "{given} is not the start of a window of {table}, and {count} windows contain it: ask "
             "for one of them by its start{which}:{listed}",
-            time_ms=instant(self.time_ms),
+            given=instant(self.time_ms),
             table=self.output.table,
             count=count or len(starts),
             which=which,

@@ -107,7 +107,7 @@ def without_landings(call: Call) -> Due:
 def nothing_to_begin_with(call: Call) -> SourceError:
     """Return the error for a new generation without landings."""
     return SourceError(
-        "CODE",
+        "feed-nothing-due",
         "feed {feed}: nothing in its sources is due, so no generation was started, and its landings "
         "stay as they are. Land it again when its sources have rows that are due",
         feed=call.feed.feed,
@@ -138,13 +138,13 @@ def _arrivals(
             column = spec.arrived_at or spec.timestamp
             fix = f"{other_form(spec.source, column)}Fix `arrived_at: {column}`, `units:` or the source"
             raise DataError(
-                "CODE",
-                "feed {feed}: no row of the log {topic} has a valid arrival, the first because: {fault}. "
-                "Nothing was landed. {note}",
+                "log-without-valid-arrival",
+                "feed {feed}: no row of the log {topic} has a valid arrival, the first because: {reason}. "
+                "Nothing was landed. {fix}",
                 feed=call.feed.feed,
                 topic=spec.topic,
-                fault=found.fault,
-                note="Fix the file, or the options of the source" if found.is_unreadable else fix,
+                reason=found.fault,
+                fix="Fix the file, or the options of the source" if found.is_unreadable else fix,
             )
     return frozenset[int | None]().union(*(found.starts for found in seen.values()))
 

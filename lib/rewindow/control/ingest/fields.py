@@ -84,9 +84,13 @@ def raise_all(feed: str, problems: Sequence[RewindowError]) -> None:
     if len(problems) == 1:
         raise problems[0]
     if problems:
-        lines = "\n".join(f"- {problem}" for problem in problems)
-        message = f"feed {feed} has {len(problems)} problems:\n{lines}"
-        raise type(problems[0])(message) from problems[0]
+        raise type(problems[0])(
+            "feed-problems",
+            "feed {feed} has {count} problems:\n{problems}",
+            feed=feed,
+            count=len(problems),
+            problems="\n".join(f"- {problem}" for problem in problems),
+        ) from problems[0]
 
 
 class _Rules:
@@ -166,13 +170,13 @@ class _Rules:
         names = [new[name] for name in sorted(new, key=lambda one: (one not in similar, _depth(one)))]
         advice = self._how_to_read(file, field) or self._how_to_go_on(field, gone, names)
         return SourceError(
-            "CODE",
-            "log {topic}: {file} has no {field}, {field2}. {advice}",
+            "file-field-missing",
+            "log {topic}: {file} has no {field}, {reason}. {fix}",
             topic=self._spec.topic,
             file=file.name,
             field=field,
-            field2=self._why_needed(field),
-            advice=advice,
+            reason=self._why_needed(field),
+            fix=advice,
         )
 
     def _why_needed(self, field: str) -> str:
@@ -241,26 +245,26 @@ class _Rules:
                 f"{self._landings}` lands it from here on, and without `--keep {self._landings}` in all files that have it"
             )
         return SourceError(
-            "CODE",
-            "log {topic}: {file} has the field {field}, which {spec}.{hint} Nothing was landed. {ways}",
+            "file-field-unknown",
+            "log {topic}: {file} has the field {field}, which {reason}.{hint} Nothing was landed. {fix}",
             topic=spec.topic,
             file=file.name,
             field=field,
-            spec=_landed(spec, "no"),
+            reason=_landed(spec, "no"),
             hint=hint,
-            ways=ways,
+            fix=ways,
         )
 
     def _renamed(self, file: FileFields, new: str, lacks: str) -> SourceError:
         return SourceError(
-            "CODE",
-            "log {topic}: {file} has the field {new}, which {_spec}, and no {lacks}: was {lacks} renamed? "
-            "Nothing was landed. Fix the file, or set `ignore: [{new}]` if it is another field",
+            "file-field-renamed",
+            "log {topic}: {file} has the field {field}, which {reason}, and no {missing}: was {missing} renamed? "
+            "Nothing was landed. Fix the file, or set `ignore: [{field}]` if it is another field",
             topic=self._spec.topic,
             file=file.name,
-            new=new,
-            _spec=_landed(self._spec, "no"),
-            lacks=lacks,
+            field=new,
+            reason=_landed(self._spec, "no"),
+            missing=lacks,
         )
 
 

@@ -179,15 +179,14 @@ def grown(spec: LogSpec, kept: LogColumns, now: LogColumns) -> LogColumns:
         column = landed[(gone or other)[0]]
         first = f"{other_name(column.name)}, and land" if other and not gone else "Land"
         raise ConfigError(
-            "CODE",
-            "log {topic}: {column} was landed as {type}, but {what}, so kept landings and new ones would "
-            "not fit together. {first}{first2} everything again: `rewindow land FEED --new-generation`",
+            "landed-column-incompatible",
+            "log {topic}: {column} was landed as {type}, but {reason}, so kept landings and new ones would "
+            "not fit together. {fix} everything again: `rewindow land FEED --new-generation`",
             topic=spec.topic,
             column=column.name,
             type=column.type,
-            what=what,
-            first=first[0].upper(),
-            first2=first[1:],
+            reason=what,
+            fix=first[0].upper() + first[1:],
         )
     values = [landed.get(column.name, column) for column in now.value]
     if spec.value is None:
@@ -267,21 +266,28 @@ def _with_meanings(definition: Mapping[str, Any]) -> dict[str, Any]:
 def _changed(feed: FeedSpec, progress: Progress, mistakes: Sequence[str]) -> SourceError:
     before, now = progress.declared, _declared(feed)
     changes = "; ".join(differences(before, now)) or "an older version of the definition"
-    message = f"feed {feed.feed} was landed under a different definition ({changes})"
     if mistakes:
         return SourceError(
-            "CODE",
-            "{message}, and the present one cannot be landed: {mistakes}",
-            message=message,
+            "feed-definition-unusable",
+            "feed {feed} was landed under a different definition ({changes}), and the present one cannot be landed: {mistakes}",
+            feed=feed.feed,
+            changes=changes,
             mistakes="; ".join(mistakes),
         )
-    message += f". Restore the configuration, or land everything again: `rewindow land {feed.feed} --new-generation`"
+    keep = ""
     condition = "" if feed.every else _kept_if(before, now)
     if progress.number and condition is not None and not _unkept(before, now):
         old, new = ({log["source"].get("schema") for log in one["logs"].values()} for one in (before, now))
         unless = "" if old == new else ", unless a landed column has another type now"
-        message += f". With `--keep {progress.number}`, what is landed stays as it is{condition}{unless}"
-    return SourceError(message)
+        keep = f". With `--keep {progress.number}`, what is landed stays as it is{condition}{unless}"
+    return SourceError(
+        "feed-definition-changed",
+        "feed {feed} was landed under a different definition ({changes}). Restore the configuration, or land everything again: "
+        "`rewindow land {feed} --new-generation`{keep}",
+        feed=feed.feed,
+        changes=changes,
+        keep=keep,
+    )
 
 
 def _differences(before: Any, now: Any, path: str = "") -> Iterator[str]:
@@ -305,23 +311,23 @@ def _check_keep(feed: FeedSpec, progress: Progress, kept: int, keep: int) -> Non
     if keep and (progress.feed is None or not 0 <= keep <= landed):
         can = f"it can keep 1 to {landed}" if landed else "leave out `--keep`"
         raise ConfigError(
-            "CODE",
-            "--keep {keep}: feed {feed} has {landed} landings, so {can}",
+            "kept-landings-out-of-range",
+            "--keep {keep}: feed {feed} has {landings} landings, so {fix}",
             keep=keep,
             feed=feed.feed,
-            landed=landed,
-            can=can,
+            landings=landed,
+            fix=can,
         )
     if not kept:
         return
     changed = _unkept(progress.declared, _declared(feed))
     if changed:
         raise ConfigError(
-            "CODE",
-            "--keep {keep}: {changed} changed, so kept landings and new ones would not fit together. Land "
+            "kept-landings-incompatible",
+            "--keep {keep}: {changes} changed, so kept landings and new ones would not fit together. Land "
             "everything again: `rewindow land {feed} --new-generation`",
             keep=keep,
-            changed=", ".join(changed),
+            changes=", ".join(changed),
             feed=feed.feed,
         )
 

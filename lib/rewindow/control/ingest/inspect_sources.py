@@ -173,14 +173,14 @@ def _another(call: Call, spec: LogSpec, was: str | None, why: str) -> ConfigErro
     feed, name = call.feed.feed, spec.source.name
     change = f"{was} -> {name}" if was and was != name else name
     return ConfigError(
-        "CODE",
-        "--keep {kept}: the log {topic} has another source now ({change}), which {why}. Without `every`, "
+        "log-source-replaced",
+        "--keep {keep}: the log {topic} has another source now ({change}), which {reason}. Without `every`, "
         "nothing tells which of its rows the kept landings have, and these would be landed twice. Restore "
         "the source, give the new one a log of its own, or land everything again: `rewindow land {feed} "
         "--new-generation`",
-        kept=call.generation.kept,
+        keep=call.generation.kept,
         topic=spec.topic,
         change=change,
-        why=why,
+        reason=why,
         feed=feed,
     )

@@ -64,7 +64,7 @@ class Grid:
         if self.count < 1 or (self.unit not in _FIXED_MS and self.unit not in _CALENDAR):
             units = ", ".join((*_FIXED_MS, *_CALENDAR))
             raise ConfigError(
-                "CODE",
+                "interval-unknown",
                 "every: {count}{unit} is not an interval: use a whole number and one of {units}",
                 count=self.count,
                 unit=self.unit,
@@ -74,7 +74,9 @@ class Grid:
             pendulum.timezone(self.zone)
         except Exception as error:
             raise ConfigError(
-                "CODE", "unknown time zone {zone}: use a name such as Europe/Berlin or UTC", zone=self.zone
+                "interval-time-zone-unknown",
+                "unknown time zone {zone}: use a name such as Europe/Berlin or UTC",
+                zone=self.zone,
             ) from error
 
     def start_of(self, time_ms: int) -> int:
@@ -318,10 +320,10 @@ def _limited(grid: Grid | Epochs, first_ms: int, until_ms: int) -> list[int]:
 def _few(grid: Grid | Epochs, starts: list[int]) -> list[int]:
     if len(starts) > _INTERVALS_MAX:
         raise LimitError(
-            "CODE",
-            "more than {intervals_max} intervals ({grid}) between the first arrival and --until: check "
+            "intervals-too-many",
+            "more than {limit} intervals ({every}) between the first arrival and --until: check "
             "`arrived_at`, choose a longer `every:`, or land in steps with --until",
-            intervals_max=_INTERVALS_MAX,
-            grid=grid,
+            limit=_INTERVALS_MAX,
+            every=grid,
         )
     return starts

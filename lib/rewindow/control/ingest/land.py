@@ -176,12 +176,12 @@ def _check_declared(call: Call) -> None:
     last_ms = max(call.request.now_ms, call.progress.watermark_ms) + ahead_ms
     if declared_ms > last_ms:
         raise UsageError(
-            "CODE",
-            "feed {feed}: the declared watermark {declared_ms} is in the future, and all records up to "
-            "then would be late. Declare at most {last_ms}, or set `landing: {{max_ahead: none}}`",
+            "watermark-in-future",
+            "feed {feed}: the declared watermark {watermark} is in the future, and all records up to "
+            "then would be late. Declare at most {limit}, or set `landing: {{max_ahead: none}}`",
             feed=call.feed.feed,
-            declared_ms=instant(declared_ms),
-            last_ms=instant(last_ms),
+            watermark=instant(declared_ms),
+            limit=instant(last_ms),
         )
 
 
@@ -214,10 +214,10 @@ def _refuse_if_alive(feed: FeedSpec, progress: Progress, attempt: Attempt, alive
         is_me = (other.host, other.pid, other.pid_started) == (attempt.host, attempt.pid, attempt.pid_started)
         if not is_me and alive(other):
             raise NotNowError(
-                "CODE",
-                "feed {feed} is being landed by process {pid} on {host}: wait for it, or stop it",
+                "feed-being-landed",
+                "feed {feed} is being landed by process {process} on {host}: wait for it, or stop it",
                 feed=feed.feed,
-                pid=other.pid,
+                process=other.pid,
                 host=other.host,
             )
 
@@ -254,7 +254,9 @@ def _refuse_if_overtaken(call: Call, error: StorageError) -> None:
 
 def _overtaken(call: Call) -> NotNowError:
     return NotNowError(
-        "CODE", "feed {feed}: another `land` was faster, so this one landed nothing: run it again", feed=call.feed.feed
+        "landing-overtaken",
+        "feed {feed}: another `land` was faster, so this one landed nothing: run it again",
+        feed=call.feed.feed,
     )
 
 
@@ -350,7 +352,7 @@ def _write_logs(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[De
         due = replace(due, slots=slots)
         call.tables.remove_orphans(feed.feed, [spec.topic for spec in feed.logs], [call.attempt.id])
     raise InvariantError(
-        "CODE",
+        "source-not-deterministic",
         "feed {feed}: its sources give different rows on each read, so they cannot be landed: fix the source",
         feed=feed.feed,
     )
@@ -371,13 +373,13 @@ def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> No
         fix = spec.unit_fix(why, unit)
     what = "the only record" if quarantined == 1 else f"all {quarantined} records"
     raise DataError(
-        "CODE",
-        "feed {feed}: {what} of the log {topic} would be quarantined, the first because of: {why}. Nothing "
+        "log-all-quarantined",
+        "feed {feed}: {records} of the log {topic} would be quarantined, the first because of: {reason}. Nothing "
         "was landed: {fix}",
         feed=call.feed.feed,
-        what=what,
+        records=what,
         topic=spec.topic,
-        why=why,
+        reason=why,
         fix=fix,
     )
 

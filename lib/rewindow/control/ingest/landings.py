@@ -246,10 +246,10 @@ def definition_from_json(body: Mapping[str, Any]) -> FeedDefinition:
 def _check_follows(landings: Sequence[Landing], landing: Landing) -> None:
     if landing.number != len(landings) + 1:
         raise InvariantError(
-            "CODE",
-            "landing {number} follows landing {landings}: the landing ledger is corrupt. Do not land or run",
-            number=landing.number,
-            landings=len(landings),
+            "landing-number-gap",
+            "landing {landing} follows landing {previous}: the landing ledger is corrupt. Do not land or run",
+            landing=landing.number,
+            previous=len(landings),
         )
     if not landings:
         return
@@ -259,9 +259,9 @@ def _check_follows(landings: Sequence[Landing], landing: Landing) -> None:
     )
     if decreases:
         raise InvariantError(
-            "CODE",
-            "landing {number} revokes what landing {number2} released: the landing ledger is corrupt. Do "
+            "landing-revokes-release",
+            "landing {landing} revokes what landing {previous} released: the landing ledger is corrupt. Do "
             "not land or run",
-            number=landing.number,
-            number2=last.number,
+            landing=landing.number,
+            previous=last.number,
         )

@@ -38,14 +38,14 @@ def find_run(state: JobState, branch: Branch, text: str, or_else: str = "") -> C
     if len(found) > 1:
         names = [run.spec.name for run in found]
         raise UsageError(
-            "CODE",
-            "{found} runs of branch {branch!r} have the number {text}, because a promotion has brought "
-            "runs of another branch: {names}. Name the run in full, such as {names2}",
-            found=len(found),
+            "run-number-ambiguous",
+            "{count} runs of branch {branch!r} have the number {number}, because a promotion has brought "
+            "runs of another branch: {runs}. Name the run in full, such as {example}",
+            count=len(found),
             branch=branch.name,
-            text=text,
-            names=", ".join(names),
-            names2=names[-1],
+            number=text,
+            runs=", ".join(names),
+            example=names[-1],
         )
     if found:
         return found[0]
@@ -53,14 +53,20 @@ def find_run(state: JobState, branch: Branch, text: str, or_else: str = "") -> C
     known = ", ".join(run.spec.name for run in branch.runs[-8:])
     whole = text if name else f"{branch.name}/{text}"
     is_committed = any(run.spec.name == whole for run in state.committed)
-    why = "was rewound, replaced by a promotion, or belongs to another branch" if is_committed else "does not exist"
-    undo = ". To undo a promotion, restore the code, then backfill and promote again" if is_committed else ""
     choices = (
         f"The last runs of branch {branch.name!r} are {known}: choose one of them{or_else}"
         if known
         else f"There is no run on branch {branch.name!r} {'any more' if state.committed else 'yet'}, so there is none to name"
     )
-    raise UsageError("CODE", "run {text!r} {why}. {choices}{undo}", text=text, why=why, choices=choices, undo=undo)
+    if is_committed:
+        raise UsageError(
+            "run-not-on-branch",
+            "run {run!r} was rewound, replaced by a promotion, or belongs to another branch. {choices}. To undo a promotion, "
+            "restore the code, then backfill and promote again",
+            run=text,
+            choices=choices,
+        )
+    raise UsageError("run-unknown", "run {run!r} does not exist. {choices}", run=text, choices=choices)
 
 
 def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
@@ -71,7 +77,9 @@ def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
     branch = state.branch(name)
     if name != MAIN and name not in state.branches:
         known = f"branches: {', '.join(state.branches)}" if state.branches else "there is no run yet"
-        raise UsageError("CODE", "there is no branch {name!r} to rewind ({known})", name=name, known=known)
+        raise UsageError(
+            "branch-to-rewind-unknown", "there is no branch {branch!r} to rewind ({hint})", branch=name, hint=known
+        )
     check_open(branch)
     target = run_or_beginning(state, branch, to)
     kept = branch.index_of(target.spec.run if target else None) or 0
@@ -80,10 +88,10 @@ def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
     if kept < branch.inherited:
         fork = branch.runs[branch.inherited - 1].spec.name
         raise UsageError(
-            "CODE",
-            "branch {name!r} starts after run {fork}: rewind its parent {parent!r}, or create another branch",
-            name=name,
-            fork=fork,
+            "rewind-before-branch",
+            "branch {branch!r} starts after run {run}: rewind its parent {parent!r}, or create another branch",
+            branch=name,
+            run=fork,
             parent=branch.parent,
         )
     check_has_state(state, target.spec.run if target else None)
@@ -101,7 +109,9 @@ def decide_branch(state: JobState, name: str, parent: str, at: CommittedRun | No
         return None
     if known is not None or name == MAIN:
         raise ConfigError(
-            "CODE", "branch name {name!r} was used before and cannot be reused: choose another name", name=name
+            "branch-name-reused",
+            "branch name {branch!r} was used before and cannot be reused: choose another name",
+            branch=name,
         )
     check_case(state, name)
     check_has_state(state, at.spec.run if at else None)
@@ -117,11 +127,11 @@ def check_case(state: JobState, name: str) -> None:
         return
     if same := [other for other in (MAIN, *state.branches) if other.casefold() == name.casefold()]:
         raise ConfigError(
-            "CODE",
-            "branch name {name!r} differs only in case from {same!r}, which was used before. Where case is "
+            "branch-name-differs-in-case",
+            "branch name {branch!r} differs only in case from {other!r}, which was used before. Where case is "
             "ignored, both would write the same tables: choose another name",
-            name=name,
-            same=same[0],
+            branch=name,
+            other=same[0],
         )
 
 
@@ -135,7 +145,10 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
     if branch not in state.branches or branch == into:
         known = ", ".join(name for name in state.branches if name != into) or "none"
         raise UsageError(
-            "CODE", "there is no branch {branch!r} to promote (branches: {known})", branch=branch, known=known
+            "branch-to-promote-unknown",
+            "there is no branch {branch!r} to promote (branches: {branches})",
+            branch=branch,
+            branches=known,
         )
     if was_promoted(state, branch, into):
         return None
@@ -144,28 +157,28 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
     if held := state.holding(source.runs):
         spec, why = held[0].spec, held[0].commit.held_by[0].told
         raise CheckpointError(
-            "CODE",
-            "run {spec} is on hold, so branch {branch!r} cannot be promoted: {why}. Accept it, `rewindow "
-            "publish {job} --branch {branch} --accept --run {spec}`; or rewind the branch to an earlier run",
-            spec=spec.name,
+            "promoted-run-on-hold",
+            "run {run} is on hold, so branch {branch!r} cannot be promoted: {reason}. Accept it, `rewindow "
+            "publish {job} --branch {branch} --accept --run {run}`; or rewind the branch to an earlier run",
+            run=spec.name,
             branch=branch,
-            why=why,
+            reason=why,
             job=binding.job,
         )
     if source.last_epoch < target.last_epoch:
         raise NotNowError(
-            "CODE",
-            "branch {branch!r} is at epoch {last_epoch}, but {into!r} is at {last_epoch2}: let it catch up "
+            "branch-behind-target",
+            "branch {branch!r} is at epoch {epoch}, but {into!r} is at {target_epoch}: let it catch up "
             "with `rewindow run {job} --branch {branch}`",
             branch=branch,
-            last_epoch=source.last_epoch,
+            epoch=source.last_epoch,
             into=into,
-            last_epoch2=target.last_epoch,
+            target_epoch=target.last_epoch,
             job=binding.job,
         )
     if shared_runs(source.runs, target.runs) < target.inherited:
         raise CheckpointError(
-            "CODE",
+            "branches-diverged-early",
             "branch {branch!r} diverged from {into!r} before {into!r} itself starts: promote it into {parent!r}",
             branch=branch,
             into=into,
@@ -194,12 +207,12 @@ def _with_its_columns(
     if before is not None and before.path == here.path and before.columns != of_branch.columns:
         output = target.removeprefix(OUTPUT)
         raise CheckpointError(
-            "CODE",
-            "{output}: the branch's table has other columns than {path}, whose readers know the present "
-            "ones: {columns}. Name another table for {output} in conf/jobs/{job}.yaml, then promote",
+            "promoted-columns-differ",
+            "{output}: the branch's table has other columns than {table}, whose readers know the present "
+            "ones: {changes}. Name another table for {output} in conf/jobs/{job}.yaml, then promote",
             output=output,
-            path=here.path,
-            columns=column_changes(before.columns, of_branch.columns),
+            table=here.path,
+            changes=column_changes(before.columns, of_branch.columns),
             job=job,
         )
     return replace(here, columns=of_branch.columns)
@@ -215,18 +228,33 @@ def decide_drop(state: JobState, name: str) -> LedgerRow | None:
     """Return the row that drops a branch; None if it is dropped. Raises `UsageError` (2) for `main` or an unknown branch."""
     if name == MAIN:
         raise UsageError(
-            "CODE",
-            "{main!r} is the published branch and cannot be dropped: `rewindow rewind JOB --to RUN` takes "
+            "main-not-droppable",
+            "'main' is the published branch and cannot be dropped: `rewindow rewind JOB --to RUN` takes "
             "its later runs back, `rewindow reset JOB` starts the job over",
-            main=MAIN,
         )
     branch = state.branches.get(name)
     if branch is not None and not branch.is_kept:
         return None
     if branch is None:
         known = ", ".join(one.name for one in state.branches.values() if one.name != MAIN and one.is_kept) or "none"
-        raise UsageError("CODE", "there is no branch {name!r} to drop (branches: {known})", name=name, known=known)
+        raise UsageError(
+            "branch-to-drop-unknown",
+            "there is no branch {branch!r} to drop (branches: {branches})",
+            branch=name,
+            branches=known,
+        )
     return LedgerRow(state.rows + 1, DROP, {"branch": name})
+
+
+def check_can_publish(state: JobState, name: str) -> None:
+    """Raise `UsageError` (2) for an unknown branch. The main branch is there before its first run."""
+    if name != MAIN and name not in state.branches:
+        raise UsageError(
+            "branch-to-publish-unknown",
+            "there is no branch {branch!r} to publish (branches: {branches})",
+            branch=name,
+            branches=", ".join(state.branches) or "none",
+        )
 
 
 def decide_accept(state: JobState, name: str, text: str | None) -> LedgerRow | None:
@@ -235,19 +263,13 @@ def decide_accept(state: JobState, name: str, text: str | None) -> LedgerRow | N
     Raises `UsageError` (2) for an unknown branch or run, and if several are on hold and none is named.
     """
     branch, held = state.branch(name), state.on_hold(name)
-    if name != MAIN and name not in state.branches:
-        raise UsageError(
-            "CODE",
-            "there is no branch {name!r} to publish (branches: {branches})",
-            name=name,
-            branches=", ".join(state.branches) or "none",
-        )
+    check_can_publish(state, name)
     if text is None and len(held) > 1:
         raise UsageError(
-            "CODE",
-            "{held} runs are on hold: accept one of them, --run {held2}",
-            held=len(held),
-            held2=" or --run ".join(run.spec.name for run in held),
+            "held-runs-several",
+            "{count} runs are on hold: accept one of them, --run {runs}",
+            count=len(held),
+            runs=" or --run ".join(run.spec.name for run in held),
         )
     named = find_run(state, branch, text) if text is not None else None
     chosen = next(iter(held if named is None else state.holding([named])), None)
@@ -275,7 +297,7 @@ def check_has_state(state: JobState, run: int | None) -> None:
     """
     if run is not None and state.find_run(run) is None:
         raise NotNowError(
-            "CODE",
+            "job-started-over",
             "`reset` has started the job over, so there is no state after its earlier run {run}: run again",
             run=run,
         )
@@ -285,9 +307,9 @@ def check_has_state(state: JobState, run: int | None) -> None:
     near = ", ".join(one.spec.name for one in _nearest_with_state(state, wanted))
     choices = f"the beginning ({BEGINNING}), or one of {near}" if near else f"the beginning ({BEGINNING})"
     raise CheckpointError(
-        "CODE",
-        "`rewindow gc` has removed the state after run {spec}: choose {choices}",
-        spec=wanted.spec.name,
+        "run-state-removed",
+        "`rewindow gc` has removed the state after run {run}: choose {choices}",
+        run=wanted.spec.name,
         choices=choices,
     )
 
@@ -308,7 +330,7 @@ def check_open(branch: Branch) -> None:
     """Raise `CheckpointError` (76) for a branch that was promoted or dropped."""
     if branch.standing is not Standing.OPEN:
         raise CheckpointError(
-            "CODE",
+            "branch-closed",
             "branch {branch!r} was {standing} and takes no more runs: use another branch",
             branch=branch.name,
             standing=branch.standing,

@@ -411,11 +411,11 @@ def _with_branch(state: JobState, branch: Branch) -> JobState:
 def _broken(row: LedgerRow, why: str) -> InvariantError:
     """Return the error of a row that does not fit."""
     return InvariantError(
-        "CODE",
-        "the ledger is broken at row {seq} ({kind}): {why}. Nothing was done; restore the ledger table",
-        seq=row.seq,
+        "ledger-row-broken",
+        "the ledger is broken at row {row} ({kind}): {reason}. Nothing was done; restore the ledger table",
+        row=row.seq,
         kind=row.kind,
-        why=why,
+        reason=why,
     )
 
 

@@ -27,10 +27,10 @@ def other_columns(table: str, found: Sequence[tuple[str, str]], due: Sequence[tu
     """Return the error for a table that exists with other columns than a job writes."""
     what = column_changes(found, due)
     return CheckpointError(
-        "CODE",
-        "{table} has other columns than the present code makes: {what}. Name another table, or start a new branch",
+        "table-columns-differ",
+        "{table} has other columns than the present code makes: {changes}. Name another table, or start a new branch",
         table=table,
-        what=what,
+        changes=what,
     )
 
 
@@ -57,14 +57,13 @@ def check_publishable(main: Branch, now: JobBinding) -> None:
     told = "; ".join(f"output {output} has other columns than {table.path}: {what}" for output, table, what in changed)
     fix = another_table(now.job, [output for output, _, _ in changed])
     raise CheckpointError(
-        "CODE",
-        "job {job!r}: {told}. Readers of that table do not expect them, so the branch could not be "
-        "promoted. {fix}{fix2}, then backfill{main}",
+        "branch-not-promotable",
+        "job {job!r}: {reason}. Readers of that table do not expect them, so the branch could not be "
+        "promoted. {fix}, then backfill{keep_key}",
         job=now.job,
-        told=told,
-        fix=fix[0].upper(),
-        fix2=fix[1:],
-        main=keep_key(main, now),
+        reason=told,
+        fix=fix[0].upper() + fix[1:],
+        keep_key=keep_key(main, now),
     )
 
 
@@ -110,12 +109,12 @@ def check_kept(branch: Branch, now: JobBinding) -> None:
         if sorted(table.columns) == sorted(now.tables[f"{OUTPUT}{output}"].columns):
             continue
         raise CheckpointError(
-            "CODE",
-            "output {output} has other columns than {path}, the table of branch {branch!r}: {what}. "
-            "Backfill on another branch; or {job}, and this branch starts over with it",
+            "output-columns-changed",
+            "output {output} has other columns than {table}, the table of branch {branch!r}: {changes}. "
+            "Backfill on another branch; or {fix}, and this branch starts over with it",
             output=output,
-            path=table.path,
+            table=table.path,
             branch=branch.name,
-            what=what,
-            job=another_table(now.job, [output]),
+            changes=what,
+            fix=another_table(now.job, [output]),
         )

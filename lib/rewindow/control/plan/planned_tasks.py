@@ -114,7 +114,7 @@ def _check_topics(topology: Topology, feed: Feed, part: SubTopology, logs: LogSh
     for source in part.sources:
         if not source.is_internal and source.topic not in logs:
             raise ConfigError(
-                "CODE",
+                "topology-topic-unknown",
                 "the topology reads {topic!r}, which feed {feed!r} does not have (it has {logs})",
                 topic=source.topic,
                 feed=feed.definition.feed,
@@ -131,12 +131,12 @@ def _check_internal_topics(job: str, topology: Topology, feed: Feed, part: SubTo
         if source.is_internal and source.topic in feed.definition.logs:
             what, (name, *_) = "global table" if source.is_global else "repartition", source.topic.rpartition("-")
             raise ConfigError(
-                "CODE",
-                "job {job!r}: the internal topic of its {what} {name!r} is called {topic}, and so is a log "
-                "of feed {feed!r}, so their records would be mixed up. Give the {what} another name: that "
+                "internal-topic-taken",
+                "job {job!r}: the internal topic of its {kind} {name!r} is called {topic}, and so is a log "
+                "of feed {feed!r}, so their records would be mixed up. Give the {kind} another name: that "
                 "of the step or store that makes it",
                 job=job,
-                what=what,
+                kind=what,
                 name=name,
                 topic=source.topic,
                 feed=feed.definition.feed,
@@ -149,12 +149,12 @@ def _check_partitions(job: str, topology: Topology, feed: Feed, part: SubTopolog
     theirs = [source.topic for source in part.sources if source.topic in feed.definition.source_offsets]
     if ours and theirs:
         raise ConfigError(
-            "CODE",
-            "job {job!r}: {theirs} keeps the partitions of its source, but {topic} is repartitioned by "
-            "this job, so equal keys do not meet. Remove `partition:` and `offset:` of {theirs} from the "
+            "log-keeps-source-partitions",
+            "job {job!r}: {log} keeps the partitions of its source, but {topic} is repartitioned by "
+            "this job, so equal keys do not meet. Remove `partition:` and `offset:` of {log} from the "
             "feed's configuration and land it again",
             job=job,
-            theirs=theirs[0],
+            log=theirs[0],
             topic=ours[0].topic,
         ).at_line(topology.lines.get(f"node {ours[0].name}"))
 

@@ -111,12 +111,12 @@ def last_epoch_asked(feed: Feed, request: RunRequest) -> int:
     if request.through_landing is not None:
         if request.through_landing > count:
             raise NotNowError(
-                "CODE",
-                "landing {through_landing} of feed {feed!r} does not exist yet (it has {count}): run "
+                "landing-not-there-yet",
+                "landing {landing} of feed {feed!r} does not exist yet (it has {landings}): run "
                 "`rewindow land {feed}` first",
-                through_landing=request.through_landing,
+                landing=request.through_landing,
                 feed=feed.definition.feed,
-                count=count,
+                landings=count,
             )
         return request.through_landing
     if request.through_ms is not None:
@@ -151,7 +151,7 @@ def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = N
             )
     if head.spec.binding.feed != feed.definition.feed:
         fix += f". Or, if only the name of the feed was changed, name it {head.spec.binding.feed!r} again"
-    raise SourceError("CODE", "{missing}. {fix}", missing=missing, fix=fix)
+    raise SourceError("run-input-missing", "{reason}. {fix}", reason=missing, fix=fix)
 
 
 def missing_landing(run: RunSpec, feed: Feed) -> str | None:
@@ -183,13 +183,13 @@ def check_is_pending(state: JobState, spec: RunSpec) -> None:
         return
     if state.find_run(spec.run) is not None:
         raise InvariantError(
-            "CODE",
-            "run {spec} (ledger row {run}) is already committed: an attempt can commit only once",
-            spec=spec.name,
-            run=spec.run,
+            "run-already-committed",
+            "run {run} (ledger row {row}) is already committed: an attempt can commit only once",
+            run=spec.name,
+            row=spec.run,
         )
     raise NotNowError(
-        "CODE", "run {spec} was fenced by another attempt and was not committed: run again", spec=spec.name
+        "run-fenced", "run {run} was fenced by another attempt and was not committed: run again", run=spec.name
     )
 
 
@@ -228,14 +228,14 @@ def _sealed(branch: Branch, job: str) -> CheckpointError:
     before = branch.runs[-2].spec.name if len(branch.runs) > 1 else BEGINNING
     of_branch = "" if branch.name == MAIN else f" --branch {branch.name}"
     return CheckpointError(
-        "CODE",
-        "branch {branch!r} is sealed: run {spec} was final. Take that run back with `rewindow "
-        "rewind {job}{of_branch} --to {before}`, or replay on a new branch: `rewindow run {job} "
+        "branch-sealed",
+        "branch {branch!r} is sealed: run {run} was final. Take that run back with `rewindow "
+        "rewind {job}{option} --to {before}`, or replay on a new branch: `rewindow run {job} "
         "--branch NAME`. If the job is done, remove conf/jobs/{job}.yaml",
         branch=branch.name,
-        spec=branch.runs[-1].spec.name,
+        run=branch.runs[-1].spec.name,
         job=job,
-        of_branch=of_branch,
+        option=of_branch,
         before=before,
     )
 
@@ -245,7 +245,7 @@ def _arrived_by(feed: Feed, until_ms: int) -> int:
     ends = [*interval_ends(feed)]
     if None in ends:
         raise UsageError(
-            "CODE",
+            "feed-without-intervals",
             "--until: feed {feed!r} is not landed in intervals (`landing: {{every: ..}}`): use --through",
             feed=feed.definition.feed,
         )
@@ -271,13 +271,13 @@ def _check_binding(branch: Branch, binding: JobBinding, request: RunRequest) -> 
         _check_accepted(branch, binding, changes, request, lost)
     if lost and not request.drop_buffered:
         raise CheckpointError(
-            "CODE",
-            "job {job!r}: a suppress was removed or renamed, but at the end of run {spec} {lost}, which "
+            "suppress-removed",
+            "job {job!r}: a suppress was removed or renamed, but at the end of run {run} {records}, which "
             "would be lost. If only its store was renamed, restore the name. Or put the suppress back with "
             'until_time_limit("0s") until it is empty, or pass --drop-buffered',
             job=binding.job,
-            spec=head.spec.name,
-            lost=lost,
+            run=head.spec.name,
+            records=lost,
         )
     return tuple(changes)
 
@@ -310,12 +310,12 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
     else:
         fix = f"Restore the code and settings of that run; or resume with these changes, --accept-changes; or {replay}"
     raise CheckpointError(
-        "CODE",
-        "job {job!r} has changed since the checkpoint of run {spec}:\n{changes}{note}{fix}",
+        "job-changed-since-checkpoint",
+        "job {job!r} has changed since the checkpoint of run {run}:\n{changes}{effects}{fix}",
         job=binding.job,
-        spec=head.spec.name,
+        run=head.spec.name,
         changes="".join(f"  - {line}\n" for line in changes),
-        note=f"Effect on the checkpoint: {'; '.join(effects)}.\n" if effects else "",
+        effects=f"Effect on the checkpoint: {'; '.join(effects)}.\n" if effects else "",
         fix=fix,
     )
 
@@ -340,10 +340,10 @@ def _check_not_live(branch: Branch, request: RunRequest, alive: Alive) -> None:
         return
     owner = planned.attempt
     raise NotNowError(
-        "CODE",
-        "run {planned} is being executed by process {pid} on {host}: wait for it, or pass --takeover to fence it",
-        planned=planned.name,
-        pid=owner.pid,
+        "run-being-executed",
+        "run {run} is being executed by process {process} on {host}: wait for it, or pass --takeover to fence it",
+        run=planned.name,
+        process=owner.pid,
         host=owner.host or "this host",
     )
 
@@ -381,12 +381,12 @@ def _check_covers(wanted: Backfill, branch: Branch) -> None:
     if base is None or base.spec.input.last < wanted.first_epoch:
         return
     raise UsageError(
-        "CODE",
-        "branch {branch!r} starts after run {spec}, with epoch {last}, so it cannot replay from epoch "
-        "{first_epoch}: use another branch, or drop this one with `rewindow branch drop {job} {branch}`",
+        "branch-starts-later",
+        "branch {branch!r} starts after run {run}, with epoch {epoch}, so it cannot replay from epoch "
+        "{wanted}: use another branch, or drop this one with `rewindow branch drop {job} {branch}`",
         branch=branch.name,
-        spec=base.spec.name,
-        last=base.spec.input.last + 1,
-        first_epoch=wanted.first_epoch,
+        run=base.spec.name,
+        epoch=base.spec.input.last + 1,
+        wanted=wanted.first_epoch,
         job=wanted.binding.job,
     )

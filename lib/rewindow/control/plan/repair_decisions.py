@@ -44,7 +44,7 @@ def decide_give_up(state: JobState, runs: Collection[int]) -> LedgerRow | None:
         fold_row(state, row)
     except InvariantError as error:
         raise StorageError(
-            "CODE",
+            "snapshot-files-missing",
             "the files of a state snapshot are missing, and the runs before it were forgotten: restore the "
             "files from a backup, or replay on a new branch",
         ) from error
@@ -71,11 +71,11 @@ def check_same_code(run: CommittedRun, binding: JobBinding) -> None:
         versions = run.spec.attempt.versions
         shown = ", ".join(f"{name} {version}" for name, version in versions.items()) or "unknown versions"
         raise CheckpointError(
-            "CODE",
-            "run {spec} must be replayed, but was made by different code (fingerprint {fingerprint}, "
-            "{shown}):\n{listed}\nCheck out the code that made it and try again",
-            spec=run.spec.name,
+            "replayed-code-differs",
+            "run {run} must be replayed, but was made by different code (fingerprint {fingerprint}, "
+            "{versions}):\n{changes}\nCheck out the code that made it and try again",
+            run=run.spec.name,
             fingerprint=run.spec.binding.fingerprint[:12],
-            shown=shown,
-            listed=listed,
+            versions=shown,
+            changes=listed,
         )

@@ -130,10 +130,17 @@ def _check_format(found: object, table: str) -> None:
     if found == FORMAT:
         return
     if found == 1:
-        message = (
-            f"{table} was written by rewindow 0.1 (format 1), this version reads format {FORMAT}: choose another "
-            "warehouse and land again, or read it with rewindow 0.1"
+        raise CheckpointError(
+            "table-format-too-old",
+            "{table} was written by rewindow 0.1 (format 1), this version reads format {reads}: choose another warehouse and "
+            "land again, or read it with rewindow 0.1",
+            table=table,
+            reads=FORMAT,
         )
-    else:
-        message = f"{table} has rows of format {found}, this version reads format {FORMAT}: upgrade rewindow"
-    raise CheckpointError(message)
+    raise CheckpointError(
+        "table-format-too-new",
+        "{table} has rows of format {format}, this version reads format {reads}: upgrade rewindow",
+        table=table,
+        format=found,
+        reads=FORMAT,
+    )

@@ -41,7 +41,7 @@ def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Seq
     if url == _PLATFORM:
         _check_platform()
     if find_spec("grpc") is None:
-        raise ConfigError("CODE", "Spark Connect needs its client: pip install 'rewindow[connect]'")
+        raise ConfigError("connect-client-missing", "Spark Connect needs its client: pip install 'rewindow[connect]'")
     server = urlsplit(url).netloc or url  # the rest may contain a token
     silence_queries()
     try:
@@ -58,7 +58,7 @@ def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Seq
     except (PySparkException, OSError) as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ConfigError(
-            "CODE",
+            "connect-server-unusable",
             "the Spark Connect server at {server} cannot be used ({reason}): start it, or fix `connect:`",
             server=server,
             reason=reason[:200],
@@ -74,7 +74,7 @@ def _check_platform() -> None:
     if any(os.environ.get(name) for name in _PROVIDED) or _has_databricks_connect():
         return
     raise ConfigError(
-        "CODE",
+        "platform-session-missing",
         "connect: platform uses the session that Databricks gives to its jobs and notebooks, and there is "
         "none here. Run the command there (`rewindow databricks submit JOB`), install and configure "
         "databricks-connect, set SPARK_REMOTE to a Spark Connect server, or name another target "

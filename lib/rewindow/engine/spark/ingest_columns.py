@@ -16,8 +16,8 @@ from pyspark.sql import types as T  # noqa: N812
 from rewindow.contracts.ingest import LogSpec
 from rewindow.contracts.instants import MILLISECONDS, RANGES
 from rewindow.contracts.reserved_names import other_name
-from rewindow.engine.worker.landing.log_columns import landed_type, source_types, unknown_column
-from rewindow.errors import ConfigError, SourceError
+from rewindow.engine.worker.landing.log_columns import landed_type, not_a_time, source_types, unknown_column
+from rewindow.errors import SourceError
 from rewindow.streams.serde.schema import Column
 
 _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
@@ -49,16 +49,23 @@ def landed(spec: LogSpec, column: Column, found: Mapping[str, SourceColumn]) -> 
     is_canonical = spec.is_output and (found_type, column.type) == ("string", "json")
     if source is None or (found_type != column.type and not is_canonical):
         if source is None:
-            what = "is gone. Restore it, rename it under `columns:`, or land a new generation"
-        else:
-            now = source.type.simpleString()
-            what = f"is now {now}. Restore it, or {other_name(column.name)}, and land a new generation"
-        landed_as = f"column {column.name}, landed as {column.type}, {what}"
+            raise SourceError(
+                "source-column-gone",
+                "{source}: column {column}, landed as {type}, is gone. Restore it, rename it under `columns:`, or land a new "
+                "generation: `rewindow land FEED --new-generation`",
+                source=spec.source.name,
+                column=column.name,
+                type=column.type,
+            )
         raise SourceError(
-            "CODE",
-            "{source}: {landed_as}: `rewindow land FEED --new-generation`",
+            "source-column-type-changed",
+            "{source}: column {column}, landed as {type}, is now {now}. Restore it, or {fix}, and land a new generation: "
+            "`rewindow land FEED --new-generation`",
             source=spec.source.name,
-            landed_as=landed_as,
+            column=column.name,
+            type=column.type,
+            now=source.type.simpleString(),
+            fix=other_name(column.name),
         )
     return _converted(source, spec.zone).alias(column.name)
 
@@ -83,14 +90,7 @@ def time_ms(spec: LogSpec, name: str, found: Mapping[str, SourceColumn]) -> Expr
         return F.unix_millis(F.to_utc_timestamp(source.read.cast("timestamp"), spec.zone))
     if isinstance(kind, (T.TimestampType, T.TimestampNTZType)):
         return _converted(source, spec.zone)
-    raise ConfigError(
-        "CODE",
-        "log {topic}: {name} is {kind}, which is not a time. Use a TIMESTAMP or a BIGINT of epoch "
-        "milliseconds, or `timestamp: module:function`",
-        topic=spec.topic,
-        name=name,
-        kind=kind.simpleString(),
-    )
+    raise not_a_time(spec, name, kind.simpleString())
 
 
 def arrival_unit(spec: LogSpec, found: Mapping[str, SourceColumn]) -> Expression | None:

@@ -223,11 +223,11 @@ def exact_paths(pieces: Sequence[Piece]) -> list[str]:
     for piece in pieces:
         if _WILDCARD.search(piece.path) and ":" in _without_scheme(piece.path):
             raise SourceError(
-                "CODE",
-                "{piece}: Spark cannot read a file whose path has a colon and also {shown}. Nothing was "
+                "path-with-wildcard-and-colon",
+                "{file}: Spark cannot read a file whose path has a colon and also {characters}. Nothing was "
                 "landed. Rename the file or its folder: {path}",
-                piece=_named(piece),
-                shown=_SHOWN,
+                file=_named(piece),
+                characters=_SHOWN,
                 path=piece.path,
             )
     return [_WILDCARD.sub(r"\\\g<0>", piece.path) for piece in pieces]

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _TIMEOUT_S = 600
-_NO_PYSPARK = "pyspark is not installed with its jars: `pip install rewindow` again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +64,24 @@ def required_jars(spark: str | None = None) -> tuple[Jar, ...]:
     if minor not in _DELTA_SPARK:
         known = ", ".join(f"{version}.x" for version in _DELTA_SPARK)
         raise ConfigError(
-            "CODE",
-            "Delta {delta} has no jar for pyspark {spark}: install one of {known}",
+            "spark-version-not-supported",
+            "Delta {delta} has no jar for pyspark {spark}: install one of {versions}",
             delta=DELTA,
             spark=spark,
-            known=known,
+            versions=known,
         )
     return Jar("io.delta", f"delta-spark_{minor}_2.13", DELTA, _DELTA_SPARK[minor]), _STORAGE
+
+
+def _no_pyspark() -> ConfigError:
+    return ConfigError("pyspark-missing", "pyspark is not installed with its jars: `pip install rewindow` again")
 
 
 def _pyspark_version() -> str:
     try:
         return metadata.version("pyspark")
     except metadata.PackageNotFoundError:
-        raise ConfigError(_NO_PYSPARK) from None
+        raise _no_pyspark() from None
 
 
 def cache_dir() -> Path:
@@ -99,7 +102,10 @@ def find_jars() -> tuple[Path, ...]:
         problem = _problem(folder / jar.file_name, jar)
         if problem:
             raise ConfigError(
-                "CODE", "{folder} {problem}: run `rewindow setup` once", folder=folder / jar.file_name, problem=problem
+                "jar-not-usable",
+                "{jar} {reason}: run `rewindow setup` once",
+                jar=folder / jar.file_name,
+                reason=problem,
             )
     return tuple(folder / jar.file_name for jar in jars)
 
@@ -147,15 +153,15 @@ def _fetch(jar: Jar, folder: Path) -> None:
             return
     reason = problem if "absent" not in problem else f"could not be fetched ({_reason(output)})"
     raise ConfigError(
-        "CODE",
+        "jar-not-fetched",
         "{group}:{artifact}:{version} {reason}: check the network or proxy (HTTPS_PROXY), set "
-        "REWINDOW_IVY_SETTINGS to the Ivy settings of your mirror, or copy {file_name} into {folder} "
+        "REWINDOW_IVY_SETTINGS to the Ivy settings of your mirror, or copy {file} into {folder} "
         "manually",
         group=jar.group,
         artifact=jar.artifact,
         version=jar.version,
         reason=reason,
-        file_name=jar.file_name,
+        file=jar.file_name,
         folder=folder,
     )
 
@@ -173,7 +179,7 @@ def pyspark_home() -> Path:
     """Return the folder of the installed PySpark, without importing it. Raises `ConfigError` (78) if there is none."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise ConfigError(_NO_PYSPARK)
+        raise _no_pyspark()
     return Path(spec.origin).parent
 
 
@@ -181,7 +187,7 @@ def ivy_command(jar: Jar, scratch: Path) -> list[str]:
     """Return the command that fetches a single jar into a folder. It neither reads nor writes files elsewhere."""
     ivy = sorted((pyspark_home() / "jars").glob("ivy-*.jar"))
     if not ivy:
-        raise ConfigError(_NO_PYSPARK)
+        raise _no_pyspark()
     settings = os.environ.get("REWINDOW_IVY_SETTINGS")
     return [
         str(find_java().home / "bin" / "java"),

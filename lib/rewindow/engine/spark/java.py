@@ -20,7 +20,6 @@ USABLE = (17, 21)
 # Spark 4.2 requires this module on its command line; runtimes reduced with jlink lack it.
 NEEDED_MODULE = "jdk.incubator.vector"
 _LAUNCHED_WITH = ("bash", "dirname")
-_FIX = "rewindow needs a JDK 17 or 21: apt-get install openjdk-17-jre-headless (or set JAVA_HOME)"
 _INSTALLED = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home", "/opt/java/*")
 
 
@@ -47,7 +46,11 @@ def find_java(environ: Mapping[str, str] | None = None, installed: Iterable[str]
         if java is not None:
             unusable.append(f"{java.version} in {java.home}")
     found = f"; found only {', '.join(unusable)}" if unusable else ""
-    raise ConfigError("CODE", "{fix}{found}", fix=_FIX, found=found)
+    raise ConfigError(
+        "java-not-found",
+        "rewindow needs a JDK 17 or 21: apt-get install openjdk-17-jre-headless (or set JAVA_HOME){found}",
+        found=found,
+    )
 
 
 def check_launcher(environ: Mapping[str, str] | None = None) -> None:
@@ -58,10 +61,10 @@ def check_launcher(environ: Mapping[str, str] | None = None) -> None:
     if missing:
         shown = f"PATH={path}" if path else "PATH, which is empty"
         raise ConfigError(
-            "CODE",
-            "Spark's launcher needs {missing} on {shown}: add the folder, as in PATH=/usr/bin:/bin",
-            missing=" and ".join(missing),
-            shown=shown,
+            "launcher-program-missing",
+            "Spark's launcher needs {programs} on {path}: add the folder, as in PATH=/usr/bin:/bin",
+            programs=" and ".join(missing),
+            path=shown,
         )
 
 

@@ -111,21 +111,21 @@ def _check_partition(write: LogWrite, row: Any) -> None:
     partition = row[PARTITION]
     if partition is None or row["count"] < row["all"] or row["first"] < 0:
         raise DataError(
-            "CODE",
-            "{source} has records without a valid {names}. Fix the table or configure other columns",
+            "record-offset-invalid",
+            "{source} has records without a valid {columns}. Fix the table or configure other columns",
             source=write.spec.source.name,
-            names=names,
+            columns=names,
         )
     if not 0 <= partition < write.partitions:
         raise ConfigError(
-            "CODE",
+            "partition-out-of-range",
             "{source} has records of partition {partition}, but the feed {feed} has the partitions 0 to "
-            "{partitions}. Set `partitions: {partition2}` or the number of partitions of the topic",
+            "{last}. Set `partitions: {needed}` or the number of partitions of the topic",
             source=write.spec.source.name,
             partition=partition,
             feed=write.feed,
-            partitions=write.partitions - 1,
-            partition2=partition + 1,
+            last=write.partitions - 1,
+            needed=partition + 1,
         )
 
 
@@ -135,28 +135,28 @@ def _bad_time(write: LogWrite, row: Any) -> DataError:
     if time is not None and checks_units(write) and (unit := unit_of(time, write.now_ms)):
         what = f"the timestamp {time}, which is in {UNITS[unit]} (`units: {{{write.spec.timestamp}: ms}}` if it is not)"
     return DataError(
-        "CODE",
-        "feed {feed}, topic {topic}, partition {row}: the record at offset {offset} has {what}. Nothing "
+        "offset-record-time-invalid",
+        "feed {feed}, topic {topic}, partition {partition}: the record at offset {offset} has {reason}. Nothing "
         "was landed. Fix the table or configure another `timestamp:`. A log with its source's offsets "
         "cannot skip records",
         feed=write.feed,
         topic=write.spec.topic,
-        row=row[PARTITION],
+        partition=row[PARTITION],
         offset=offset,
-        what=what,
+        reason=what,
     )
 
 
 def _offset_error(write: LogWrite, partition: int, offset: int, what: str) -> DataError:
     return DataError(
-        "CODE",
-        "feed {feed}, topic {topic}: offset {offset} of partition {partition} {what} in {source}. Nothing "
+        "offsets-not-consecutive",
+        "feed {feed}, topic {topic}: offset {offset} of partition {partition} {reason} in {source}. Nothing "
         "was landed. Fix the table, or let rewindow assign offsets: remove `partition:` and `offset:` (a "
         "compacted topic has gaps)",
         feed=write.feed,
         topic=write.spec.topic,
         offset=offset,
         partition=partition,
-        what=what,
+        reason=what,
         source=write.spec.source.name,
     )

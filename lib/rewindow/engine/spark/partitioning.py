@@ -46,9 +46,9 @@ def key_bytes(column: Column, column_type: str) -> Column:
         text = F.replace(F.format_number(column, scale), F.lit(","))
         return F.encode(F.regexp_replace(text, r"\.?0+$", "") if scale else text, "UTF-8")
     raise ConfigError(
-        "CODE",
-        "a column of type {column_type} cannot be a key. Use text, numbers, booleans or bytes",
-        column_type=column_type,
+        "key-column-type-unusable",
+        "a column of type {type} cannot be a key. Use text, numbers, booleans or bytes",
+        type=column_type,
     )
 
 

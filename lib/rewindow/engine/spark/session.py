@@ -220,9 +220,9 @@ def _start(master: str, settings: Mapping[str, str], python_path: Sequence[str |
     if context.pythonExec != python:
         context.stop()
         raise ConfigError(
-            "CODE",
-            "Spark's workers would run {pythonExec} instead of {python}. Unset PYSPARK_PYTHON",
-            pythonExec=context.pythonExec,
+            "worker-python-differs",
+            "Spark's workers would run {found} instead of {python}. Unset PYSPARK_PYTHON",
+            found=context.pythonExec,
             python=python,
         )
     return SparkSession.builder.getOrCreate()
@@ -250,7 +250,8 @@ def _is_loopback(master: str) -> bool:
 def _ours(session: SparkSession) -> SparkSession:
     if session.conf.get(_MARK, None) != "true":
         raise ConfigError(
-            "CODE", "a Spark session that rewindow did not start is running in this process. Stop it first"
+            "spark-session-foreign",
+            "a Spark session that rewindow did not start is running in this process. Stop it first",
         )
     return session
 
@@ -308,7 +309,9 @@ def _launch(conf: SparkConf, *, debug: bool) -> JavaGateway:
     except PySparkRuntimeError as error:
         relay.close()
         raise ConfigError(
-            "CODE", "the JVM did not start ({relay}): check JAVA_HOME and free memory", relay=relay.last_line()
+            "jvm-not-started",
+            "the JVM did not start ({reason}): check JAVA_HOME and free memory",
+            reason=relay.last_line(),
         ) from error
     relay.close()
     return gateway

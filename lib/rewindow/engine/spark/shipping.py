@@ -40,20 +40,19 @@ def shipped(root: Path, ships: Sequence[str], *, itself: bool = False) -> list[P
 def _find(root: Path, named: str) -> Path:
     found = [Path(named)] if Path(named).is_absolute() else sorted(root.glob(named))
     if not found or not found[-1].is_file():
-        build = "python -m pip wheel --no-deps -w dist rewindow"
         raise ConfigError(
-            "CODE",
-            "ships: {named} does not exist below {root}. Build it (`{build}`) or fix the path",
-            named=named,
-            root=root,
-            build=build,
+            "shipped-file-missing",
+            "ships: {file} does not exist below {project}. Build it (`python -m pip wheel --no-deps -w dist rewindow`) or "
+            "fix the path",
+            file=named,
+            project=root,
         )
     path = found[-1]  # of several versions, the last by name
     if path.suffix not in {".whl", ".zip"} or not zipfile.is_zipfile(path):
         raise ConfigError(
-            "CODE",
-            "ships: {path} is neither a wheel nor a zip, the only files that Spark's workers import from",
-            path=path.name,
+            "shipped-file-no-wheel",
+            "ships: {file} is neither a wheel nor a zip, the only files that Spark's workers import from",
+            file=path.name,
         )
     return path
 

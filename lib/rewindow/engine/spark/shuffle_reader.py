@@ -164,7 +164,8 @@ def _run_with_files(work: SubTopologyWork, task: TaskWork, files: Mapping[str, S
             table.source_offsets.table if table.source_offsets else shown(table.location)
             for table in work.tables.values()
         )
-        raise StorageError("CODE", "{error} [read by Spark from {tables}]", error=error, tables=tables) from error
+        error.surrounded(after=f" [read by Spark from {tables}]")
+        raise
     for file in chain.from_iterable(files.values()):
         Path(file.path).unlink()
     return report

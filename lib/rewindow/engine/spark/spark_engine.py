@@ -124,7 +124,7 @@ def verified(frame: DataFrame, work: SubTopologyWork) -> Iterator[None]:
     files = _read_by(frame, work)
     if not files and _has_landed_rows(work):
         raise StorageError(
-            "CODE",
+            "log-files-not-reported",
             "Spark does not report which log files it read, so their checksums cannot be verified. Nothing "
             "was committed. Let tasks open the files (`source: auto` in the target), or land a new "
             "generation",

@@ -112,7 +112,7 @@ def translate(error: BaseException) -> RewindowError:
     is_lost = isinstance(error, (Py4JNetworkError, ConnectionError))
     if is_lost and find_marked(text) is None:
         return LimitError(
-            "CODE",
+            "spark-jvm-ended",
             "Spark's JVM has ended (killed, or out of memory): run again, and give the target more "
             "memory if it happens twice (spark: {{spark.driver.memory: 4g}})",
         )

@@ -87,7 +87,8 @@ def encode_values(shape: Shape, values: Sequence[Any], target: str) -> list[pa.A
     try:
         rows = [shape.encode(value) for value in values]
     except DataError as error:
-        raise _at(target, error) from error
+        error.surrounded(f"{target}: ")
+        raise
     return list(encode(rows, schema, target).columns)
 
 
@@ -134,7 +135,8 @@ def _encode_column(field: pa.Field, values: Sequence[Any], target: str) -> pa.Ar
     try:
         return pa.array([coerce(value, column) for value in values], field.type)
     except DataError as error:
-        raise _at(target, error) from error
+        error.surrounded(f"{target}: ")
+        raise
 
 
 def _quickly_encoded(values: Sequence[Any], column_type: str) -> pa.Array | None:
@@ -155,7 +157,3 @@ def _quickly_encoded(values: Sequence[Any], column_type: str) -> pa.Array | None
 
 def _column_type(arrow: pa.DataType) -> str:
     return f"decimal({arrow.precision},{arrow.scale})" if pa.types.is_decimal(arrow) else _COLUMN_TYPES[arrow]
-
-
-def _at(target: str, error: DataError) -> DataError:
-    return DataError("CODE", "{target}: {error}", target=target, error=error)

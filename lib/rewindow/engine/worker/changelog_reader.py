@@ -97,11 +97,11 @@ def changelog_batches(
                 yield from known.of(partition)
         except UNREADABLE as error:
             raise StorageError(
-                "CODE",
-                "cannot read the checkpoint file {path}: {error}. Repeat the run that wrote it: `rewindow "
+                "checkpoint-file-unreadable",
+                "cannot read the checkpoint file {file}: {reason}. Repeat the run that wrote it: `rewindow "
                 "republish JOB`",
-                path=path,
-                error=error,
+                file=path,
+                reason=str(error),
             ) from error
 
 

@@ -68,11 +68,11 @@ def check_bytes(path: str) -> None:
 def unreadable(topic: str, path: str, error: BaseException) -> StorageError:
     """Return the error to raise for an unreadable file of a log."""
     return StorageError(
-        "CODE",
-        "log {topic!r}: cannot read {path}: {error}. Restore the file or land a new generation",
+        "log-file-unreadable",
+        "log {topic!r}: cannot read {file}: {reason}. Restore the file or land a new generation",
         topic=topic,
-        path=path,
-        error=error,
+        file=path,
+        reason=str(error),
     )
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from typing import Final
 
 from rewindow.errors import AccessError, ConfigError, DataError, LimitError, RewindowError, SourceError, StorageError
 
 _MARK: Final = "rewindow-error:"
-_MARKED = re.compile(rf'{_MARK} (\d+) ("(?:[^"\\]|\\.)*")')
+_MARKED = re.compile(rf"{_MARK} (?=\[\d)")
 _KINDS: Final = {kind.exit_code: kind for kind in RewindowError.__subclasses__()}
 
 _NOISE = re.compile(
@@ -29,11 +30,12 @@ _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<nam
 _SQLSTATE = re.compile(r"SQLSTATE: (\w{5})")
 _LONGEST = 400
 
-# Words in the text of Spark or Hadoop -> error class and fix. The first match wins.
-_MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] = (
+# Words in the text of Spark or Hadoop -> error class, code and fix. The first match wins.
+_MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str, str], ...]] = (
     (
         ("MEMORY_LIMIT",),  # of a function on Databricks: 1 GB on serverless
         LimitError,
+        "platform-memory-exceeded",
         (
             "a worker needs more memory than the platform gives a function. Nothing was committed. Take fewer landings per run "
             "(`--through N`), or lower `store_memory` in the target; vectorized execution keeps its windows in memory, "
@@ -43,20 +45,23 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
     (
         ("OutOfMemoryError", "MemoryError"),
         LimitError,
+        "spark-out-of-memory",
         "out of memory. Give the target more (spark: {spark.driver.memory: 4g}) or fewer cores, or remove a very large record",
     ),
     (
         ('SparkContext.dagScheduler()" is null', "stopped SparkContext", "SparkContext was shut down"),
         LimitError,
+        "spark-shut-down",
         (
             "Spark has shut down, usually because it was out of memory. Run again, with more of it "
             "(spark: {spark.driver.memory: 4g})"
         ),
     ),
-    (("No space left on device",), LimitError, "free space on the full disk, then run again"),
+    (("No space left on device",), LimitError, "disk-full", "free space on the full disk, then run again"),
     (
         ("worker exited unexpectedly", "Fatal Python error"),
         LimitError,
+        "worker-killed",
         (
             "a Python worker was killed, or the job's code ended it (os._exit, a crash in native code). Nothing was "
             "committed: run again. A kill without a message is usually the kernel's, for lack of memory: set fewer `cores:` in "
@@ -66,6 +71,7 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
     (
         ("ExecutorLostFailure", "Container killed", "exit code 137", "exited with code 137", "exit status 137"),
         LimitError,
+        "executor-killed",
         (
             "an executor was killed, usually for lack of memory. Nothing was committed: run again, with more memory for Python "
             "(spark: {spark.executor.memoryOverhead: 2g}) or fewer cores (spark: {spark.executor.cores: 2})"
@@ -74,6 +80,7 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
     (
         ("PYTHON_VERSION_MISMATCH",),
         ConfigError,
+        "worker-python-version-differs",
         (
             "give the workers the Python version of this command (spark: {spark.pyspark.python: ..} in the target, or "
             "PYSPARK_PYTHON of a Spark Connect server)"
@@ -82,6 +89,7 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
     (
         ("Cannot run program",),
         ConfigError,
+        "worker-python-missing",
         "every executor needs the interpreter that the target names (spark: {spark.pyspark.python: ..})",
     ),
     (
@@ -94,16 +102,19 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
             "Mkdirs failed",
         ),
         AccessError,
+        "spark-access-denied",
         "grant the access",
     ),
     (
         ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "FILE_NOT_EXIST", "FileNotFoundException", "NoSuchFileException"),
         SourceError,
+        "spark-path-missing",
         "restore it, or check the path or table in conf/feeds",
     ),
     (
         ("PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE",),
         ConfigError,
+        "catalog-table-read-by-path",
         (
             "use a target with governed tables (`commit: spark`, see docs/deployment/databricks.md) and the table's name in the "
             "catalog, or name another table"
@@ -112,15 +123,27 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
     (
         ("UNSUPPORTED_CATALOG_MANAGED_TABLE",),
         ConfigError,
+        "catalog-operation-unsupported",
         "the catalog does not do this with catalog-managed tables: use tables without the feature catalogManaged",
     ),
-    (("MALFORMED_", "KD000"), DataError, "fix the file, or set the source's options (mode: PERMISSIVE)"),
+    (
+        ("MALFORMED_", "KD000"),
+        DataError,
+        "file-record-malformed",
+        "fix the file, or set the source's options (mode: PERMISSIVE)",
+    ),
     (
         ("ModuleNotFoundError: ", "ImportError: "),
         ConfigError,
+        "worker-module-missing",
         "install it on Spark's workers, or name a wheel with it under `ships:` in the target",
     ),
-    (("FileNotFoundError: ", "OSError: "), StorageError, "a file could not be read or written: run again"),
+    (
+        ("FileNotFoundError: ", "OSError: "),
+        StorageError,
+        "worker-file-failed",
+        "a file could not be read or written: run again",
+    ),
     (
         (
             "PARQUET_COLUMN_DATA_TYPE_MISMATCH",
@@ -128,6 +151,7 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
             "Number of column in CSV header",
         ),
         SourceError,
+        "file-columns-differ",
         (
             "the file has other columns than the others, or is no such file (a picture, an archive): fix or remove it. If all "
             "files have these columns now, run `rewindow land FEED --new-generation`"
@@ -136,21 +160,23 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str], ...]] =
     (
         ("FAILED_READ_FILE",),
         StorageError,
+        "file-unreadable-by-spark",
         "the file is truncated, corrupt or of another format: restore it, then run again",
     ),
 )
 # Classes of SQLSTATE, if none of the words above occurs.
-_STATES: Final[dict[str, tuple[type[RewindowError], str]]] = {
-    "22": (DataError, "a value does not fit its type: fix the data or the schema"),
-    "42": (ConfigError, "check columns, types and formats in the configuration"),
-    "0A": (ConfigError, "check columns, types and formats in the configuration"),
-    "KD": (StorageError, "reading failed: run again, then look at the file"),
+_STATES: Final[dict[str, tuple[type[RewindowError], str, str]]] = {
+    "22": (DataError, "value-type-differs", "a value does not fit its type: fix the data or the schema"),
+    "42": (ConfigError, "spark-query-invalid", "check columns, types and formats in the configuration"),
+    "0A": (ConfigError, "spark-query-invalid", "check columns, types and formats in the configuration"),
+    "KD": (StorageError, "spark-read-failed", "reading failed: run again, then look at the file"),
 }
 
 
 def mark(error: RewindowError) -> str:
     """Return a worker's error as one line of text that `find_marked` decodes."""
-    return f"{_MARK} {error.exit_code} {json.dumps(str(error))}"
+    parts = [error.exit_code, error.code, error.message, error.facts, error.line]
+    return f"{_MARK} {json.dumps(parts, default=str)}"
 
 
 def translate_text(text: str) -> RewindowError:
@@ -159,26 +185,31 @@ def translate_text(text: str) -> RewindowError:
     if marked is not None:
         return marked
     message = _python_words(text) if _TRACEBACK in text else _java_words(text)
-    for words, kind, fix in _MEANINGS:
+    for words, kind, code, fix in _MEANINGS:
         if any(word in text for word in words):
-            return kind(f"{message}: {fix}")
+            return kind(code, "{reason}: {fix}", reason=message, fix=fix)
     if _TRACEBACK in text:
-        fix = "an error in the job's code, or a record that it does not expect; --debug shows the traceback"
-        return DataError("CODE", "{message}: {fix}", message=message, fix=fix)
+        return DataError(
+            "job-code-failed",
+            "{reason}: an error in the job's code, or a record that it does not expect; --debug shows the traceback",
+            reason=message,
+        )
     state = _SQLSTATE.search(text)
-    kind, fix = _STATES.get(
-        state.group(1)[:2] if state else "", (StorageError, "run again; --debug shows Java's stack trace")
+    kind, code, fix = _STATES.get(
+        state.group(1)[:2] if state else "",
+        (StorageError, "spark-failed", "run again; --debug shows Java's stack trace"),
     )
-    return kind(f"{message}: {fix}")
+    return kind(code, "{reason}: {fix}", reason=message, fix=fix)
 
 
 def find_marked(text: str) -> RewindowError | None:
     """Return the error that a worker marked anywhere in the text; None if there is none."""
-    found = _MARKED.findall(text)
-    if not found:
-        return None
-    code, message = found[-1]  # a traceback shows source lines before the error itself
-    return _KINDS.get(int(code), RewindowError)(json.loads(message))
+    for found in reversed([*_MARKED.finditer(text)]):  # a traceback shows source lines before the error itself
+        with suppress(ValueError):  # the text was cut off
+            parts, _ = json.JSONDecoder().raw_decode(text, found.end())
+            exit_code, code, message, facts, line = parts
+            return _KINDS.get(exit_code, RewindowError).restored(code, message, facts).at_line(line)
+    return None
 
 
 def _java_words(text: str) -> str:

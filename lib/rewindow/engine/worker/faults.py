@@ -116,14 +116,12 @@ def naming_bad_rows(write: LogWrite, look: SourceLook, of_texts: _BadTimesOf | N
         if not found:
             raise
         fixes = dict.fromkeys(fix.removeprefix(_NOTHING) for _, own in found for fix in own)
-        where = ". ".join(where for where, _ in found)
         raise BadRowsError(
-            "CODE",
-            "log {topic}: {where}. {nothing}{fixes}",
+            "rows-without-valid-time",
+            "log {topic}: {rows}. Nothing was landed. {fix}",
             topic=write.spec.topic,
-            where=where,
-            nothing=_NOTHING,
-            fixes=". ".join(fixes),
+            rows=". ".join(where for where, _ in found),
+            fix=". ".join(fixes),
         ) from error
 
 

@@ -49,9 +49,9 @@ def check_not_empty(pieces: Sequence[Piece]) -> None:
     for path in local_files(pieces):
         if not path.stat().st_size:
             raise StorageError(
-                "CODE",
-                "{path} is empty: it is corrupt or not written yet. Restore it or wait for it, then land again",
-                path=path,
+                "file-empty",
+                "{file} is empty: it is corrupt or not written yet. Restore it or wait for it, then land again",
+                file=path,
             )
 
 
@@ -100,13 +100,13 @@ def check_has(spec: LogSpec, path: str, header: Sequence[str], needed: Collectio
         role = role_of(spec, missing)
         ways = f"or set `optional: [{names}]` to land null where it is missing"
         raise SourceError(
-            "CODE",
-            "log {topic}: {name} has no column {names}. It has {written}. {note}",
+            "file-column-missing",
+            "log {topic}: {file} has no column {columns}. It has {found}. {fix}",
             topic=spec.topic,
-            name=Path(path).name,
-            names=names,
-            written=", ".join(map(written, header)),
-            note=f"{role}. Fix the file, or remove it" if role else f"Fix the file, {ways}",
+            file=Path(path).name,
+            columns=names,
+            found=", ".join(map(written, header)),
+            fix=f"{role}. Fix the file, or remove it" if role else f"Fix the file, {ways}",
         )
 
 

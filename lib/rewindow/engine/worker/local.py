@@ -57,7 +57,9 @@ class LocalEngine:
         """
         if work.tables:
             raise ConfigError(
-                "CODE", "the log {tables} can only be read by Spark: use a Spark engine", tables=next(iter(work.tables))
+                "log-needs-spark",
+                "the log {topic} can only be read by Spark: use a Spark engine",
+                topic=next(iter(work.tables)),
             )
         return self.run_here(self.with_execution(work))
 
@@ -103,12 +105,12 @@ def chosen_execution(work: SubTopologyWork, wanted: Execution = Execution.AUTO) 
     plan = choose_execution(wanted, code.topology, part, code.load_logs(), one_by_one=one_by_one)
     if isinstance(plan, str) and wanted is Execution.VECTORIZED:
         raise ConfigError(
-            "CODE",
-            "sub-topology {index} of job {job!r} cannot use vectorized execution: {plan}. Set execution: "
+            "vectorized-execution-unsupported",
+            "sub-topology {sub_topology} of job {job!r} cannot use vectorized execution: {reason}. Set execution: "
             "auto in the target, or see `rewindow explain`",
-            index=part.index,
+            sub_topology=part.index,
             job=work.identity.job,
-            plan=plan,
+            reason=plan,
         )
     return Execution.RECORD if isinstance(plan, str) else Execution.VECTORIZED
 

@@ -210,15 +210,15 @@ class OpenBlock:
     def _named(self, row: pa.RecordBatch, error: InvalidTimestampError) -> DataError:
         write, reason = self._write, _described(row, 0, error.reason)
         return DataError(
-            "CODE",
-            "feed {feed}, topic {topic}, partition {partition}, the record {all} ({ARRIVED}): {reason}. {reason2}",
+            "record-invalid",
+            "feed {feed}, topic {topic}, partition {partition}, the record {record} ({arrival}): {reason}. {fix}",
             feed=write.feed,
             topic=write.spec.topic,
             partition=self.partition,
-            all=record_text(write.columns.all, row)[0],
-            ARRIVED=_arrived(row.column(ARRIVED)[0].as_py()),
+            record=record_text(write.columns.all, row)[0],
+            arrival=_arrived(row.column(ARRIVED)[0].as_py()),
             reason=reason,
-            reason2=fix_of(reason, write.spec),
+            fix=fix_of(reason, write.spec),
         )
 
     def _new_file(self) -> FileWriter:

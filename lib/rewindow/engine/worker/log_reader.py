@@ -253,7 +253,7 @@ def _sorted_batches(
 
 def _not_exactly_once(topic: str, offset: int) -> StorageError:
     return StorageError(
-        "CODE",
+        "log-offset-missing",
         "log {topic!r}: offset {offset} is missing or duplicated, so the log table was changed from "
         "outside. Restore it from Delta's history, or land a new generation",
         topic=topic,
@@ -312,8 +312,8 @@ def _file_batches(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]
                 yield batch.select(list(columns))
     except UNREADABLE as error:
         raise StorageError(
-            "CODE",
-            "cannot read the internal log file {path}: {error}. Nothing was committed. Run the command again",
-            path=path,
-            error=error,
+            "internal-file-unreadable",
+            "cannot read the internal log file {file}: {reason}. Nothing was committed. Run the command again",
+            file=path,
+            reason=str(error),
         ) from error

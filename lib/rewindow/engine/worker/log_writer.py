@@ -67,10 +67,10 @@ def load_extractor(name: str) -> Extractor:
             extractor: Extractor = getattr(importlib.import_module(module_name), function_name)
     except (ImportError, AttributeError) as error:
         raise ConfigError(
-            "CODE",
-            "timestamp: {name} cannot be imported ({error}). Use a module:function that the project's root can import",
-            name=name,
-            error=error,
+            "timestamp-function-missing",
+            "timestamp: {function} cannot be imported ({reason}). Use a module:function that the project's root can import",
+            function=name,
+            reason=str(error),
         ) from error
     return extractor
 
@@ -106,10 +106,10 @@ def _next_landing(write: LogWrite, starts: list[int], rows: pa.RecordBatch) -> t
     count = int(np.searchsorted(times, landing.end_ms, side="left"))
     if count == 0:
         raise SourceError(
-            "CODE",
-            "{source} received rows during the landing (arrival {times}). Land again",
+            "source-changed-while-landing",
+            "{source} received rows during the landing (arrival {arrival}). Land again",
             source=write.spec.source.name,
-            times=int(times[0]),
+            arrival=int(times[0]),
         )
     unknown = rows.column(ARRIVED).slice(0, count).null_count  # they come first, and nobody knows whether they are late
     return landing, count, int(np.searchsorted(times[:count], landing.start_ms, side="left")) - unknown

@@ -190,10 +190,10 @@ class FileWriter:
     def _failure(self, error: OSError) -> RewindowError:
         return failed_io(
             error,
-            "CODE",
-            "cannot write {path}: {reason}. Free space or fix access, then run the command again",
-            path=self._new_draft(),
-            reason=error.strerror or error,
+            "staged-file-not-written",
+            "cannot write {file}: {reason}. Free space or fix access, then run the command again",
+            file=self._new_draft(),
+            reason=error.strerror or str(error),
         )
 
 

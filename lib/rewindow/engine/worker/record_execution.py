@@ -66,7 +66,7 @@ def run_tasks(work: SubTopologyWork, tasks: Iterable[TaskWork]) -> Iterator[Task
 def _vectorized_plan(work: SubTopologyWork, topology: Topology) -> Plan | None:
     if work.execution is Execution.AUTO:
         raise InvariantError(
-            "CODE",
+            "execution-not-chosen",
             "the execution of sub-topology {sub_topology} was not chosen before it ran",
             sub_topology=work.sub_topology,
         )
@@ -79,7 +79,7 @@ def _vectorized_plan(work: SubTopologyWork, topology: Topology) -> Plan | None:
 def _checked(work: SubTopologyWork, topology: Topology) -> Topology:
     if topology.fingerprint() != work.identity.fingerprint:
         raise InvariantError(
-            "CODE",
+            "topology-not-deterministic",
             "the worker built another topology than the driver. Make the topology function deterministic: "
             "no iteration over sets, no hash(), no clock, no random numbers",
         )

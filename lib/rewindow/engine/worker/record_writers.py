@@ -47,7 +47,8 @@ class RecordBuffer(ABC):
         try:
             return self._value.encode(value)
         except DataError as error:
-            raise DataError("CODE", "{_target}: {error}", _target=self._target, error=error) from error
+            error.surrounded(f"{self._target}: ")
+            raise
 
     def close(self) -> list[StagedFile]:
         """Finish the file. Returns nothing if there were no records."""
@@ -96,17 +97,12 @@ class RecordBuffer(ABC):
             self._columns([key], [value], [timestamp])
         except DataError as error:
             epoch, number = self._epoch_and_number(index)
-            raise EmissionError(
-                "CODE",
-                "{error} [the record with the key {key!r} and the timestamp {timestamp}, number {number} "
-                "of its topic, sent by {_sender} in epoch {epoch}]",
-                error=error,
-                key=key,
-                timestamp=timestamp,
-                number=number,
-                _sender=self._sender,
-                epoch=epoch,
-            ) from error
+            record = (
+                f" [the record with the key {key!r} and the timestamp {timestamp}, number {number} of its topic, sent by "
+                f"{self._sender} in epoch {epoch}]"
+            )
+            facts = {**error.facts, "key": key, "timestamp": timestamp, "number": number, "epoch": epoch}
+            raise EmissionError.restored(error.code, error.message + record, facts) from error
 
 
 class OutputWriter(RecordBuffer, Sink):

@@ -68,11 +68,11 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
         why = ", because its first line is the header" if is_header else ""
         what = f"has no rows{why}" if found[first].facts[0] else "is empty"
         raise SourceError(
-            "CODE",
-            "{spec}: {first} {what}, and no other file has rows: restore it, or wait for its rows",
-            spec=spec.name,
-            first=first,
-            what=what,
+            "source-without-rows",
+            "{source}: {file} {reason}, and no other file has rows: restore it, or wait for its rows",
+            source=spec.name,
+            file=first,
+            reason=what,
         )
     for name, file in found.items():
         try:
@@ -107,10 +107,10 @@ def unchanged(look: SourceLook, spec: SourceSpec) -> None:
         if piece.name in marks and list(_facts(piece.path) or ()) != marks[piece.name][:2]:
             name = piece.name
             raise SourceError(
-                "CODE",
-                "{spec}: {name} was changed while it was being landed. Nothing was landed. Land again",
-                spec=spec.name,
-                name=name,
+                "file-changed-while-landing",
+                "{source}: {file} was changed while it was being landed. Nothing was landed. Land again",
+                source=spec.name,
+                file=name,
             )
 
 
@@ -141,9 +141,9 @@ def _find(spec: SourceSpec) -> tuple[str, dict[str, _File]]:
     found = {name: _file(spec, name, names[name]) for name in sorted(names) if not _is_ignored(name)}
     if not found:
         raise SourceError(
-            "CODE",
-            "the source {spec} has no files at {location}: fix `path:`, or wait for the first file",
-            spec=spec.name,
+            "source-without-files",
+            "the source {source} has no files at {location}: fix `path:`, or wait for the first file",
+            source=spec.name,
             location=location,
         )
     return base, found
@@ -159,10 +159,10 @@ def _file(spec: SourceSpec, name: str, path: str) -> _File:
     facts = _facts(path)
     if facts is None:  # reading a pipe would never end
         raise SourceError(
-            "CODE",
-            "{spec}: {name} is not a regular file (a pipe, or a link to nothing): remove it",
-            spec=spec.name,
-            name=name,
+            "file-not-regular",
+            "{source}: {file} is not a regular file (a pipe, or a link to nothing): remove it",
+            source=spec.name,
+            file=name,
         )
     return _File(path, facts)
 
@@ -180,7 +180,10 @@ def _facts(path: str) -> tuple[int, int] | None:
 
 def _refused(path: str, error: PermissionError) -> AccessError:
     return AccessError(
-        "CODE", "cannot read {path}: {strerror}. Grant this user read access", path=path, strerror=error.strerror
+        "file-read-denied",
+        "cannot read {file}: {reason}. Grant this user read access",
+        file=path,
+        reason=error.strerror,
     )
 
 
@@ -207,13 +210,13 @@ def _refuse_copies(
         if other != name and has_rows(spec, found[name].path):
             is_landed = f", because {other} is landed and has to stay" if other in known else " or the other"
             raise SourceError(
-                "CODE",
-                "{spec}: {name} has the same content as {other}, so its rows would be landed twice. "
-                "Nothing was landed. Remove {name}{is_landed}, or set `copies: land` for this source",
-                spec=spec.name,
-                name=name,
+                "file-content-repeated",
+                "{source}: {file} has the same content as {other}, so its rows would be landed twice. "
+                "Nothing was landed. Remove {file}{hint}, or set `copies: land` for this source",
+                source=spec.name,
+                file=name,
                 other=other,
-                is_landed=is_landed,
+                hint=is_landed,
             )
 
 
@@ -250,11 +253,11 @@ def _refuse_tables(spec: SourceSpec, base: str, paths: Iterable[str]) -> None:
 
 def _is_table(spec: SourceSpec, folder: str) -> ConfigError:
     return ConfigError(
-        "CODE",
-        "{spec}: {folder} is a Delta table, and some of its files may hold rows that were replaced or "
+        "source-is-table",
+        "{source}: {folder} is a Delta table, and some of its files may hold rows that were replaced or "
         "deleted. Read it with `format: delta` instead of `format: {format}` in the feed's file in "
         "conf/feeds, or with `table:` if it is in the warehouse",
-        spec=spec.name,
+        source=spec.name,
         folder=folder,
         format=spec.format,
     )

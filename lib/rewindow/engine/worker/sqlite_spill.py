@@ -120,12 +120,12 @@ class SqliteSpill:
 
     def _limit_error(self, error: sqlite3.OperationalError) -> LimitError:
         return LimitError(
-            "CODE",
-            "the store {_store!r} does not fit in memory and cannot spill to a temporary file "
-            "({error}): free space in the temporary folder (TMPDIR), or raise limits: "
+            "store-cannot-spill",
+            "the store {store!r} does not fit in memory and cannot spill to a temporary file "
+            "({reason}): free space in the temporary folder (TMPDIR), or raise limits: "
             "{{store_memory: BYTES}} in the job's file",
-            _store=self._store,
-            error=error,
+            store=self._store,
+            reason=str(error),
         )
 
 

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from rewindow.contracts.ingest import FAIL, FAR, PARTITION_TIME, Arrivals, Intervals, TimestampPolicy
 from rewindow.contracts.instants import unit_of, wrong_unit
-from rewindow.errors import DataError
 from rewindow.streams.record import MAX_MS, UNKNOWN, Record
 
 Longs = npt.NDArray[np.int64]
@@ -48,8 +47,8 @@ class Judged:
     partition_time: int
 
 
-class InvalidTimestampError(DataError):
-    """An invalid timestamp under the policy ``fail``, with its row, so that the writer can name the record."""
+class InvalidTimestampError(ValueError):
+    """An invalid timestamp under the policy ``fail``, with its row. The writer turns it into an error that names the record."""
 
     def __init__(self, row: int, reason: str) -> None:
         """``reason``: what is wrong with the timestamp of ``row``."""

@@ -148,7 +148,7 @@ class _Parser:
         return token
 
     def _refuse(self, what: str) -> NoReturn:
-        raise ConfigError("CODE", "log {topic}: `schema` {what}", topic=self._spec.topic, what=what)
+        raise ConfigError("schema-not-usable", "log {topic}: `schema` {reason}", topic=self._spec.topic, reason=what)
 
 
 def _tokens(ddl: str) -> Iterator[_Token]:

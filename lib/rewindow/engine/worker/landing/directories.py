@@ -80,13 +80,13 @@ def check_values(spec: LogSpec, values: Values, types: dict[str, str]) -> None:
         except pa.ArrowInvalid as error:
             shown = "DATE" if kind == "date" else "whole number"
             raise SourceError(
-                "CODE",
-                "log {topic}: the directory {name}={text} is no {shown}, as those of earlier files are. "
+                "directory-value-invalid",
+                "log {topic}: the directory {column}={value} is no {type}, as those of earlier files are. "
                 "Nothing was landed. Rename the directory",
                 topic=spec.topic,
-                name=name,
-                text=text,
-                shown=shown,
+                column=name,
+                value=text,
+                type=shown,
             ) from error
 
 

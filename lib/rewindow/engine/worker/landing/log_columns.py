@@ -63,11 +63,11 @@ def source_types(spec: LogSpec, schema: str, hidden: Sequence[str] = ()) -> dict
         name = renames.get(".".join(path), ".".join(path))
         if name in found:
             raise ConfigError(
-                "CODE",
-                "log {topic}: {source} has two columns called {name}. Rename one under `columns:`",
+                "source-column-ambiguous",
+                "log {topic}: {source} has two columns called {column}. Rename one under `columns:`",
                 topic=spec.topic,
                 source=spec.source.name,
-                name=name,
+                column=name,
             )
         if name not in hidden:
             found[name] = path, kind
@@ -101,11 +101,11 @@ def log_columns(spec: LogSpec, schema: str) -> LogColumns:
     for name in spec.source_offsets or ():
         if landed_type(found[name]) != "long":
             raise ConfigError(
-                "CODE",
-                "log {topic}: {name} is {found}, but must be an integer",
+                "offset-column-not-integer",
+                "log {topic}: {column} is {type}, but must be an integer",
                 topic=spec.topic,
-                name=name,
-                found=shown_type(found[name]),
+                column=name,
+                type=shown_type(found[name]),
             )
     ignored = {(spec.renames or {}).get(name, name) for name in spec.ignore}
     values = spec.value if spec.value is not None else [name for name in found if name not in {*taken, *ignored}]
@@ -121,11 +121,17 @@ def log_columns(spec: LogSpec, schema: str) -> LogColumns:
     for column in key:
         if column.type == "json":
             path, kind = sources[column.name]
-            message = f"log {spec.topic}: the key {column.name} is nested: list columns of simple types under `key:`."
+            hint = ""
             for inside, _ in islice(_below({"name": ".".join(path), "type": kind}), 1):
                 example = f"`columns: {{{column.name}_id: {'.'.join(inside)}}}`"
-                message += f" A nested field becomes a column under `columns:`, as in {example}"
-            raise ConfigError(message)
+                hint = f" A nested field becomes a column under `columns:`, as in {example}"
+            raise ConfigError(
+                "key-column-nested",
+                "log {topic}: the key {column} is nested: list columns of simple types under `key:`.{hint}",
+                topic=spec.topic,
+                column=column.name,
+                hint=hint,
+            )
     return LogColumns(tuple(key), tuple(value), spec.scalar_key, spec.scalar_value, schema)
 
 
@@ -170,12 +176,12 @@ def _unknown(spec: LogSpec, missing: Sequence[tuple[str, str]], names: Sequence[
     turned = ". Write the new name first: `columns: {NEW: NAME_IN_THE_SOURCE}`"
     hint = turned if is_turned else _hint(spec, [name for name, _ in missing], names)
     return ConfigError(
-        "CODE",
-        "log {topic}: {source} has no columns {listed}. It has {names}{hint}",
+        "columns-unknown",
+        "log {topic}: {source} has no columns {columns}. It has {existing}{hint}",
         topic=spec.topic,
         source=spec.source.name,
-        listed=listed,
-        names=", ".join(names),
+        columns=listed,
+        existing=", ".join(names),
         hint=hint,
     )
 
@@ -190,7 +196,7 @@ def unknown_column(spec: LogSpec, name: str, role: str, *, names: Sequence[str])
     """Return the error of a setting that names a column which the source does not have."""
     if not names:
         return ConfigError(
-            "CODE",
+            "source-without-columns",
             "log {topic}: {source} has no columns, because its files are empty, or not {format}: add a "
             "header line or rows, or fix `format:`",
             topic=spec.topic,
@@ -199,12 +205,12 @@ def unknown_column(spec: LogSpec, name: str, role: str, *, names: Sequence[str])
         )
     known = f"It has {', '.join(names)}{_hint(spec, [name], names)}"
     return ConfigError(
-        "CODE",
-        "log {topic}, `{role}`: {source} has no column {name!r}. {known}",
+        "column-unknown",
+        "log {topic}, `{option}`: {source} has no column {column!r}. {known}",
         topic=spec.topic,
-        role=role,
+        option=role,
         source=spec.source.name,
-        name=name,
+        column=name,
         known=known,
     )
 
@@ -224,6 +230,18 @@ def _hint(spec: LogSpec, missing: Sequence[str], names: Sequence[str]) -> str:
     return f". Did you mean {' and '.join(dict.fromkeys(map(repr, near)))}?" if near else ""
 
 
+def not_a_time(spec: LogSpec, name: str, kind: str) -> ConfigError:
+    """Return the error of a setting that names a column, of a type in words, which cannot be a time."""
+    return ConfigError(
+        "column-not-time",
+        "log {topic}: {column} is {type}, which is not a time. Use a TIMESTAMP or a BIGINT of epoch milliseconds, or "
+        "`timestamp: module:function`",
+        topic=spec.topic,
+        column=name,
+        type=kind,
+    )
+
+
 def _check_name(spec: LogSpec, name: str, seen: set[str]) -> None:
     reason = None
     if not name.isidentifier() or keyword.iskeyword(name):
@@ -235,12 +253,18 @@ def _check_name(spec: LogSpec, name: str, seen: set[str]) -> None:
     elif name.lower() in seen:
         reason = "occurs twice (Delta ignores case), or is both key and value"
     if reason:
-        quoted = name if name.isidentifier() else f'"{name}"'
-        message = (
-            f"log {spec.topic}: the column {name!r} of {spec.source.name} {reason}. Rename it, "
-            f"`columns: {{other_name: {quoted}}}`, or omit it by listing the others under `value:`"
-        )
+        hint = ""
         if spec.source.format == "csv" and (separator := separator_in([name])) is not None:
             here = f"If {json.dumps(separator)} separates the columns of a file"
-            message += f". {here}, unlike in the others, write it as these are, or remove it"
-        raise ConfigError(message)
+            hint = f". {here}, unlike in the others, write it as these are, or remove it"
+        raise ConfigError(
+            "column-name-unusable",
+            "log {topic}: the column {column!r} of {source} {reason}. Rename it, `columns: {{other_name: {quoted}}}`, or omit it "
+            "by listing the others under `value:`{hint}",
+            topic=spec.topic,
+            column=name,
+            source=spec.source.name,
+            reason=reason,
+            quoted=name if name.isidentifier() else f'"{name}"',
+            hint=hint,
+        )

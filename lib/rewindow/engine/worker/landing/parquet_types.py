@@ -29,23 +29,21 @@ def check_types(spec: LogSpec, path: str, schema: pq.ParquetSchema, wanted: Mapp
     roots = [str(name).lower() for name in schema.to_arrow_schema().names]
     columns = {schema.column(number).path.lower(): schema.column(number) for number in range(len(schema))}
     for name, kind in wanted.items():
-        what = None
-        if roots.count(name.lower()) > 1:
-            what = told_twice(name, roots.count(name.lower()))
-        elif (column := columns.get(name.lower())) is not None and (stored := _other_type(spec, column, kind)):
-            what = (
-                f"stores {name} as {stored}, but the log reads {shown_type(kind)}, as the other files have it. "
-                f"Fix the file{_PANDAS if kind in _SHOWN and stored == 'DOUBLE' else ''}. "
-                f"If all files are to have the new type, write them anew, {other_name(name)}, and "
-                "`rewindow land FEED --new-generation`"
-            )
-        if what is not None:
+        if (count := roots.count(name.lower())) > 1:
+            raise column_repeated(spec, Path(path).name, name, count)
+        if (column := columns.get(name.lower())) is not None and (stored := _other_type(spec, column, kind)):
             raise SourceError(
-                "CODE",
-                "log {topic}: {name} {what}. Nothing was landed",
+                "file-column-type-differs",
+                "log {topic}: {file} stores {column} as {stored}, but the log reads {type}, as the other files have it. "
+                "Fix the file{hint}. If all files are to have the new type, write them anew, {rename}, and "
+                "`rewindow land FEED --new-generation`. Nothing was landed",
                 topic=spec.topic,
-                name=Path(path).name,
-                what=what,
+                file=Path(path).name,
+                column=name,
+                stored=stored,
+                type=shown_type(kind),
+                hint=_PANDAS if kind in _SHOWN and stored == "DOUBLE" else "",
+                rename=other_name(name),
             )
 
 
@@ -59,7 +57,7 @@ def check_whole(spec: LogSpec, path: str) -> None:
         is_whole = stream.read() in (_MAGIC, _ENCRYPTED)
     if not is_whole:
         raise StorageError(
-            "CODE",
+            "parquet-file-truncated",
             "log {topic}: {file} is no whole Parquet file: it is truncated, not completely written yet, or "
             "has another format. Nothing was landed. Restore it or wait for it, then land again",
             topic=spec.topic,
@@ -73,20 +71,27 @@ def check_nanoseconds(spec: LogSpec, path: str, schema: pq.ParquetSchema, reason
         column = schema.column(number)
         if column.logical_type.type == "TIMESTAMP" and "nanoseconds" in column.logical_type.to_json():
             raise SourceError(
-                "CODE",
-                "log {topic}: {name} has times in nanoseconds in {path}, and Spark, which cannot read "
+                "parquet-times-in-nanoseconds",
+                "log {topic}: {file} has times in nanoseconds in {column}, and Spark, which cannot read "
                 "them, has to read this source: {reason}. Nothing was landed. Write them in microseconds "
                 '(pandas and pyarrow: `coerce_timestamps="us"`; polars: `cast(pl.Datetime("us"))`)',
                 topic=spec.topic,
-                name=Path(path).name,
-                path=column.path,
+                file=Path(path).name,
+                column=column.path,
                 reason=reason,
             )
 
 
-def told_twice(name: str, count: int) -> str:
-    """Return that a file has a column several times, and the fix."""
-    return f"has the column {name} {count} times (in capitals or not): rename all but one"
+def column_repeated(spec: LogSpec, file: str, name: str, count: int) -> SourceError:
+    """Return the error of a file that has a column several times."""
+    return SourceError(
+        "file-column-repeated",
+        "log {topic}: {file} has the column {column} {count} times (in capitals or not): rename all but one. Nothing was landed",
+        topic=spec.topic,
+        file=file,
+        column=name,
+        count=count,
+    )
 
 
 def shown_type(kind: str) -> str:

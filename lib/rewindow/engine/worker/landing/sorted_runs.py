@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.engine.worker.log_blocks import by_partition
-from rewindow.errors import StorageError, failed_io
+from rewindow.engine.worker.text.pages import not_read_back, not_written
 from rewindow.storage.locations import filesystem_of
 
 _SHARE = 7
@@ -84,13 +84,7 @@ def write_run(folder: str, attempt: str, rows: pa.RecordBatch) -> Run:
     try:
         return Run(path, _write(path, rows))
     except OSError as error:
-        raise failed_io(
-            error,
-            "CODE",
-            "cannot write {path}: {reason}. Free space or fix access there (or set TMPDIR), then land again",
-            path=path,
-            reason=error.strerror or error,
-        ) from error
+        raise not_written(path, error) from error
 
 
 def read_run(run: Run, partition: int) -> Iterator[pa.RecordBatch]:
@@ -101,9 +95,7 @@ def read_run(run: Run, partition: int) -> Iterator[pa.RecordBatch]:
             for number in range(*run.batches[partition]):
                 yield reader.get_batch(number)
     except (OSError, pa.ArrowException) as error:
-        raise StorageError(
-            "CODE", "{path}, which this landing wrote, cannot be read: {error}. Land again", path=run.path, error=error
-        ) from error
+        raise not_read_back(run.path, error) from error
 
 
 def merged(runs: Sequence[Iterable[pa.RecordBatch]], names: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -41,12 +41,13 @@ from rewindow.engine.worker.landing.directories import (
     directory_types,
     directory_values,
 )
+from rewindow.engine.worker.landing.log_columns import not_a_time
 from rewindow.engine.worker.landing.parquet_types import (
     check_nanoseconds,
     check_types,
     check_whole,
+    column_repeated,
     shown_type,
-    told_twice,
 )
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import (
@@ -62,7 +63,7 @@ from rewindow.engine.worker.landing.source_types import (
 )
 from rewindow.engine.worker.landing.text_source import TextFile, text_directories_of, text_types
 from rewindow.engine.worker.timestamps import arrivals_of
-from rewindow.errors import ConfigError, SourceError
+from rewindow.errors import SourceError
 from rewindow.storage.locations import filesystem_of
 
 _TABLES = ("delta", JOB)
@@ -140,12 +141,12 @@ def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
     except MixedTypesError as error:
         told = " and ".join(f"{shown_type(kind)} in {file}" for file, kind in (error.one, error.other))
         raise SourceError(
-            "CODE",
-            "log {topic}: {column} is {told}. Nothing was landed. Write the files with one type{note}",
+            "column-types-mixed",
+            "log {topic}: {column} is {types}. Nothing was landed. Write the files with one type{fix}",
             topic=spec.topic,
             column=error.column,
-            told=told,
-            note="" if error.column in needed else f", or set `ignore: [{error.column}]` to leave the column out",
+            types=told,
+            fix="" if error.column in needed else f", or set `ignore: [{error.column}]` to leave the column out",
         ) from error
     return with_fields(schema, directory_types(pieces, look.base))
 
@@ -229,21 +230,19 @@ def _readable(
         file, footer = shown(spec.source, piece.path), _footer(piece.path)
         names = Counter(name.lower() for name in _roots(footer))
         if twice := next((name for name, count in names.items() if count > 1), None):
-            raise SourceError(
-                "CODE",
-                "log {topic}: {file} {twice}. Nothing was landed",
-                topic=spec.topic,
-                file=file,
-                twice=told_twice(twice, names[twice]),
-            )
+            raise column_repeated(spec, file, twice, names[twice])
         for name, kind in unreadable_types(footer.schema).items():
             if is_needed(name):
                 leave = "" if is_read(name, named) else f", or leave the column out: `ignore: [{name}]`"
                 raise SourceError(
-                    "CODE",
-                    "{spec}. Write it as a text or a number{leave}",
-                    spec=_has_unreadable(spec, file, name, kind),
-                    leave=leave,
+                    "parquet-type-unreadable",
+                    "log {topic}: {file} has {column} as {type}, which Spark does not read. Nothing was landed. Write it as a "
+                    "text or a number{hint}",
+                    topic=spec.topic,
+                    file=file,
+                    column=name,
+                    type=kind,
+                    hint=leave,
                 )
         yield file, footer
 
@@ -264,18 +263,16 @@ def _not_inferred(spec: LogSpec, pieces: Sequence[Piece], reason: str) -> Iterat
         except UnsuitableError:
             continue  # Spark says what is wrong with it
         for name, kind in found.items():
-            has = _has_unreadable(spec, shown(spec.source, piece.path), name, kind)
             yield SourceError(
-                "CODE",
-                "{has}, and Spark has to infer the other columns, because {reason}. Write it as a "
-                "text or a number, or leave it out of the files",
-                has=has,
+                "parquet-columns-not-inferred",
+                "log {topic}: {file} has {column} as {type}, which Spark does not read. Nothing was landed, and Spark has to "
+                "infer the other columns, because {reason}. Write it as a text or a number, or leave it out of the files",
+                topic=spec.topic,
+                file=shown(spec.source, piece.path),
+                column=name,
+                type=kind,
                 reason=reason,
             )
-
-
-def _has_unreadable(spec: LogSpec, file: str, name: str, kind: str) -> str:
-    return f"log {spec.topic}: {file} has {name} as {kind}, which Spark does not read. Nothing was landed"
 
 
 def _check_times(reader: RowReader) -> None:
@@ -285,14 +282,7 @@ def _check_times(reader: RowReader) -> None:
             continue
         kind = reader.types[reader.sources[name]]
         if kind not in (*INTEGERS, *TIMES, "date", "string"):
-            raise ConfigError(
-                "CODE",
-                "log {topic}: {name} is {kind}, which is not a time. Use a TIMESTAMP or a BIGINT of epoch "
-                "milliseconds, or `timestamp: module:function`",
-                topic=spec.topic,
-                name=name,
-                kind=shown_type(kind),
-            )
+            raise not_a_time(spec, name, shown_type(kind))
 
 
 def _reader(

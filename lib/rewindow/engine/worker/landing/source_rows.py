@@ -177,11 +177,11 @@ class RowReader:
             yield
         except BadValueError as error:
             raise BadRowsError(
-                "CODE",
-                "log {topic}: {error}. {UNREADABLE}",
+                "source-value-invalid",
+                "log {topic}: {reason}. {fix}",
                 topic=self.spec.topic,
-                error=error,
-                UNREADABLE=fix_of(UNREADABLE, self.spec),
+                reason=str(error),
+                fix=fix_of(UNREADABLE, self.spec),
             ) from error
 
     def _converted(
@@ -266,7 +266,10 @@ def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFil
     except (OSError, pa.ArrowException) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise StorageError(
-            "CODE", "cannot read {path}: {reason}. Restore the file, then land again", path=path, reason=reason
+            "parquet-file-unreadable",
+            "cannot read {file}: {reason}. Restore the file, then land again",
+            file=path,
+            reason=reason,
         ) from error
 
 
@@ -318,13 +321,13 @@ class _StoredRows:
             return found if found.type == kind else found.cast(kind)
         except pa.ArrowInvalid as error:  # milliseconds whose microseconds exceed 64 bits: Spark fails too
             raise BadRowsError(
-                "CODE",
-                "{path} has a value in {name} that does not fit into {_types} ({error}). Nothing was "
+                "parquet-value-too-large",
+                "{file} has a value in {column} that does not fit into {type} ({reason}). Nothing was "
                 "landed. Fix the file, then land again",
-                path=self.piece.path,
-                name=name,
-                _types=shown_type(self._types[name]),
-                error=error,
+                file=self.piece.path,
+                column=name,
+                type=shown_type(self._types[name]),
+                reason=str(error),
             ) from error
 
     def coded(self, name: str) -> pa.DictionaryArray | None:
@@ -340,11 +343,11 @@ def _fitting(path: str) -> Iterator[None]:
         yield
     except MemoryError as error:
         raise LimitError(
-            "CODE",
-            "the rows of {path} do not fit into memory ({error}): give the process more memory, or write "
+            "file-exceeds-memory",
+            "the rows of {file} do not fit into memory ({reason}): give the process more memory, or write "
             "the file with smaller row groups and values",
-            path=path,
-            error=error,
+            file=path,
+            reason=str(error),
         ) from error
 
 

@@ -216,12 +216,12 @@ def _check(spec: LogSpec, file: TextFile) -> None:
 def _bad(spec: LogSpec, path: str, line: int, reason: str) -> BadRowsError:
     where = f"{shown(spec.source, path)}, line {line}"
     return BadRowsError(
-        "CODE",
-        "log {topic}: {where}: {reason}. {UNREADABLE}",
+        "text-row-invalid",
+        "log {topic}: {where}: {reason}. {fix}",
         topic=spec.topic,
         where=where,
         reason=reason,
-        UNREADABLE=fix_of(UNREADABLE, spec),
+        fix=fix_of(UNREADABLE, spec),
     )
 
 
@@ -246,7 +246,11 @@ def _with_directories(spec: LogSpec, schema: str, look: SourceLook) -> str:
     except UnsuitableError as error:
         names = ", ".join(sorted({name for piece in look.fresh for name in directory_columns(piece.path, look.base)}))
         raise SourceError(
-            "CODE", "log {topic}: {error}: {names}. Rename the directories", topic=spec.topic, error=error, names=names
+            "directory-columns-mixed",
+            "log {topic}: {reason}: {columns}. Rename the directories",
+            topic=spec.topic,
+            reason=str(error),
+            columns=names,
         ) from error
 
 
@@ -314,14 +318,14 @@ def _mixed(spec: LogSpec, mixture: Mixture) -> BadRowsError:
     )
     name = mixture.path.partition(".")[0].partition("[")[0]
     return BadRowsError(
-        "CODE",
-        "log {topic}: field {path}: it is {one}, and {other}. Nothing was landed. Write one type, or "
-        "declare {name} as JSON in a `schema:` of the source, which lands any value as its text",
+        "json-types-mixed",
+        "log {topic}: field {field}: it is {one}, and {other}. Nothing was landed. Write one type, or "
+        "declare {column} as JSON in a `schema:` of the source, which lands any value as its text",
         topic=spec.topic,
-        path=mixture.path,
+        field=mixture.path,
         one=one,
         other=other,
-        name=name,
+        column=name,
     )
 
 
@@ -331,11 +335,11 @@ def text_directories_of(spec: LogSpec, path: str, base: str | None) -> Values:
         return directory_values(path, base)
     except UnsuitableError as error:
         raise SourceError(
-            "CODE",
-            "log {topic}: {source}: {error}. Rename the directory",
+            "directory-name-invalid",
+            "log {topic}: {file}: {reason}. Rename the directory",
             topic=spec.topic,
-            source=shown(spec.source, path),
-            error=error,
+            file=shown(spec.source, path),
+            reason=str(error),
         ) from error
 
 

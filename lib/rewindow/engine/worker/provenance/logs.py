@@ -210,10 +210,10 @@ def rows_of_key(
                 parts += [_of_key(_filled(pa.Table.from_batches([batch]), schema), key) for batch in batches]
         except UNREADABLE as error:
             raise StorageError(
-                "CODE",
-                "cannot read {path}: {error}. `rewindow republish JOB` restores the table",
-                path=path,
-                error=error,
+                "table-file-unreadable",
+                "cannot read {file}: {reason}. `rewindow republish JOB` restores the table",
+                file=path,
+                reason=str(error),
             ) from error
     rows: list[dict[str, Any]] = pa.concat_tables(parts).sort_by(_ORDER).to_pylist()
     return rows

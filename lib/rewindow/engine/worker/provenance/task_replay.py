@@ -235,7 +235,8 @@ class _TaskReplay:
                 shape.decode(shape.encode_checked(part)) for shape, part in zip(shapes, record[:2], strict=True)
             )
         except DataError as error:
-            raise DataError("CODE", "topic {topic}: {error}", topic=sink.topic, error=error) from error
+            error.surrounded(f"topic {sink.topic}: ")
+            raise
         emission = Emission(order_ms, self._partition, number, record.timestamp, key, value)
         to = 0 if sink.is_global else partition_for(sink, record, self._traced.partitions)
         origin, _ = self._watcher.sent(record)

@@ -181,16 +181,16 @@ def _without_mark(path: str, first: bytes, options: TextOptions) -> bytes:
         for mark, name in _MARKS.items():
             if first.startswith(mark):
                 raise SourceError(
-                    "CODE",
-                    "{path} is {name}, as its first bytes say. Convert it to UTF-8, or, if all files are "
-                    "{name}, add `options: {{encoding: {name}}}` to the source",
-                    path=path,
-                    name=name,
+                    "text-not-utf8",
+                    "{file} is {encoding}, as its first bytes say. Convert it to UTF-8, or, if all files are "
+                    "{encoding}, add `options: {{encoding: {encoding}}}` to the source",
+                    file=path,
+                    encoding=name,
                 )
     kind = next((kind for begin, kind in _CONTENTS.items() if first.startswith(begin)), None)
     if kind is not None:
         raise SourceError(
-            "CODE", "{path} is no text, but {kind}. {path2}", path=path, kind=kind, path2=_advice(path, kind)
+            "file-not-text", "{file} is no text, but {kind}. {fix}", file=path, kind=kind, fix=_advice(path, kind)
         )
     return first
 
@@ -207,11 +207,11 @@ def _bytes(part: Part) -> Iterator[bytes]:
     suffix = PurePosixPath(part.path).suffix.lower()
     if suffix in _NOT_READ:
         raise SourceError(
-            "CODE",
-            "{path} is compressed by {NOT_READ}. {compress}",
-            path=part.path,
-            NOT_READ=_NOT_READ[suffix],
-            compress=_COMPRESS,
+            "compression-not-supported",
+            "{file} is compressed by {compression}. {fix}",
+            file=part.path,
+            compression=_NOT_READ[suffix],
+            fix=_COMPRESS,
         )
     with _open_file(part.path) as stream:
         if suffix in _READ_BY:
@@ -256,11 +256,11 @@ def _decompressed(path: str, stream: IO[bytes], kind: str) -> Iterator[bytes]:
             yield from iter(lambda: text.read(_READ_BYTES), b"")
     except (OSError, EOFError, ValueError, pa.ArrowException) as error:
         raise StorageError(
-            "CODE",
-            "{path} cannot be decompressed by {kind} ({error}). Restore the file or wait for it, then land again",
-            path=path,
-            kind=kind,
-            error=error,
+            "file-not-decompressed",
+            "{file} cannot be decompressed by {compression} ({reason}). Restore the file or wait for it, then land again",
+            file=path,
+            compression=kind,
+            reason=str(error),
         ) from error
 
 
@@ -280,10 +280,10 @@ def _open_file(path: str) -> Iterator[IO[bytes]]:
         file = system.open_input_file(location)
     except OSError as error:
         raise StorageError(
-            "CODE",
-            "cannot read {path}: {strerror}. Grant read access or restore the file, then land again",
-            path=path,
-            strerror=error.strerror or error,
+            "text-file-unreadable",
+            "cannot read {file}: {reason}. Grant read access or restore the file, then land again",
+            file=path,
+            reason=error.strerror or str(error),
         ) from error
     with file:
         yield cast("IO[bytes]", file)

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from rewindow.errors import StorageError, failed_io
+from rewindow.errors import RewindowError, StorageError, failed_io
 from rewindow.storage.locations import filesystem_of
 
 
@@ -32,12 +32,7 @@ class Page:
                 file.seek(self.start)
                 return pa.ipc.open_stream(file.read_buffer(self.size)).read_next_batch()
         except (OSError, pa.ArrowException) as error:
-            raise StorageError(
-                "CODE",
-                "{path}, which this landing wrote, cannot be read: {error}. Land again",
-                path=self.path,
-                error=error,
-            ) from error
+            raise not_read_back(self.path, error) from error
 
 
 def written(batches: Iterator[pa.RecordBatch], folder: str) -> Sequence[Page]:
@@ -61,11 +56,26 @@ def written(batches: Iterator[pa.RecordBatch], folder: str) -> Sequence[Page]:
                 pages.append(Page(batch.num_rows, None, path, start, file.tell() - start))
                 batch = next(batches, None)
     except OSError as error:
-        raise failed_io(
-            error,
-            "CODE",
-            "cannot write {path}: {reason}. Free space or fix access there (or set TMPDIR), then land again",
-            path=path,
-            reason=error.strerror or error,
-        ) from error
+        raise not_written(path, error) from error
     return tuple(pages)
+
+
+def not_written(path: str, error: OSError) -> RewindowError:
+    """Return the error of a file in which a landing could not keep rows for its own use."""
+    return failed_io(
+        error,
+        "landing-file-not-written",
+        "cannot write {file}: {reason}. Free space or fix access there (or set TMPDIR), then land again",
+        file=path,
+        reason=error.strerror or str(error),
+    )
+
+
+def not_read_back(path: str, error: Exception) -> StorageError:
+    """Return the error of such a file that cannot be read any more."""
+    return StorageError(
+        "landing-file-not-read-back",
+        "{file}, which this landing wrote, cannot be read: {reason}. Land again",
+        file=path,
+        reason=str(error),
+    )
