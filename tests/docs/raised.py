@@ -10,6 +10,7 @@ from string import Formatter
 
 import rewindow
 from rewindow import errors
+from rewindow.engine.worker.failures import MEANINGS, STATES
 
 _PACKAGE = Path(rewindow.__file__).parent
 _OWN_MODULE = _PACKAGE / "errors.py"
@@ -37,7 +38,14 @@ def raised() -> list[Raised]:
     """Return every call of the library that makes a `RewindowError`."""
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(_PACKAGE.rglob("*.py"))}
     kinds = _kinds(trees)
-    return [one for path, tree in trees.items() for one in _calls(path, tree, kinds)]
+    return [*(one for path, tree in trees.items() for one in _calls(path, tree, kinds)), *_after_spark()]
+
+
+def _after_spark() -> Iterator[Raised]:
+    """Yield the errors that are recognised by what Spark says."""
+    for kind, code, fix in dict.fromkeys((*(meaning[1:] for meaning in MEANINGS), *STATES.values())):
+        wording = "{reason}: " + fix.replace("{", "{{").replace("}", "}}")
+        yield Raised("engine/worker/failures.py", (kind.exit_code,), code, wording, frozenset(["reason"]))
 
 
 def _kinds(trees: dict[Path, ast.Module]) -> dict[str, tuple[int, ...]]:
@@ -62,7 +70,7 @@ def _calls(path: Path, tree: ast.Module, kinds: dict[str, tuple[int, ...]]) -> I
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in kinds):
             continue
         texts = [_literal(part) for part in (node.args[1:] if node.func.id == _BY_CAUSE else node.args)]
-        if path == _OWN_MODULE and not all(texts):  # the class itself, and functions that take a code
+        if not all(texts) and (path == _OWN_MODULE or node.func.id == "kind"):  # functions that are given a code
             continue
         code, wording = texts if len(texts) == 2 else (None, None)
         where = f"{path.relative_to(_PACKAGE)}:{node.lineno}"

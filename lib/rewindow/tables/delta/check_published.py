@@ -99,7 +99,7 @@ def check_published(
         found = _drift(warehouse, state, due, table, published, brief=is_partial)
         if found is not None:
             raise StorageError(
-                "table-altered",
+                "published-table-changed",
                 "{path} {change}: it was altered outside rewindow (RESTORE, DELETE, a rewrite, deleted files). {fix}",
                 path=found.path,
                 change=found.what,
