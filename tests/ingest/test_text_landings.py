@@ -330,8 +330,8 @@ def test_a_frozen_type_of_numbers_refuses_a_new_text_and_a_frozen_text_keeps_num
 
 
 def test_a_csv_file_may_have_many_columns(tmp_path):
-    names = ["user", "t", "x", *(f"c{n}" for n in range(21_000))]
-    rows = [names, ["ann", "1", "5", *["1"] * 21_000]]
+    names = ["user", "t", "x", *(f"c{n}" for n in range(3_000))]
+    rows = [names, ["ann", "1", "5", *["1"] * 3_000]]
     feed = feed_at(tmp_path, "".join(",".join(row) + "\n" for row in rows))
     assert landed(feed, value=["x"]) == [("ann", 5)]
 
