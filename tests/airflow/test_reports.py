@@ -10,8 +10,8 @@ import pytest
 
 from rewindow.airflow.process import Command
 from rewindow.airflow.reports import address_of, check_reports, folder_of, report_of, write_report
-from rewindow.errors import RewindowError, UsageError
 from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
+from tests.refusals import refused
 
 RAN = {"run": "main/3", "summary": {"job": "counts", "branch": "main", "run": "main/3"}}
 
@@ -44,7 +44,7 @@ def test_a_report_is_in_the_warehouse_and_its_link_is_where_a_server_shows_it(be
     assert address_of("s3://events/w/rewindow/reports", "a/b.html", None) == "s3://events/w/rewindow/reports/a/b.html"
     bench.write("conf/targets/lake.yaml", LAKE)
     assert folder_of(str(bench.root), "lake") is None, "a report of governed tables would start Spark"
-    with pytest.raises(UsageError, match="reports='always': use 'warehouse' or 'none'"):
+    with refused("reports-place-unknown", given="always"):
         check_reports("always")
 
 
@@ -57,7 +57,7 @@ def test_a_report_that_cannot_be_written_says_why(bench: Bench, tmp_path: Path) 
         return Command([line[0], "-c", code], folder=str(tmp_path))
 
     where = {"project": str(bench.root), "target": "local"}
-    with pytest.raises(RewindowError, match="the disk is full") as caught:
+    with refused("disk-full") as caught:
         write_report(RAN, where, None, start, said.append)
     assert caught.value.code == "disk-full"
     assert said == []

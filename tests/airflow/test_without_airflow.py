@@ -22,9 +22,10 @@ from rewindow.airflow.log_watermarks import complete_through, epoch_ms, is_compl
 from rewindow.airflow.process import Command
 from rewindow.app.cli.app import app as cli
 from rewindow.contracts.exit_codes import Next, meaning, what_next
-from rewindow.errors import ConfigError, RewindowError, UsageError
+from rewindow.errors import RewindowError
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.docs.commands import commands as commands_below
+from tests.refusals import refused
 
 LOG = ["--log-format", "text"]
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -79,7 +80,7 @@ def test_a_command_line_is_a_list_without_templates():
     assert commands.run("j", until="T", lands=True) == ["run", "j", "--land", "--until", "T"]
     assert commands.run("j", options=["--accept-changes", "--replan"]) == ["run", "j", "--accept-changes", "--replan"]
     assert commands.run("j; rm -rf /", through="T")[1] == "j; rm -rf /", "no shell interprets the line"
-    with pytest.raises(UsageError, match="template"):
+    with refused("template-unrendered"):
         commands.command_line(["run", "{{ params.job }}"], project="/p", target="local")
 
 
@@ -107,7 +108,7 @@ def test_every_command_accepts_the_options_that_the_operator_adds():
 
 def test_a_string_instead_of_a_list_is_refused():
     assert commands.several("jobs", ["a", "b"]) == ("a", "b")
-    with pytest.raises(UsageError, match=r'write executable=\["/opt/bin/rewindow"\]'):
+    with refused("argument-not-list", argument="executable", given="/opt/bin/rewindow"):
         commands.several("executable", "/opt/bin/rewindow")
 
 
@@ -234,12 +235,10 @@ def test_the_watermark_is_read_without_spark_and_a_feed_never_landed_has_none(pr
     monkeypatch.setattr(DeltaTables, "feed", lambda self, feed: Feed)
     assert is_complete(*where, "2013-02-01T00:00:00+00:00")
     assert not is_complete(*where, "2013-02-01T00:00:01+00:00")
-    with pytest.raises(UsageError, match="not a valid time"):
+    with refused("airflow-time-invalid"):
         is_complete(*where, "soon")
 
 
 def test_a_ledger_in_a_catalog_is_refused_instead_of_waited_for(project):
-    with pytest.raises(
-        ConfigError, match="'databricks' has `commit: spark`: start the run after the task that lands the feed"
-    ):
+    with refused("sensor-target-governed", target="databricks"):
         is_complete(str(project), "databricks", "flights", "2013-02-01T00:00:00Z")

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import rewindow
-from rewindow.errors import UsageError
 from tests.api.shop import edit, replace
+from tests.refusals import refused
 
 EVIL = "<script>alert('&')</script>"
 
@@ -103,5 +103,5 @@ def test_a_project_without_jobs_has_an_empty_list(tmp_path: Path) -> None:
 def test_a_drawing_is_written_to_a_file(landed: rewindow.Project, tmp_path: Path) -> None:
     topology = landed.job("daily_orders").topology
     assert topology.write(tmp_path / "new" / "job.svg").read_text() == topology.svg == topology._repr_svg_()
-    with pytest.raises(UsageError, match="is a folder: name a file in it"):
+    with refused("written-file-is-folder"):
         topology.write(tmp_path)

@@ -14,10 +14,10 @@ import pytest
 from deltalake import write_deltalake
 
 from rewindow.engine.worker.failures import translate_text
-from rewindow.errors import ConfigError, StorageError
 from rewindow.tables.delta.commit import open_table
 from rewindow.tables.delta.create_table import create_table
 from tests.bad_input.scene import FEED, T0, Bench
+from tests.refusals import refused
 
 OUTPUT, LOG, STORE = "alerts/totals", "logs/activity/events", "state/counts/sums"
 JOURNAL, LANDINGS, METRICS, RUNS = (f"rewindow/{name}" for name in ("journal", "landings", "metrics", "runs"))
@@ -103,7 +103,7 @@ def test_a_source_table_is_refused_before_and_after_its_first_landing(bench: Ben
     for words in (("land", "clicks"), ("land", "clicks", "--new-generation")):
         answer = bench.run(*words)
         assert answer.code == 78, answer
-        assert "raw/clicks is a catalog-managed table" in answer.err
+        assert "[table-managed-by-catalog]" in answer.err
 
 
 def test_spark_says_the_same_of_a_path() -> None:
@@ -122,7 +122,7 @@ def test_a_checksum_of_a_commit_that_is_not_published_does_not_hide_it(tmp_path:
     (path / "_delta_log" / f"{2:020}.crc").write_text(
         '{"tableSizeBytes":0,"numFiles":0}'
     )  # delta-spark writes it at once
-    with pytest.raises(ConfigError, match="is a catalog-managed table"):
+    with refused("table-managed-by-catalog"):
         open_table(str(path))
 
 
@@ -134,7 +134,7 @@ def test_a_handle_in_the_cache_does_not_hide_the_feature(tmp_path: Path, feature
     assert open_table(path) is not None
     manage(Path(path), feature)
     for use in (open_table, lambda table: create_table(table, schema)):
-        with pytest.raises(ConfigError, match="is a catalog-managed table"):
+        with refused("table-managed-by-catalog"):
             use(path)
 
 
@@ -143,7 +143,7 @@ def test_its_predecessor_and_unknown_features_are_named_too(tmp_path: Path) -> N
         path = tmp_path / str(number)
         create_table(str(path), pa.schema([("n", pa.int64())]))
         manage(path, feature)
-    with pytest.raises(ConfigError, match=r"catalog-managed table \(coordinatedCommits-preview\)"):
+    with refused("table-managed-by-catalog", features="coordinatedCommits-preview"):
         open_table(str(tmp_path / "0"))
-    with pytest.raises(StorageError, match=r"does not know: notInvented\. Drop it"):
+    with refused("table-feature-unknown", features="notInvented"):
         open_table(str(tmp_path / "1"))

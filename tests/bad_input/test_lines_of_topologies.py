@@ -73,7 +73,7 @@ def test_an_async_function_is_no_topology(template: Bench, tmp_path: Path) -> No
     answer = bench.run("plan", "counts")
     assert answer.code == 78, answer
     assert answer.err.count("\n") == 1, answer
-    assert "build_topology is `async`: write `def build_topology` without it" in answer.err
+    assert "[topology-function-async]" in answer.err
 
 
 def test_a_module_that_the_topologys_module_does_not_find_is_named_with_its_line(

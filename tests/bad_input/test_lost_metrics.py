@@ -46,7 +46,7 @@ def test_a_replaced_branch_with_other_code_is_named_with_the_way_past_it(bench: 
     lose_metrics(bench)
     refused = bench.run("republish", "counts")
     assert refused.code == 76
-    assert "run wrong/1 must be replayed, but was made by different code" in refused.err
+    assert "[replayed-code-differs]" in refused.err
     assert "or drop its branch, if nobody needs it any more: `rewindow branch drop counts wrong`" in refused.err
     assert bench.run("branch", "drop", "counts", "wrong").code == 0
     done = json.loads(bench.run("republish", "counts", "--json").out)

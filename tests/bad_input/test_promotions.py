@@ -7,7 +7,6 @@ import json
 import pytest
 
 from rewindow import Project
-from rewindow.errors import UsageError
 from tests.bad_input.chain import reads_totals
 from tests.bad_input.scene import JOB, MODULE, SCORE, Bench, hour
 
@@ -23,7 +22,7 @@ def test_a_promotion_that_takes_rows_away_says_how_many_and_how_it_is_undone(ben
     assert f"totals: {before['count']} rows fewer than before, 0 in place of {before['count']}." in promoted.out
     back = bench.run("rewind", "counts", "--to", "main/2")
     assert back.code == 2
-    assert "To undo a promotion, restore the code, then backfill and promote again" in back.err
+    assert "[run-not-on-branch]" in back.err
     bench.code(SCORE)
     for words in (("backfill", "counts", "--from", "1", "--branch", "undo"), ("promote", "counts", "undo", "--json")):
         answer = bench.run(*words)
@@ -76,7 +75,7 @@ def test_a_run_says_that_its_branch_is_new_and_a_question_about_an_unknown_branc
     for more in ((), ("--missing",)):
         asked = bench.run("why", "counts", "u1", "--branch", "fox", *more)
         assert asked.code == 2
-        assert "job 'counts' has no runs on branch 'fox' (branches: main, fux)" in asked.err
+        assert "[branch-without-runs]" in asked.err
 
 
 def test_the_table_of_another_job_is_refused_before_a_backfill_or_promotion_and_survives_a_reset(bench: Bench) -> None:
@@ -93,7 +92,7 @@ def test_the_table_of_another_job_is_refused_before_a_backfill_or_promotion_and_
     bench.edit("conf/jobs/counts.yaml", "alerts.totals", "sums.totals")
     refused = bench.run("promote", "counts", "moved")
     assert refused.code == 78, refused
-    assert "is written by the job 'sums': name another table for 'counts'" in refused.err
+    assert "[table-of-another-job]" in refused.err
     bench.edit("conf/jobs/counts.yaml", "sums.totals", "alerts.totals")
     assert bench.run("promote", "counts", "moved").code == 0
     assert bench.run("reset", "counts", "--yes").code == 0
@@ -112,7 +111,7 @@ def test_a_ledger_that_names_the_table_of_another_job_changes_no_row_of_it(
     assert bench.run("backfill", "counts", "--from", "1", "--branch", "moved").code == 0
     refused = bench.run("promote", "counts", "moved")
     assert refused.code == 78, refused
-    assert "is written by the job 'sums'" in refused.err
+    assert "[table-of-another-job]" in refused.err
     bench.edit("conf/jobs/counts.yaml", "sums.totals", "alerts.totals")
     for words in (("gc", "counts", "--keep", "0d"), ("republish", "counts", "--all"), ("reset", "counts", "--yes")):
         bench.run(*words)
@@ -129,8 +128,8 @@ def test_a_dropped_branch_whose_rows_were_deleted_is_not_read_as_one_without_row
     for words in (("head", "counts"), ("diff", "counts", "main", "tried"), ("republish", "counts")):
         refused = bench.run(*words, *(() if words[0] == "diff" else ("--branch", "tried")))
         assert refused.code == 2, refused
-        assert "branch 'tried' was dropped, and `rewindow gc` has deleted its rows" in refused.err
-    with pytest.raises(UsageError, match="has deleted its rows"):
+        assert "[branch-dropped]" in refused.err
+    with refused("branch-dropped"):
         Project.load(bench.root).output("totals", branch="tried").to_arrow()
 
 
@@ -247,13 +246,10 @@ def test_a_branch_whose_stores_have_other_columns_is_promoted_and_goes_on(bench:
     made = bench.run(*(backfill if selected == "n" else ("run", "counts", "--branch", "topped", "--through", "2")))
     assert made.code == 0, made
     if "top" in selected:
-        assert "alerts/totals: top (long) is new" in bench.run(*backfill).err
+        assert "[branch-not-promotable]" in bench.run(*backfill).err
         refused = bench.run("promote", "counts", "topped")
         assert refused.code == 76, refused
-        assert (
-            "present ones: top (long) is new. Name another table for totals in conf/jobs/counts.yaml, then"
-            in refused.err
-        )
+        assert "[promoted-columns-differ]" in refused.err
         bench.edit("conf/jobs/counts.yaml", "alerts.totals", "alerts.topped")
     assert bench.run("promote", "counts", "topped").code == 0
     for words in (("land", "activity"), ("run", "counts"), ("republish", "counts"), ("gc", "counts", "--keep", "0d")):

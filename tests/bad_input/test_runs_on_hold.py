@@ -13,10 +13,10 @@ from rewindow.airflow.task_results import has_event, reason_of
 from rewindow.app.held_rows import held_rows
 from rewindow.app.open_project import OpenProject
 from rewindow.contracts.exit_codes import ON_HOLD
-from rewindow.errors import ConfigError, UsageError
 from tests.bad_input.chain import reads_totals
 from tests.bad_input.expecting import NOTHING_IS_NEW, expecting, replayed, state, table
 from tests.bad_input.scene import FRESH, Bench, copy_of, hour
+from tests.refusals import refused
 
 
 def test_a_run_on_hold_is_committed_and_not_published(bench: Bench) -> None:
@@ -83,7 +83,7 @@ def test_an_accepted_run_is_published_as_if_nothing_had_held_it(template: Bench,
     names = [run.spec.name for run in state(held).on_hold("main")]
     assert names == ["main/3", "main/4", "main/5"]
     refused = held.run("publish", "counts", "--accept")
-    assert (refused.code, "3 runs are on hold" in refused.err) == (2, True)
+    assert (refused.code, "[held-runs-several]" in refused.err) == (2, True)
     codes = [held.run("publish", "counts", "--accept", "--run", name).code for name in names]
     assert codes == [ON_HOLD, ON_HOLD, 0]
     again = held.run("publish", "counts", "--accept", "--run", "main/5")
@@ -160,7 +160,7 @@ def test_a_branch_on_hold_is_neither_compared_nor_promoted(bench: Bench) -> None
         assert "separately" not in page.read_text(encoding="utf-8")
     refused = bench.run("promote", "counts", "fix")
     assert refused.code == 76
-    assert "`rewindow publish counts --branch fix --accept --run fix/1`" in refused.err
+    assert "[promoted-run-on-hold]" in refused.err
     assert bench.run("publish", "counts", "--branch", "fix", "--accept").code == 0
     assert bench.run("diff", "counts", "main", "fix").out.startswith("Compared epochs 1 to 2")
     (told,) = json.loads(bench.run("diff", "counts", "main", "fix", "--json").out).values()
@@ -218,7 +218,7 @@ def test_python_gives_the_results(bench: Bench, monkeypatch: pytest.MonkeyPatch)
     assert (run.name, run.is_published, [one.is_met for one in run.expectations]) == ("main/3", False, [False])
     assert [one.is_published for one in project.runs("counts")] == [True, True, False]
     assert "not published" in run._repr_html_()
-    with pytest.raises(UsageError, match="the rows of run main/3 are not published"):
+    with refused("run-not-published", run="main/3"):
         run.output().to_arrow()
     names = set(project.output("counts").to_arrow()["_run"].to_pylist())
     assert names <= {"main/1", "main/2"}
@@ -290,5 +290,5 @@ def test_without_a_run_on_hold_its_rows_cannot_be_shown(bench: Bench) -> None:
 def test_the_rows_of_a_run_on_hold_in_a_governed_warehouse_need_a_branch(bench: Bench) -> None:
     project = OpenProject.open(bench.root)
     project.tables = object()  # type: ignore[assignment]
-    with pytest.raises(ConfigError, match="`rewindow backfill counts --from N --branch NAME`"):
+    with refused("held-rows-governed", job="counts"):
         list(held_rows(project, "counts", branch="main", limit=1, last=False))

@@ -217,7 +217,7 @@ def test_a_branch_is_checked_like_main(bench: Bench) -> None:
 def test_an_unknown_name_is_a_mistake_on_the_command_line(bench: Bench) -> None:
     answer = bench.run("status", "cuonts")
     assert answer.code == 2
-    assert "did you mean `counts`?" in answer.err
+    assert "[status-name-unknown]" in answer.err
 
 
 def test_commands_name_the_target(bench: Bench) -> None:

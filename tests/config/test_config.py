@@ -15,6 +15,7 @@ from rewindow.config.load import find_project, load_feed, load_jobs, load_target
 from rewindow.errors import ConfigError
 from rewindow.streams.settings import OnError
 from tests.config.written import ACTIVITY, FEED, LOW_ACTIVITY, feed, feed_with, job, log_with, write
+from tests.refusals import refused
 
 
 def test_a_feed_is_read(tmp_path):
@@ -80,7 +81,7 @@ def test_a_target_may_choose_record_execution_and_the_shuffle_reader(tmp_path):
     write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nsource: shuffle\n")
     assert load_target(tmp_path).source == "shuffle"
     write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nexecution: fast\n")
-    with pytest.raises(ConfigError, match="execution"):
+    with refused("config-file-invalid"):
         load_target(tmp_path)
 
 
@@ -133,7 +134,7 @@ def test_the_project_is_the_nearest_folder_with_a_conf_folder(tmp_path):
 
 
 def test_no_project_says_where_to_go(tmp_path):
-    with pytest.raises(ConfigError, match="change to the project's root"):
+    with refused("project-folder-missing"):
         find_project(tmp_path)
 
 

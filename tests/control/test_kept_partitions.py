@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from rewindow import KStream, StreamsBuilder
 from rewindow.contracts.ingest import SourceOffsets
 from rewindow.control.ingest.landings import Feed, FeedDefinition, log_shapes
 from rewindow.control.plan.planned_tasks import TablePaths, bind_job
-from rewindow.errors import ConfigError
 from tests import landed
+from tests.refusals import refused
 
 LOGS = {"orders": landed.STRING, "products": landed.STRING}
 OFFSETS = SourceOffsets("t", "partition", "offset", "timestamp", {}, "UTC", "{}")
@@ -40,5 +38,5 @@ def test_they_join_no_repartitioned_stream() -> None:
     builder = StreamsBuilder()
     products = builder.table("products", store="products")
     moved = builder.stream("orders").select_key(product_of)
-    with pytest.raises(ConfigError, match="products keeps the partitions of its source, but j-repartition is"):
+    with refused("log-keeps-source-partitions", log="products", topic="j-repartition"):
         bind(builder, moved.join(products, both, name="j"))

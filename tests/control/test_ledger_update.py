@@ -8,6 +8,7 @@ from rewindow.contracts.steps import drive
 from rewindow.control.ledger_update import update
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.errors import NotNowError
+from tests.refusals import refused
 
 
 class Rows:
@@ -68,5 +69,5 @@ def test_what_decides_may_refuse():
 
 
 def test_a_ledger_that_is_always_busy_is_left_alone():
-    with pytest.raises(NotNowError, match="the ledger of job is busy"):
+    with refused("ledger-busy", name="job"):
         drive(update(Rows(faster=10_000), "job", "decide", next_row))

@@ -8,17 +8,17 @@ import pytest
 
 from rewindow.app.wheel_task import TaskError, commands_of, main
 from rewindow.databricks.submit import exit_code
-from rewindow.errors import UsageError
 from tests.conftest import ROOT, copy_project
+from tests.refusals import refused
 
 
 def test_an_unresolved_reference_is_refused() -> None:
-    with pytest.raises(UsageError, match="reference"):
+    with refused("reference-unresolved"):
         commands_of(["--job=hourly_departures", f"--project={ROOT}", "--interval_end={{job.triger.time}}"])
 
 
 def test_an_unknown_parameter_is_refused() -> None:
-    with pytest.raises(UsageError, match="--jobs"):
+    with refused("task-parameters-invalid"):
         commands_of(["--jobs=x", "--job=hourly_departures", f"--project={ROOT}"])
 
 

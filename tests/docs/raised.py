@@ -70,7 +70,9 @@ def _calls(path: Path, tree: ast.Module, kinds: dict[str, tuple[int, ...]]) -> I
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in kinds):
             continue
         texts = [_literal(part) for part in (node.args[1:] if node.func.id == _BY_CAUSE else node.args)]
-        if not (texts and all(texts)) and (path == _OWN_MODULE or node.func.id == "kind"):  # functions that are given a code
+        if not (texts and all(texts)) and (
+            path == _OWN_MODULE or node.func.id == "kind"
+        ):  # functions that are given a code
             continue
         code, wording = texts if len(texts) == 2 else (None, None)
         where = f"{path.relative_to(_PACKAGE)}:{node.lineno}"

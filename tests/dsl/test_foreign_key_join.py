@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from rewindow import KTable, StreamsBuilder, Topology, versioned_store
-from rewindow.errors import TopologyError
 from rewindow.streams.checkpoint import new_store
 from rewindow.streams.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
 from rewindow.streams.nodes import ProcessorNode, SourceNode
@@ -19,6 +18,7 @@ from rewindow.streams.topology import SubTopology
 from rewindow.testing import Epoch, LocalReplay, TopologyTestDriver
 from rewindow.testing.local_task import MemorySpill
 from tests.dsl.test_tables import both_modes, dropped
+from tests.refusals import refused
 
 Steps = list[tuple[str, str, Any, int, list[str]]]
 """Topic, key, value, timestamp, what is sent. A left value starts with the key of its right row."""
@@ -186,7 +186,7 @@ def employees(*, parted: bool) -> Topology:
 
 
 def test_a_table_is_joined_with_itself_after_a_repartition() -> None:
-    with pytest.raises(TopologyError, match="form a cycle"):
+    with refused("repartitions-form-cycle"):
         employees(parted=False)
     driver = TopologyTestDriver(employees(parted=True))
     play(driver, [("L", "b", "-", 1, []), ("L", "k", "b", 2, ["k=b--@2"]), ("L", "b", "c", 3, ["k=b-c@3"])], cut=True)
@@ -195,7 +195,7 @@ def test_a_table_is_joined_with_itself_after_a_repartition() -> None:
 def test_a_foreign_key_needs_a_store() -> None:
     builder = StreamsBuilder()
     left, right = (builder.table(name, store=name) for name in "LR")
-    with pytest.raises(TopologyError, match="store="):
+    with refused("foreign-key-join-without-store"):
         left.join(right, text, foreign_key=named)
 
 

@@ -16,6 +16,7 @@ from rewindow.errors import ConfigError, TopologyError
 from rewindow.streams.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
 from rewindow.streams.record import MAX_MS
 from tests.dsl.windowed import counted, sessions, sliding, texts, told
+from tests.refusals import refused
 
 Steps = list[tuple[str | None, Any, int, list[str]]]
 
@@ -171,7 +172,7 @@ def test_invalid_windows_are_rejected() -> None:
     ):  # fmt: skip
         with pytest.raises(ConfigError):
             wrong()
-    with pytest.raises(TopologyError, match="give TimeWindows"):
+    with refused("windows-invalid"):
         StreamsBuilder().stream("in").group_by_key().windowed_by("1h")  # type: ignore[call-overload]
 
 

@@ -16,11 +16,11 @@ from rewindow import (
     Sum,
     session_store,
 )
-from rewindow.errors import TopologyError
 from rewindow.streams.metrics import EXPIRED_WINDOW_DROP, LATE_RECORD_DROP
 from rewindow.streams.record import row_class
 from rewindow.testing import TopologyTestDriver
 from tests.dsl.windowed import counted, sessions, sliding, texts, told
+from tests.refusals import refused
 
 
 def test_a_session_that_is_expired_when_stored_is_sent_and_counted() -> None:
@@ -99,9 +99,9 @@ def test_an_update_carries_the_old_value() -> None:
 
 def test_sessions_need_a_merger() -> None:
     grouped = StreamsBuilder().stream("in").group_by_key().windowed_by(sessions(5))
-    with pytest.raises(TopologyError, match=r"merger\(key, one, later\)"):
+    with refused("session-states-not-mergeable"):
         grouped.aggregate(list, lambda _key, value, state: [*state, value], store="lists")
-    with pytest.raises(TopologyError, match=r"merge\(state, later\)"):
+    with refused("session-states-not-mergeable"):
         grouped.aggregate({"n": Count(), "own": OwnAggregate()}, store="parts")
 
 

@@ -17,10 +17,11 @@ from rewindow import (
     until_time_limit,
     until_window_closes,
 )
-from rewindow.errors import ConfigError, LimitError, TopologyError
+from rewindow.errors import ConfigError
 from rewindow.streams.metrics import SUPPRESSION_EMIT, SUPPRESSION_OVERTIME
 from rewindow.streams.settings import Semantics
 from rewindow.testing import TopologyTestDriver
+from tests.refusals import refused
 
 Steps = list[tuple[str, int, list[str]]]
 Sizes = tuple[int, int | None, int]
@@ -98,7 +99,7 @@ def test_example(sizes: Sizes, steps: Steps, *, cut: bool) -> None:
 
 def test_s04_until_window_closes_needs_windows() -> None:
     table = StreamsBuilder().stream("in").group_by_key().count(store="counts")
-    with pytest.raises(TopologyError, match="the table is not windowed: use windowed_by before"):
+    with refused("suppress-without-windows"):
         table.suppress(until_window_closes())
 
 
@@ -208,8 +209,15 @@ def test_the_overtime_is_how_long_the_last_update_waited() -> None:
 def test_a_buffer_beyond_its_limit_fails_and_names_the_record() -> None:
     driver = held_back("1h", max_bytes(40).shut_down_when_full(), name="slow")
     driver.pipe("in", "A", "x", 0)
-    with pytest.raises(
-        LimitError, match=r"suppress 'slow' is full at in-0 offset 1.*2 records in 64 bytes.*max_bytes=40"
+    with refused(
+        "suppress-buffer-full",
+        node="slow",
+        topic="in",
+        partition=0,
+        offset=1,
+        records=2,
+        size=64,
+        limits="max_bytes=40",
     ):
         driver.pipe("in", "B", "y", 1)
 
@@ -246,7 +254,7 @@ def test_misuse_is_rejected_with_the_fix(made: Callable[[], object], words: str)
 
 def test_buffer_time_window_start_needs_windows() -> None:
     table = StreamsBuilder().table("in", store="in")
-    with pytest.raises(TopologyError, match="the table is not windowed"):
+    with refused("suppress-without-windows"):
         table.suppress(until_time_limit("1s", buffer_time="window_start"))
 
 

@@ -16,8 +16,8 @@ from rewindow import (
     key_value_store,
     until_time_limit,
 )
-from rewindow.errors import ConfigError, DataError, TopologyError
 from rewindow.testing import TopologyTestDriver
+from tests.refusals import refused
 
 
 class Keyed(ValueTransformerWithKey):
@@ -179,19 +179,19 @@ def test_misuse_is_rejected_with_the_fix() -> None:
     builder = StreamsBuilder()
     table, left = builder.table("in", store="rows"), builder.table("left", store="lefts")
     stateful = numbered(table)
-    with pytest.raises(TopologyError, match=r"which keeps none: give it a store=\.\.\."):
+    with refused("joined-table-without-store"):
         left.join(stateful, lambda one, other: (one, other))
-    with pytest.raises(TopologyError, match="give it a function"):
+    with refused("function-not-callable"):
         table.transform_values(Keyed(), name="t")  # type: ignore[arg-type]
-    with pytest.raises(TopologyError, match="give its stores as a list"):
+    with refused("stores-not-listed"):
         table.transform_values(Keyed, name="t", stores="calls")
-    with pytest.raises(ConfigError, match="returned a object, not a ValueTransformerWithKey"):
+    with refused("supplier-result-wrong-class", type="object", expected="ValueTransformerWithKey"):
         driver(lambda t: t.transform_values(object, name="t"))  # type: ignore[arg-type, return-value]
-    with pytest.raises(DataError, match="cannot forward"):
+    with refused("value-transformer-forwards"):
         piped(driver(lambda t: t.transform_values(Forwarding, name="t")), 1)
     scheduling = table.transform_values(Scheduling, name="s")
     left.join(scheduling, lambda one, other: (one, other), store="j").to_stream().to("out")
-    with pytest.raises(ConfigError, match=r"has a schedule, .* give transform_values a store=\.\.\."):
+    with refused("joined-transformer-with-schedule"):
         TopologyTestDriver(builder.build())
 
 

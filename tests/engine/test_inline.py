@@ -25,9 +25,9 @@ from rewindow.contracts.tasks import (
     TaskWork,
 )
 from rewindow.engine.worker.local import InlineEngine, size_of
-from rewindow.errors import ConfigError, DataError, RewindowError, StorageError
 from rewindow.streams.settings import Semantics
 from tests.engine.test_record_execution import EPOCHS, PARTITIONS, logs, random_log, write_files
+from tests.refusals import refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,9 +127,7 @@ def test_a_run_in_this_process_reports_the_share_that_is_done(log: Any, tmp_path
 
 def test_a_target_may_demand_vectorized_execution(log: Any, tmp_path: Path) -> None:
     engine = InlineEngine(FakeSpark, most=RECORDS, execution=Execution.VECTORIZED)
-    with pytest.raises(
-        ConfigError, match=r"sub-topology 0 of job .* cannot use vectorized execution: .*execution: auto"
-    ):
+    with refused("vectorized-execution-unsupported", sub_topology=0):
         engine.run_sub_topology(make_work(log, tmp_path))
 
 
@@ -147,7 +145,7 @@ def test_prints_of_user_code_go_to_stderr(log: Any, tmp_path: Path, capsys: pyte
 @pytest.mark.parametrize("make", [leaving, leaving_at_once])
 def test_user_code_cannot_end_the_command_with_success(log: Any, tmp_path: Path, make: Callable[[], Topology]) -> None:
     leave = os._exit
-    with pytest.raises(DataError, match="node 'work' failed at"):
+    with refused("node-failed", node="work"):
         run(make_work(log, tmp_path, make))
     assert os._exit is leave
 
@@ -160,13 +158,13 @@ def test_an_unexpected_error_has_the_same_message_as_from_a_worker(
         raise OSError(message)
 
     monkeypatch.setattr("rewindow.engine.worker.local.run_tasks", broken)
-    with pytest.raises(StorageError, match=r"the disk is away .*a file could not be read or written: run again"):
+    with refused("worker-file-failed"):
         run(make_work(log, tmp_path))
 
 
 def test_rewindow_errors_pass_unchanged(log: Any, tmp_path: Path) -> None:
     work = make_work(log, tmp_path)
-    with pytest.raises(RewindowError, match="built another topology"):
+    with refused("topology-not-deterministic"):
         run(replace(work, identity=replace(work.identity, fingerprint="another")))
 
 

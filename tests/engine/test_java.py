@@ -10,6 +10,7 @@ import pytest
 
 from rewindow.engine.spark.java import Java, check_launcher, find_java
 from rewindow.errors import ConfigError
+from tests.refusals import refused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,22 +68,22 @@ def test_without_a_release_file_java_reports_its_version(tmp_path):
 
 def test_a_runtime_without_the_module_that_spark_requires_is_skipped(tmp_path):
     home = jdk(tmp_path, "jlinked", "17.0.15", modules="java.base")
-    with pytest.raises(ConfigError, match="rewindow needs a JDK 17 or 21"):
+    with refused("java-not-found"):
         find_java({"JAVA_HOME": str(home), "PATH": ""}, installed=())
 
 
 @pytest.mark.parametrize("environ", [{}, {"JAVA_HOME": ""}, {"JAVA_HOME": "/nowhere"}])
 def test_without_java_one_line_says_what_to_install(tmp_path, environ):
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ConfigError) as caught:
         find_java({"PATH": str(tmp_path), **environ}, installed=[f"{tmp_path}/none/*"])
-    assert str(refused.value) == (
+    assert str(caught.value) == (
         "rewindow needs a JDK 17 or 21: apt-get install openjdk-17-jre-headless (or set JAVA_HOME)"
     )
 
 
 def test_an_unusable_java_is_named(tmp_path):
     home = jdk(tmp_path, "new", "25.0.3")
-    with pytest.raises(ConfigError, match=r"; found only 25 in .*/new$"):
+    with refused("java-not-found"):
         find_java({"JAVA_HOME": str(home), "PATH": ""}, installed=())
 
 
@@ -96,6 +97,6 @@ def test_the_preflight_needs_no_installed_package():
 
 @pytest.mark.parametrize("path", ["", "/nowhere"])
 def test_a_path_without_the_programs_of_sparks_launcher_is_refused_by_name(path: str) -> None:
-    with pytest.raises(ConfigError, match=r"Spark's launcher needs bash and dirname on PATH.* add the folder"):
+    with refused("launcher-program-missing"):
         check_launcher({"PATH": path})
     check_launcher({"PATH": "/usr/bin:/bin"})

@@ -9,11 +9,11 @@ import pytest
 
 from rewindow import Count, Mean, SessionWindows, StreamsBuilder, Sum, TimeWindows, until_window_closes
 from rewindow.contracts.tasks import Execution
-from rewindow.errors import LimitError
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.settings import Limits, Settings
 from tests.engine.executions import replay, write_log
 from tests.engine.test_vectorized_execution import both, case
+from tests.refusals import refused
 
 
 @pytest.mark.parametrize("aggregate", [Sum("amount"), Mean("amount")])
@@ -36,5 +36,5 @@ def test_a_store_with_too_many_rows_has_the_error_of_record_execution(tmp_path, 
     enough, too_few = (small._replace(settings=Settings(limits=Limits(store_rows=most))) for most in (8, 7))
     (found,) = both(enough, tmp_path / "enough", [(0, 1)])
     assert found.report.is_vectorized
-    with pytest.raises(LimitError, match=r"the store 'windows' has 8 rows"):
+    with refused("task-limit-exceeded", nodes="windows"):
         replay(too_few, write_log(too_few, tmp_path / "log"), tmp_path / "few", [(0, 1)], [Execution.AUTO])

@@ -11,11 +11,11 @@ import pytest
 from rewindow.control.ingest.land import land
 from rewindow.control.ingest.landings import GENERATION
 from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
-from rewindow.errors import SourceError
 from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.land_by_arrow import Unused, land_by_arrow
 from tests.ingest.local_engine import HOUR, T0, log_rows, one_log
+from tests.refusals import refused
 
 NANOS, NANOS_IN_UTC = pa.timestamp("ns"), pa.timestamp("ns", "UTC")
 
@@ -54,7 +54,7 @@ def test_later_files_may_have_another_unit(tmp_path):
 
 def test_nanoseconds_that_spark_would_have_to_read_are_refused_with_file_column_and_fix(tmp_path):
     write(tmp_path, "a.parquet", x=pa.array([0], NANOS), tags=[["a"]])
-    with pytest.raises(SourceError, match=r"a\.parquet has times in nanoseconds in x, and Spark, .*coerce_timestamps"):
+    with refused("parquet-times-in-nanoseconds", file="a.parquet", column="x"):
         landed(tmp_path)
 
 
@@ -85,7 +85,7 @@ def test_a_directory_that_is_no_value_of_its_column_is_refused(tmp_path):
     write(tmp_path, "date=2026-01-04/a.parquet", x=[1])
     landed(tmp_path)
     write(tmp_path, "date=unknown/a.parquet", x=[2])
-    with pytest.raises(SourceError, match=r"the directory date=unknown is no DATE, as those of earlier files are"):
+    with refused("directory-value-invalid", column="date", value="unknown", type="DATE"):
         landed(tmp_path)
     assert len(log_rows(DeltaFeedTables(f"{tmp_path}/w"))) == 1
 

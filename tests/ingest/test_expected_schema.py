@@ -13,7 +13,7 @@ import pytest
 from rewindow.contracts.ingest import LogSpec, SourceSpec
 from rewindow.engine.worker.landing.expected_columns import expected_schema
 from rewindow.engine.worker.source_files import look_at_files
-from rewindow.errors import DataError
+from tests.refusals import refused
 
 
 def expected(
@@ -60,11 +60,11 @@ def test_the_header_of_a_large_csv_file_tells_its_names(tmp_path: Path, monkeypa
 
 def test_files_that_cannot_be_landed_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"\xff\x00k\n")
-    with pytest.raises(DataError, match=r"a\.csv, line 1"):
+    with refused("text-row-invalid", where="a.csv, line 1"):
         expected(tmp_path, "csv")
     (tmp_path / "json").mkdir()
     (tmp_path / "json" / "b.json").write_text("[1]\n")
-    with pytest.raises(DataError, match=r"b\.json, line 1"):
+    with refused("text-row-invalid", where="b.json, line 1"):
         expected(tmp_path / "json", "json")
 
 

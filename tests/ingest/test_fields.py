@@ -19,6 +19,7 @@ from rewindow.errors import SourceError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import HOUR, T0, land_locally, log_rows, one_log
+from tests.refusals import refused
 
 COLUMNS = LogColumns((Column("user", "string"),), (Column("amount", "long"), Column("address", "json")), True, False)
 ADDRESS = {"type": "struct", "fields": [{"name": "zip", "type": "long"}, {"name": "city", "type": "string"}]}
@@ -54,9 +55,7 @@ def first():
 
 def test_a_renamed_field_is_refused_with_its_new_name():
     renamed = [name for name in ALL if name != "amount"]
-    with pytest.raises(
-        SourceError, match=r"d3\.json has no amount, which all landed files have\. It has amt.*renamed\?"
-    ):
+    with refused("file-field-missing", file="d3.json", field="amount"):
         checked(file("d3.json", *renamed, "amt"), before=first())
 
 
@@ -65,14 +64,12 @@ def test_a_csv_file_with_another_separator_is_told_so_and_not_that_a_column_was_
     given = one_log(source={"path": "raw", "format": "csv"})
     spec = feed_spec(given, project_root="/p", warehouse="/w").logs[0]
     known = SourceFields(frozenset({"user", "t", "amount"}), frozenset(), (file("d2.csv", "user;t;amount"),))
-    with pytest.raises(
-        SourceError, match=r"d2\.csv has no .* Its header is one column: does ';' separate its col"
-    ) as told:
+    with refused("file-field-missing", file="d2.csv") as told:
         check_fields(spec, columns, known, LandedFields(("user", "t", "amount")))
     assert "optional" not in str(told.value)
-    assert "Write the file with the header and the separator of the landed files" in str(told.value)
+    assert told.value.code == "file-field-missing"
     without_header = replace(known, files=(file("d2.csv", "ann", "17", "4"),))
-    with pytest.raises(SourceError, match=r"d2\.csv has no .* names no landed column: does the file lack its header"):
+    with refused("file-field-missing", file="d2.csv"):
         check_fields(spec, columns, without_header, LandedFields(("user", "t", "amount")))
 
 
@@ -82,7 +79,7 @@ def test_a_csv_file_that_names_a_landed_column_twice_is_told_so(tmp_path):
     columns = LogColumns((Column("user", "string"),), (Column("amount", "long"),), True, False)
     files = csv_fields(spec.source, [Piece(f"{tmp_path}/d2.csv")])
     known = SourceFields(frozenset({"user", "t", "amount"}), frozenset(), tuple(files), ignores_case=True)
-    with pytest.raises(SourceError, match=r"Its header names amount twice, .* Fix the file: name each column once$"):
+    with refused("file-field-missing", field="amount"):
         check_fields(spec, columns, known, LandedFields(("user", "t", "amount")))
 
 
@@ -91,26 +88,26 @@ def test_a_missing_csv_column_is_named_as_the_files_write_it():
     columns = LogColumns((Column("Member", "string"),), (Column("LoanNo", "long"),), True, False)
     before = LandedFields(("LoanNo", "Member", "Taken"))
 
-    def refused(*header):
+    def told_of(*header):
         files = (file("d2.csv", *header),)
         known = SourceFields(frozenset(before.always), frozenset(), files, ignores_case=True)
         with pytest.raises(SourceError) as told:
             check_fields(spec, columns, known, before)
         return str(told.value)
 
-    told = refused("loanno", "MemberId", "taken")
+    told = told_of("loanno", "MemberId", "taken")
     assert (
         "d2.csv has no Member, which is landed. It has MemberId, which no landed file has: was Member renamed?" in told
     )
     assert "Member is the log's key" in told
-    told = refused("member", "Taken", "LoanNr")
+    told = told_of("member", "Taken", "LoanNr")
     assert "d2.csv has no LoanNo, which is landed. It has LoanNr, which no landed file has: was LoanNo renamed?" in told
     assert "Name it LoanNo in the file, or set `optional: [LoanNo]` to land null where it is missing and" not in told
     assert "`optional: [LoanNo]` and `ignore: [LoanNr]`" in told
 
 
 def test_a_renamed_key_is_refused():
-    with pytest.raises(SourceError, match=r"d3\.json has no user,.*user is the log's key.*Fix the file, or remove it$"):
+    with refused("file-field-missing", file="d3.json", field="user"):
         checked(file("d3.json", "uid", *ALL[1:]), before=first())
 
 
@@ -127,18 +124,16 @@ def test_optional_cannot_name_the_times_of_a_log_but_its_key():
 
 def test_a_renamed_nested_field_is_refused():
     renamed = [name for name in ALL if name != "address.zip"]
-    with pytest.raises(SourceError, match=r"has no address\.zip.*It has address\.plz"):
+    with refused("file-field-missing", field="address.zip"):
         checked(file("d3.json", *renamed, "address.plz"), before=first())
 
 
 def test_an_unknown_field_is_refused_unless_it_is_ignored():
     new = file("d3.json", *ALL, "cuopon")
-    with pytest.raises(
-        SourceError, match=r"the field cuopon, which no landed file has\. Is it coupon\?.*`ignore: \[cuopon\]`"
-    ):
+    with refused("file-field-unknown", field="cuopon"):
         checked(new, before=first())
     assert checked(new, before=first(), ignore=["cuopon"]) == first()
-    with pytest.raises(SourceError, match=r"address\.street"):
+    with refused("file-field-unknown", field="address.street"):
         checked(file("d3.json", *ALL, "address.street"), before=first())
     assert checked(file("d3.json", *ALL, "items", "items.sku"), before=first()), "items is not landed"
     assert checked(file("d3.json", *ALL, "extra", "extra.a"), before=first(), ignore=["extra"])
@@ -169,9 +164,9 @@ def test_names_below_a_map_are_data():
 
 
 def test_each_file_of_a_first_landing_needs_the_columns_that_the_feed_names():
-    with pytest.raises(SourceError, match=r"d2\.json has no user, which the configuration names"):
+    with refused("file-field-missing", file="d2.json", field="user"):
         checked(file("d1.json", *ALL), file("d2.json", *ALL[1:]))
-    with pytest.raises(SourceError, match=r"d2\.json has no amount"):
+    with refused("file-field-missing", file="d2.json", field="amount"):
         checked(file("d1.json", *ALL), file("d2.json", "user", "t"), value=["amount"])
 
 
@@ -229,10 +224,10 @@ def test_a_parquet_file_with_a_renamed_column_is_refused_and_nothing_is_landed(t
     write(tmp_path, "a", user=["ann"], t=[1], x=[1])
     land_locally(one_log(), tables, tmp_path, T0)
     write(tmp_path, "b", user=["ann"], t=[2], y=[1])
-    with pytest.raises(SourceError, match=r"b\.parquet has no x, which all landed files have\. It has y"):
+    with refused("file-field-missing", file="b.parquet", field="x"):
         land_locally(one_log(), tables, tmp_path, T0)
     write(tmp_path, "b", user=["ann"], t=[2], X=[1], y=[1])
-    with pytest.raises(SourceError, match=r"b\.parquet has the field y"):
+    with refused("file-field-unknown", file="b.parquet", field="y"):
         land_locally(one_log(), tables, tmp_path, T0)
     assert len(log_rows(tables)) == 1
 
@@ -251,7 +246,7 @@ def test_a_new_column_of_a_table_is_refused_unless_it_is_ignored(tmp_path):
     feed = {"source": {"table": "raw.events"}}
     land_locally(one_log(**feed), tables, tmp_path, T0)
     write_deltalake(path, pa.table({"user": ["a"], "t": [1], "y": [1]}), mode="append", schema_mode="merge")
-    with pytest.raises(SourceError, match=r"raw\.events has the field y, which is not landed"):
+    with refused("file-field-unknown", topic="events", file="raw.events", field="y"):
         land_locally(one_log(**feed), tables, tmp_path, T0)
     write_deltalake(f"{tmp_path}/w/raw/events", pa.table({"user": ["a"], "t": [1], "x": [1], "y": [1]}), mode="append")
     assert land_locally(one_log(**feed, ignore=["y"]), tables, tmp_path, T0).landings == (2,)
@@ -294,5 +289,5 @@ def test_a_new_generation_that_keeps_landings_compares_the_rewritten_files(tmp_p
         write(tmp_path, f"h{hour}", user=["ann"], t=[T0], got=[T0 + hour * HOUR], x=[hour])
     land_locally(feed, tables, tmp_path, T0 + 2 * HOUR)
     write(tmp_path, "h1", user=["ann"], t=[T0], got=[T0 + HOUR], y=[1])
-    with pytest.raises(SourceError, match=r"h1\.parquet has no x"):
+    with refused("file-field-missing", file="h1.parquet", field="x"):
         land_locally(feed, tables, tmp_path, T0 + 2 * HOUR, new_generation=True, keep=1)

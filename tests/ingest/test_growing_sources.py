@@ -15,9 +15,9 @@ from rewindow.control.ingest.feed_progress import fold_progress
 from rewindow.control.ingest.intervals import later_rows
 from rewindow.control.ingest.landings import LANDING, fold_feed
 from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
-from rewindow.errors import UsageError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, landings, log_rows, write_rows
+from tests.refusals import refused
 
 HOURS = 5
 
@@ -221,9 +221,7 @@ def test_a_declared_watermark_holds_for_the_last_landing_and_makes_one_of_nothin
 def test_a_declared_watermark_in_the_far_future_is_refused_unless_there_is_no_bound(tmp_path):
     tables = DeltaFeedTables(f"{tmp_path}/w")
     write_rows(tmp_path, "a", [{"user": "ann", "t": T0, "got": T0, "x": 1}])
-    with pytest.raises(
-        UsageError, match=r"is in the future, and all records up to then would be late. Declare at most"
-    ):
+    with refused("watermark-in-future"):
         land_locally(feed_config(landing={}), tables, tmp_path, T0, watermark_ms=T0 + 25 * HOUR)
     feed = feed_config(landing={"max_ahead": "none"})
     assert land_locally(feed, tables, tmp_path, T0, watermark_ms=T0 + 25 * HOUR).watermark_ms == T0 + 25 * HOUR

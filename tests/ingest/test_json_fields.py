@@ -11,6 +11,7 @@ from rewindow.errors import ConfigError, DataError, SourceError
 from tests.ingest.land_by_arrow import arrow_at
 from tests.ingest.local_engine import HOUR, T0, log_rows, one_log
 from tests.ingest.text_files import Files
+from tests.refusals import refused
 
 FIRST = '{"user": "ann", "t": 1, "amount": 5, "at": {"zip": 1, "n": null}, "tags": [{"k": 1}]}\n'
 
@@ -42,9 +43,9 @@ def test_lines_that_are_no_objects_hide_no_renamed_field(tmp_path):
     feed.write("d1.json.gz", FIRST)
     feed.land()
     feed.write("d2.json", 'no JSON\n\n{"user": "ann", "user": "bob", "t": 2}\n' + FIRST.replace("amount", "amt"))
-    with pytest.raises(DataError, match=r"d2\.json, line 1"):
+    with refused("text-row-invalid", where="d2.json, line 1"):
         feed.land()
-    with pytest.raises(SourceError, match="has no amount"):
+    with refused("file-field-missing", field="amount"):
         feed.land(unreadable="skip")
     feed.write("d2.json", "")
     assert feed.land().rows == 0
@@ -55,7 +56,7 @@ def test_an_array_of_objects_has_the_fields_of_the_objects(tmp_path):
     feed.write("d1.json", f"[{FIRST},\n{FIRST}]")
     assert feed.land().rows == 2
     feed.write("d2.json", f"[{FIRST.replace('amount', 'amt')}]")
-    with pytest.raises(SourceError, match="has no amount"):
+    with refused("file-field-missing", field="amount"):
         feed.land()
     feed.write("d2.json", f"[{FIRST}]")
     assert feed.land().rows == 1
@@ -75,7 +76,7 @@ def test_names_below_a_declared_map_are_data(tmp_path):
 def test_the_first_line_that_is_no_json_is_named_in_a_first_landing(tmp_path):
     feed = Files(tmp_path, arrow_at(tmp_path))
     feed.write("d1.json", FIRST + "oops\n")
-    with pytest.raises(DataError, match=r"d1\.json, line 2.*`unreadable: skip`"):
+    with refused("text-row-invalid", where="d1.json, line 2"):
         feed.land()
     assert feed.land(unreadable="skip").quarantined == 1
 
@@ -83,7 +84,7 @@ def test_the_first_line_that_is_no_json_is_named_in_a_first_landing(tmp_path):
 def test_records_without_fields_are_named_as_the_reason_for_missing_columns(tmp_path):
     feed = Files(tmp_path, arrow_at(tmp_path))
     feed.write("d1.json", "{}\n")
-    with pytest.raises(ConfigError, match="raw has no columns, because its files are empty"):
+    with refused("source-without-columns", source="raw"):
         feed.land()
 
 
@@ -114,7 +115,7 @@ def test_a_line_that_is_no_object_is_named_or_quarantined(tmp_path, name):
     feed.write("d1.json", FIRST)
     feed.land()
     feed.write(name, FIRST + "42\n" + FIRST.replace("ann", "bob"))
-    with pytest.raises(DataError, match=r"d2\.json.*line 2"):
+    with refused("text-row-invalid"):
         feed.land()
     assert feed.land(unreadable="skip").rows == 2
     assert sorted(row["user"] for row in log_rows(feed.tables)) == ["ann", "ann", "bob"]
@@ -125,7 +126,7 @@ def test_a_json_list_over_several_lines_is_said_to_be_unreadable(tmp_path):
     feed.write("d1.json", FIRST)
     feed.land()
     feed.write("d2.json", '[\n  {\n    "user": "ann",\n    "t": 2\n  }\n]\n')
-    with pytest.raises(DataError, match=r"d2\.json, line 1.*`lines: multiple`"):
+    with refused("text-row-invalid", where="d2.json, line 1"):
         feed.land()
 
 
@@ -133,7 +134,7 @@ def test_nan_in_json_is_refused_with_its_line_or_landed_as_the_source_says(tmp_p
     feed = Files(tmp_path, arrow_at(tmp_path))
     lines = '{"user": "ann", "t": 1, "amount": 1.5}\n{"user": "bob", "t": 2, "amount": NaN}\n'
     feed.write("d1.json", lines)
-    with pytest.raises(DataError, match=r"d1\.json, line 2.*NaN"):
+    with refused("text-row-invalid", where="d1.json, line 2"):
         feed.land()
     assert feed.land(unreadable="skip").quarantined == 1
     (tmp_path / "loose").mkdir()
@@ -163,15 +164,15 @@ def test_nested_fields_are_columns_if_the_feed_names_them(tmp_path):
     }
     assert found == set(lines)
     feed.write("d2.json", (EVENT % ("cyd", 30, T0, T0, 4)).replace("zip", "plz"))
-    with pytest.raises(SourceError, match=r"d2\.json has no user\.geo\.zip.*It has user\.geo\.plz"):
+    with refused("file-field-missing", file="d2.json", field="user.geo.zip"):
         feed.land(**NESTED)
     feed.write("d2.json", (EVENT % ("cyd", 30, T0 // 1000, T0, 4)))
-    with pytest.raises(DataError, match=r"timestamp .* is in seconds"):
+    with refused("rows-without-valid-time"):
         feed.land(**NESTED)
     feed.write(
         "d2.json", '{"user": {"name": "cyd", "geo": {"zip": null}}, "meta": {"t": 7, "got": null}, "amount": 4}\n'
     )
-    with pytest.raises(DataError, match=r"got: d2\.json, line 1: it has no arrived_at"):
+    with refused("rows-without-valid-time"):
         feed.land(**NESTED)
 
 
@@ -185,7 +186,7 @@ def test_a_nested_field_that_is_not_there_is_named(tmp_path):
     ):
         with pytest.raises(ConfigError, match=said):
             feed.land(**{**NESTED, "columns": {**NESTED["columns"], "name": old}})
-    with pytest.raises(ConfigError, match="the key user is nested: list columns"):
+    with refused("key-column-nested", column="user"):
         feed.land(key="user", timestamp="t", columns={"t": "meta.t"})
 
 
@@ -209,7 +210,7 @@ def test_an_object_that_was_always_empty_gets_no_fields_unnoticed(tmp_path):
     feed.write("d2.json", '{"user": "bob", "t": 2, "x": {}, "y": []}\n')
     assert feed.land().rows == 1
     feed.write("d3.json", '{"user": "cyd", "t": 3, "x": {"a": 1}, "y": [{}]}\n')
-    with pytest.raises(SourceError, match=r"d3\.json has the field x\.a"):
+    with refused("file-field-unknown", file="d3.json", field="x.a"):
         feed.land()
 
 
@@ -228,7 +229,7 @@ def test_intervals_of_arrival_do_not_keep_a_text_from_being_compared(tmp_path):
     feed.write("d1.json", f'{{"user": "ann", "t": 1, "got": {T0 - HOUR}}}\n')
     assert feed.land(T0 + HOUR, **asked).rows == 1
     feed.write("d2.json", f'{{"user": 5, "t": 2, "got": {T0 + HOUR}}}\n')
-    with pytest.raises(DataError, match=r"d2\.json, line 1, field user: 5 .*STRING"):
+    with refused("source-value-invalid"):
         feed.land(T0 + 3 * HOUR, **asked)
 
 
@@ -236,7 +237,7 @@ def test_intervals_of_arrival_do_not_keep_a_text_from_being_compared(tmp_path):
 def test_a_field_of_several_types_is_refused_until_it_is_declared_as_json(tmp_path, other):
     feed = Files(tmp_path, arrow_at(tmp_path))
     feed.write("d1.json", f'{{"user": "ann", "t": 1}}\n{{"user": {other}, "t": 1}}\n')
-    with pytest.raises(DataError, match=r"field user: .*d1\.json, line [12], .*d1\.json, line [12]\..* JSON "):
+    with refused("json-types-mixed", field="user", column="user"):
         feed.land(key="user")
     declared = {"path": "raw", "format": "json", "schema": "user JSON, t BIGINT"}
     land(one_log(source=declared, value=["user"], key="t"), feed.tables, feed.engine, now_ms=T0)
@@ -248,9 +249,9 @@ def test_types_of_a_field_that_is_not_landed_do_not_matter(tmp_path):
     feed.write(
         "d1.json", '{"user": "ann", "t": 1, "x": {"y": 5, "z": 1}}\n{"user": "bob", "t": 1, "x": {"y": 5, "z": "a"}}\n'
     )
-    with pytest.raises(DataError, match=r"field x\.z"):
+    with refused("json-types-mixed", field="x.z", column="x"):
         feed.land()
-    with pytest.raises(DataError, match=r"field x\.z"):
+    with refused("json-types-mixed", field="x.z", column="x"):
         feed.land(value=["x"])
     assert feed.land(value=["y"], columns={"y": "x.y"}).rows == 2
     feed.write("d2.json", '{"user": "bob", "t": 1, "x": {"y": 5, "z": "a"}}\n{"user": "c", "t": 1, "x": {"y": 6}}\n')
@@ -263,7 +264,7 @@ def test_a_field_that_was_null_is_a_text(tmp_path, then):
     feed.write("d1.json", '{"user": "ann", "t": 1, "ref": null}\n')
     feed.land()
     feed.write("d2.json", f'{{"user": "ann", "t": 4, "ref": {then}}}\n')
-    with pytest.raises(DataError, match=r"d2\.json, line 1, field ref: .* JSON "):
+    with refused("source-value-invalid"):
         feed.land()
     feed.write("d2.json", '{"user": "ann", "t": 4, "ref": "x"}\n')
     assert feed.land().rows == 1
@@ -274,14 +275,14 @@ def test_a_nested_text_that_becomes_an_object_is_refused_as_a_column(tmp_path):
     feed.write("d1.json", '{"user": {"name": "ann"}, "t": 1, "n": 1}\n')
     feed.land(key="name", value=["n"], columns={"name": "user.name"})
     feed.write("d2.json", '{"user": {"name": {"first": "ann"}}, "t": 2, "n": 1}\n')
-    with pytest.raises(DataError, match=r"d2\.json, line 1, field user\.name: .* STRING"):
+    with refused("source-value-invalid"):
         feed.land(key="name", value=["n"], columns={"name": "user.name"})
 
 
 def test_a_list_of_rows_in_a_line_is_refused(tmp_path):
     feed = Files(tmp_path, arrow_at(tmp_path))
     feed.write("d1.json", '{"user": "ann", "t": 1}\n[{"user": "bob", "t": 2}]\n')
-    with pytest.raises(DataError, match=r"d1\.json, line 2.*`lines: multiple`"):
+    with refused("text-row-invalid", where="d1.json, line 2"):
         feed.land()
 
 
@@ -295,7 +296,7 @@ def test_json_in_directories_may_have_a_directory_as_its_column(tmp_path):
 def test_a_misspelt_nested_field_is_answered_with_those_that_there_are(tmp_path):
     feed = Files(tmp_path, arrow_at(tmp_path))
     feed.write("d1.json", '{"user": {"name": "ann"}, "t": 1}\n')
-    with pytest.raises(ConfigError, match=r"no column 'user\.nam'.*Did you mean 'user\.name'\?"):
+    with refused("column-unknown", column="user.nam"):
         feed.land(key="name", columns={"name": "user.nam"})
-    with pytest.raises(ConfigError, match=r"`columns: \{user_id: user\.name\}`"):
+    with refused("key-column-nested", column="user"):
         feed.land(key="user")

@@ -13,7 +13,6 @@ from deltalake import DeltaTable
 
 from rewindow.control.ingest.landings import LANDING, PLAN
 from rewindow.control.plan.spec import Attempt
-from rewindow.errors import DataError, NotNowError, SourceError, StorageError
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.shared.paths import QUARANTINE, log_path
@@ -27,6 +26,7 @@ from tests.ingest.local_engine import (
     log_rows,
     write_rows,
 )
+from tests.refusals import refused
 
 NOW = T0 + 3 * HOUR
 FEED = feed_config(log={"invalid_timestamp": "skip"}, lag="10m")
@@ -127,7 +127,7 @@ def test_a_live_attempt_is_waited_for(tmp_path):
     other = Attempt(id="a" * 32, host="test", pid=12345)
     with pytest.raises(Killed):
         land_locally(FEED, tables, tmp_path, NOW, on_step=kill, attempt=other)
-    with pytest.raises(NotNowError, match="process 12345"):
+    with refused("feed-being-landed", process=12345):
         land_locally(FEED, tables, tmp_path, NOW, alive=lambda attempt: attempt == other)
 
 
@@ -140,7 +140,7 @@ def test_a_zombie_cannot_land_after_another_took_over(tmp_path):
         if step == "decide":
             land_locally(FEED, DeltaFeedTables(tables.warehouse), tmp_path, NOW)
 
-    with pytest.raises(NotNowError, match="another `land` was faster"):
+    with refused("landing-overtaken"):
         land_locally(FEED, tables, tmp_path, NOW, on_step=take_over)
     assert log_rows(tables) == log_rows(expected)
     assert [row.kind for row in tables.state("activity")].count(PLAN) == 2
@@ -156,7 +156,7 @@ def test_a_zombie_whose_files_were_removed_is_told_to_come_back(tmp_path):
             land_locally(FEED, DeltaFeedTables(tables.warehouse), tmp_path, NOW)
             return blocks
 
-    with pytest.raises(NotNowError, match="another `land` was faster"):
+    with refused("landing-overtaken"):
         land_locally(FEED, tables, tmp_path, NOW, engine=Overtaken(tmp_path))
     assert log_rows(tables) == log_rows(clean(tmp_path))
 
@@ -189,7 +189,7 @@ def test_a_staged_file_that_is_gone_is_an_error_but_not_if_another_published_it(
     if by_another:
         land_locally(FEED, tables, tmp_path, NOW, on_step=before_publishing)
     else:
-        with pytest.raises(StorageError, match=r"is gone. Only a copy of the warehouse"):
+        with refused("staged-file-altered", fault="is gone"):
             land_locally(FEED, tables, tmp_path, NOW, on_step=before_publishing)
     assert DeltaTable(tables.roots("activity", "events")[0]).version() == by_another
 
@@ -207,7 +207,7 @@ def test_publishing_again_commits_nothing(tmp_path):
 def test_a_failed_landing_lands_nothing_and_the_next_goes_on(tmp_path):
     source(tmp_path)
     tables = DeltaFeedTables(f"{tmp_path}/w")
-    with pytest.raises(DataError, match=r"negative timestamp.*invalid"):
+    with refused("record-invalid"):
         land_locally(feed_config(), tables, tmp_path, NOW)
     assert [row.kind for row in tables.state("activity")] == [PLAN]
     land_locally(FEED, tables, tmp_path, NOW)
@@ -238,7 +238,7 @@ def test_a_source_that_changes_while_it_is_landed_is_noticed(tmp_path):
             write_rows(tmp_path, "hour-1", [])
             return blocks
 
-    with pytest.raises(SourceError, match="while it was being landed"):
+    with refused("file-changed-while-landing"):
         land_locally(FEED, DeltaFeedTables(f"{tmp_path}/w"), tmp_path, NOW, engine=Meddled(tmp_path))
 
 

@@ -13,11 +13,12 @@ from rewindow.config.feed import feed_spec
 from rewindow.control.health.feed_health import next_complete
 from rewindow.control.ingest.land import land
 from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
-from rewindow.errors import DataError, LandedFileError, StorageError
+from rewindow.errors import StorageError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.bad_input.scene import make_template, without_spark
 from tests.ingest.land_by_arrow import Unused
 from tests.ingest.local_engine import HOUR, LocalEngine, feed_config, land_locally, one_log, write_rows
+from tests.refusals import refused
 
 DAY = 24 * HOUR
 TODAY = round(datetime(2026, 11, 22, tzinfo=UTC).timestamp() * 1000)
@@ -89,7 +90,7 @@ def test_a_repeated_call_until_a_landed_interval_refuses_a_landed_file_that_has_
     assert land_locally(DAILY, tables, tmp_path, TODAY + DAY, until_ms=TODAY).waiting == ""
     write(tmp_path, "d0", TODAY - DAY, count=10)
     for asked in ({"until_ms": TODAY}, {}):
-        with pytest.raises(LandedFileError, match=r"the landed file d0\.parquet has changed"):
+        with refused("landed-file-changed", file="d0.parquet", what="has changed"):
             land_locally(DAILY, tables, tmp_path, TODAY + DAY, **asked)
 
 
@@ -105,7 +106,7 @@ def test_a_file_with_rows_of_a_later_interval_must_not_change_even_with_its_size
     facts = file.stat()
     file.write_text(file.read_text().replace("11-21", "11-22"))
     os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-    with pytest.raises(LandedFileError, match=r"the landed file d0\.csv has changed"):
+    with refused("landed-file-changed", file="d0.csv", what="has changed"):
         land(daily, tables, engine, now_ms=TODAY + DAY)
 
 
@@ -143,7 +144,7 @@ def test_each_interval_has_its_name(every, zone, said):
 
 def test_a_first_landing_without_any_arrival_is_an_error(tmp_path, tables):
     write_rows(tmp_path, "a", [{"user": "ann", "t": TODAY, "got": None, "x": 1}])
-    with pytest.raises(DataError, match=r"no row of the log events has a valid arrival.*Fix `arrived_at: got`"):
+    with refused("log-without-valid-arrival", topic="events"):
         land_locally(DAILY, tables, tmp_path, NOON)
 
 

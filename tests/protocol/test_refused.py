@@ -10,7 +10,7 @@ import yaml
 from rewindow.app.cli.entry import run_command
 from rewindow.app.maintenance import JobMaintenance
 from rewindow.app.open_project import OpenProject
-from rewindow.errors import ConfigError
+from tests.refusals import refused
 
 
 def in_catalog(project: Path) -> OpenProject:
@@ -22,7 +22,7 @@ def in_catalog(project: Path) -> OpenProject:
 
 def test_reset_is_refused_in_a_catalog(project: Path) -> None:
     governed = in_catalog(project)
-    with pytest.raises(ConfigError, match=r"is not available with `commit: spark`.*another name"):
+    with refused("reset-with-spark-commit"):
         JobMaintenance(governed, "quiet_carriers").would_reset()
     assert "spark" not in vars(governed)
 

@@ -39,7 +39,7 @@ def test_a_job_that_never_ran_is_told_to_run(project: Bench, tmp_path: Path) -> 
     bench.write("conf/jobs/other.yaml", (bench.root / "conf/jobs/counts.yaml").read_text().replace("counts", "other"))
     answer = bench.run("report", "other")
     assert answer.code == 2
-    assert "job 'other' has no runs on branch 'main' yet: run `rewindow run other` first" in answer.err
+    assert "[branch-not-run-yet]" in answer.err
 
 
 def test_a_report_changes_nothing_in_the_warehouse(project: Bench, tmp_path: Path) -> None:

@@ -29,10 +29,10 @@ from rewindow import (
     versioned_store,
     window_store,
 )
-from rewindow.errors import ConfigError, TopologyError
 from rewindow.streams.duration import at_or_after, in_words, strictly_after, time_to_ms, to_ms
 from rewindow.testing import TopologyTestDriver
 from rewindow.testing.transcript import TranscriptError, check, load
+from tests.refusals import refused
 
 TIMES = st.integers(-(2**53), 2**53)
 SHIFTS = st.integers(-10_000, 10_000)
@@ -65,7 +65,7 @@ def test_a_duration_is_parsed(word, ms):
     "number", [21600, -1, 1.5, math.nan, math.inf, Decimal(70), Fraction(1, 2), np.int64(70), np.float32(2.5)], ids=repr
 )
 def test_a_bare_number_is_refused_because_it_has_no_unit(number):
-    with pytest.raises(ConfigError, match=r"has no unit: write it like 500ms, 10s, 30m, 1h30m, 2d or 1w"):
+    with refused("duration-without-unit"):
         to_ms(number)
 
 
@@ -90,26 +90,26 @@ OTHERS = [None, True, False, b"1h", ["1h"], datetime(2026, 1, 1, tzinfo=UTC), np
 
 @pytest.mark.parametrize("word", [*WORDS, *OTHERS], ids=lambda word: repr(word)[:20])
 def test_any_other_text_is_rejected_with_examples(word):
-    with pytest.raises(ConfigError, match="is not a duration: write it like 500ms, 10s"):
+    with refused("duration-not-understood"):
         to_ms(word)
 
 
 @pytest.mark.parametrize("fine", [timedelta(microseconds=1), pd.Timedelta(nanoseconds=5)])
 def test_a_timedelta_finer_than_a_millisecond_is_rejected(fine):
-    with pytest.raises(ConfigError, match="finer than a millisecond"):
+    with refused("duration-finer-than-millisecond"):
         to_ms(fine)
 
 
 @pytest.mark.parametrize("long", ["10000000w", "-9223372036854775808ms", timedelta(days=999_999_999)])
 def test_more_than_ten_thousand_years_is_refused(long):
-    with pytest.raises(ConfigError, match=r"out of range: use at most 10,000 years"):
+    with refused("duration-out-of-range"):
         to_ms(long)
 
 
 def test_a_point_in_time_may_be_an_int_of_epoch_milliseconds():
     assert time_to_ms(1_767_225_600_000) == 1_767_225_600_000
     assert time_to_ms("59m") == 3_540_000
-    with pytest.raises(ConfigError, match="True is not a duration"):
+    with refused("duration-not-understood", given="True"):
         time_to_ms(True)
 
 
@@ -178,24 +178,24 @@ def driver_of(**options):
 
 @pytest.mark.parametrize("where", BARE)
 def test_a_bare_number_is_refused_wherever_a_duration_is_given(where):
-    with pytest.raises(ConfigError, match="has no unit: write it like"):
+    with refused("duration-without-unit"):
         BARE[where]()
 
 
 def test_the_wall_clock_of_a_test_never_goes_back():
-    with pytest.raises(ConfigError, match="the wall clock never goes back"):
+    with refused("wall-clock-goes-back"):
         driver_of(interval="1m").advance_wall_clock("-5s")
 
 
 def test_a_processor_cannot_hold_results_for_a_negative_time():
-    with pytest.raises(TopologyError, match="processor 'p' holds results for -5s: give 0 or more"):
+    with refused("node-hold-time-negative", node="p", duration="-5s"):
         StreamsBuilder().stream("in").process(Ticking, name="p", holds="-5s")
 
 
 def test_a_transcript_takes_no_number_as_a_duration(tmp_path):
     file = tmp_path / "case.yaml"
     file.write_text("name: bare\nmax_task_idle: 50\ntranscript: []\n")
-    with pytest.raises(ConfigError, match="the duration 50 has no unit"):
+    with refused("duration-without-unit", given="50"):
         load(file)
     file.write_text("name: bare\ntranscript: [{clock: 50}]\n")
     builder = StreamsBuilder()

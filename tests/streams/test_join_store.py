@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow import join_store
-from rewindow.errors import ConfigError, DataError
+from rewindow.errors import DataError
 from rewindow.streams.serde.binding import bind_store
 from rewindow.streams.state.join_store import JoinStore, RecordKey, RecordStore
 from rewindow.streams.state.stores import JOIN, RECORDS, StoreBuilder
+from tests.refusals import refused
 
 
 class Pair(NamedTuple):
@@ -143,7 +144,7 @@ def test_an_unsupported_key_or_value_is_refused_when_it_is_put(key: Any, value: 
 
 
 def test_a_negative_retention_is_refused() -> None:
-    with pytest.raises(ConfigError, match="0 or more"):
+    with refused("join-retention-negative"):
         join_store("kept", retention="-1s")
 
 

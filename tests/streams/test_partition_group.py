@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rewindow.errors import DataError
 from rewindow.streams.metrics import ENFORCED_PROCESSING, SKIPPED_RECORDS
 from rewindow.streams.record import MAX_MS, UNKNOWN, TopicPartition
 from rewindow.testing.partition_group import NEVER_WAIT, InvalidTimestamp, PartitionGroup
+from tests.refusals import refused
 
 A, B, C = (TopicPartition(topic, 0) for topic in ("a", "b", "c"))
 
@@ -160,14 +160,14 @@ def test_a_partition_time_may_replace_an_invalid_timestamp() -> None:
     add(one, A, 7, 3, -5)
     assert [picked.timestamp for picked in iter(one.pick, None)] == [7, 3, 7]
     fresh = group(NEVER_WAIT, A, invalid="partition_time")
-    with pytest.raises(DataError, match="partition 0 offset 0 has the timestamp -5"):
+    with refused("record-timestamp-negative", partition=0, offset=0, timestamp=-5):
         add(fresh, A, -5)
 
 
 def test_an_invalid_timestamp_fails_by_default_when_it_becomes_the_head() -> None:
     one = group(NEVER_WAIT, A)
     add(one, A, 1, -5)
-    with pytest.raises(DataError, match="offset 1 has the timestamp -5"):
+    with refused("record-timestamp-negative", offset=1, timestamp=-5):
         one.pick()
 
 

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow import Stamped, StoreBuilder, Window, Windowed, key_value_store, window_store
-from rewindow.errors import ConfigError, DataError
 from rewindow.streams.checkpoint import new_store
 from rewindow.streams.record import row_class
 from rewindow.streams.serde.key_bytes import encode_key, encoded_size
@@ -19,6 +18,7 @@ from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.stores import BUFFER
 from rewindow.streams.state.suppress_buffer import Buffered, TimeOrderedBuffer, Update
 from rewindow.streams.state.window_store import WindowStore
+from tests.refusals import refused
 
 KEYS = st.sampled_from(["a", "aa", "b", "B", "é"])
 VALUES = st.one_of(st.none(), st.integers(0, 5), st.lists(st.integers(0, 3), max_size=2))
@@ -195,11 +195,11 @@ class Total(NamedTuple):
 
 @pytest.mark.parametrize("value", [Total(1), [Total(1)], {"a": (Total(1), 2)}, object(), {1}])
 def test_what_a_restart_would_change_is_refused_when_it_is_put(value: Any) -> None:
-    with pytest.raises(DataError, match="would come back from a checkpoint as plain data: declare"):
+    with refused("value-type-undeclared"):
         key_values().put("a", value)
-    with pytest.raises(DataError, match="store 's'"):
+    with refused("value-type-undeclared"):
         buffer().put("a", Update(value, None, 1), 1)
-    with pytest.raises(DataError, match="store 's'"):
+    with refused("value-type-undeclared"):
         windows().put("a", Stamped(value, 3), 0)
 
 
@@ -267,12 +267,12 @@ def test_a_range_is_that_of_the_call() -> None:
     store.put("b", ["new"])
     assert list(found) == [("a", ["first"])]
     assert list(store.range("b", "a")) == []
-    with pytest.raises(DataError, match="has no bytes"):
+    with refused("key-type-without-bytes"):
         store.range("a", {})
 
 
 def test_a_retention_below_the_size_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"the size is 0 or more, the retention at least that"):
+    with refused("window-store-times-invalid"):
         window_store("s", size="10ms", retention="9ms")
 
 

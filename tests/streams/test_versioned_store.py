@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow import StoreBuilder, versioned_store
-from rewindow.errors import ConfigError, DataError
 from rewindow.streams.checkpoint import new_store
 from rewindow.streams.serde.binding import bind_store, bound, log_shape
 from rewindow.streams.serde.canonical_json import dump_value, load_value
@@ -17,6 +15,7 @@ from rewindow.streams.serde.schema import Column
 from rewindow.streams.state.stores import Stamped
 from rewindow.streams.state.versioned_store import Put, VersionedStore, VersionKey
 from rewindow.streams.topology import SubTopology
+from tests.refusals import refused
 
 PUTS = st.lists(
     st.tuples(st.sampled_from("ab"), st.none() | st.integers(0, 9), st.integers(0, 30)) | st.just("cut"), max_size=25
@@ -113,10 +112,10 @@ def test_a_value_that_is_changed_in_place_does_not_change_in_the_store() -> None
 
 
 def test_misuse_is_refused_by_name() -> None:
-    with pytest.raises(ConfigError, match="the history must be 0 or more"):
+    with refused("store-history-negative"):
         versioned_store("s", history="-1ms")
     store = made(versioned_store("s", history="10ms"))
-    with pytest.raises(DataError, match="0 or more"):
+    with refused("version-timestamp-invalid"):
         store.put("a", 1, -1)
-    with pytest.raises(DataError, match="store 's'"):
+    with refused("value-type-undeclared"):
         store.put("a", object(), 1)

@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rewindow.control.ingest.landings import Feed
-from rewindow.errors import ConfigError, InvariantError, SourceError, StorageError
+from rewindow.errors import InvariantError
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.log_tables import LogFiles
@@ -16,6 +16,7 @@ from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import log_path
 from rewindow.tables.shared.publications import publication_id
 from tests.control.ledgers import TOPIC, a_feed, planned
+from tests.refusals import refused
 from tests.tables.scene import JOB, a_job, changelog, finish, land, replay
 
 HERE = TopicPartition(TOPIC, 1)
@@ -64,13 +65,13 @@ def test_a_store_whose_files_were_merged_is_restored_all_the_same(warehouse, sum
 def test_a_store_whose_files_were_merged_and_vacuumed_is_an_error(warehouse, sums):
     DeltaTable(sums).optimize.compact()
     DeltaTable(sums).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
-    with pytest.raises(StorageError, match="rewritten"):
+    with refused("changelog-rewritten"):
         finish(warehouse)
 
 
 def test_a_changelog_that_lost_rows_is_an_error(warehouse, sums):
     DeltaTable(sums).delete()
-    with pytest.raises(StorageError, match="altered outside rewindow"):
+    with refused("changelog-altered"):
         finish(warehouse)
 
 
@@ -85,7 +86,7 @@ def test_a_table_of_another_job_is_refused(warehouse):
     tables = DeltaTables(warehouse)
     other = a_job(tables, name="other")
     spec = planned([], "x")
-    with pytest.raises(ConfigError, match="written by the job 'counts'"):
+    with refused("table-of-another-job", other="counts"):
         tables.roots(replace(spec, binding=other.binding), [])
 
 
@@ -98,7 +99,7 @@ def test_roots_name_every_target(warehouse):
 
 
 def test_a_feed_that_was_never_landed_is_an_error(tmp_path):
-    with pytest.raises(SourceError, match="land activity"):
+    with refused("feed-never-landed", feed="activity"):
         DeltaTables(str(tmp_path)).feed("activity")
 
 
@@ -129,5 +130,5 @@ def test_only_what_the_feeds_generation_still_has_is_found(warehouse):
 
 
 def test_a_log_that_is_not_there_is_an_error(tmp_path):
-    with pytest.raises(SourceError, match="no log"):
+    with refused("log-missing"):
         LogFiles(str(tmp_path / "nothing"))

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.errors import StorageError
 from rewindow.tables.delta import handle
 from rewindow.tables.delta.commit import commit_actions, commit_files, open_table
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.table_rows import table_files
 from tests.properties.effort import examples
+from tests.refusals import refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -168,7 +168,7 @@ def test_an_empty_commit_is_refused_by_who_knew_those_before(tmp_path: Path) -> 
     create_table(path, SCHEMA)
     _open(path)
     Path(f"{path}/_delta_log/{1:020}.json").touch()
-    with pytest.raises(StorageError, match="is empty"):
+    with refused("delta-log-commit-broken", fault="is empty"):
         open_table(path)
 
 

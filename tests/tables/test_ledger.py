@@ -11,12 +11,13 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from rewindow.errors import ConfigError, InvariantError, LimitError, StorageError
+from rewindow.errors import ConfigError, InvariantError
 from rewindow.tables.delta import ledger as ledger_module
 from rewindow.tables.delta.commit import commit_actions
 from rewindow.tables.delta.ledger import Ledger, LedgerRow
 from rewindow.tables.delta.table_rows import read_rows
 from tests.conftest import ROOT
+from tests.refusals import refused
 from tests.tables.scene import spoil
 
 
@@ -155,7 +156,7 @@ def test_a_table_that_takes_nothing_is_an_error_at_last(path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(ledger_module, "commit_actions", refuses)
-    with pytest.raises(LimitError, match="No space left"):
+    with refused("not-committed"):
         ledger.append([row(2)])
     assert said(ledger) == [row(1)]
 
@@ -203,7 +204,7 @@ def test_a_row_that_was_lost_stops_everything(path):
     (file,) = [uri for uri in table.file_uris() if Ledger(path, "job")._files.rows_of(relative(path, uri))[0][0] == 2]
     table.alter.set_table_properties({"delta.appendOnly": "false"})
     DeltaTable(path).delete(f"seq = 2 and name = 'job' and '{file}' <> ''")
-    with pytest.raises(InvariantError, match="1, 3"):
+    with refused("ledger-damaged", numbers="1, 3", last=3):
         Ledger(path, "job").read()
 
 
@@ -214,7 +215,7 @@ def test_a_ledger_that_was_set_back_stops_everything(path):
     before = DeltaTable(path).version() - 1
     DeltaTable(path).alter.set_table_properties({"delta.appendOnly": "false"})
     DeltaTable(path).restore(before)
-    with pytest.raises(InvariantError, match="last commit has number 3"):
+    with refused("ledger-damaged", last=3):
         Ledger(path, "job").append([row(3)])
 
 
@@ -225,7 +226,7 @@ def test_a_flipped_bit_is_never_another_row(path):
     file = Path(uri.removeprefix("file://"))
     for at in range(0, file.stat().st_size, 50):
         spoil(file, at)
-        with pytest.raises(StorageError, match="was altered"):
+        with refused("ledger-altered"):
             Ledger(path, "job").read()
         spoil(file, at)
     assert said(Ledger(path, "job")) == [row(1, text="x" * 300)]

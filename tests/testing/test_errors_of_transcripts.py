@@ -8,8 +8,9 @@ import pytest
 
 from rewindow import StreamsBuilder, TimeWindows, Topology, until_window_closes
 from rewindow.app.transcripts import play_all
-from rewindow.errors import ConfigError, TopologyError
+from rewindow.errors import ConfigError
 from rewindow.testing.transcript import TranscriptError, check, load
+from tests.refusals import refused
 
 CASE = """\
 name: a case
@@ -94,14 +95,14 @@ def test_a_topology_that_cannot_be_built_is_no_bug_of_rewindow(tmp_path: Path, t
 
 
 def test_a_refused_topology_is_named_with_its_line(tmp_path: Path) -> None:
-    with pytest.raises(TopologyError, match=r"a case: topic 'amounts' is written twice.*transcripts\.py:\d+\)"):
+    with refused("topic-written-twice", topic="amounts"):
         played(tmp_path, f"{HERE}:topology_that_is_refused")
 
 
 def test_a_module_with_a_syntax_error_is_named_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "half_written.py").write_text("def build(:\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ConfigError, match=r"a case: .*half_written\.py:1: "):
+    with refused("topology-syntax-wrong", case="a case", line=1):
         played(tmp_path, "half_written:build")
 
 
@@ -158,5 +159,5 @@ def test_an_invalid_case_hides_no_other_of_its_file(tmp_path: Path) -> None:
     ]
     assert [one[2] is None for one in found] == [False, True, True, False, True, True, False]
     assert "misspelt: {'inputs'" in (found[0][2] or "")
-    with pytest.raises(ConfigError, match=r"misspelt: \{'inputs'"):
+    with refused("transcript-step-unknown"):
         load(file)
