@@ -417,6 +417,6 @@ def _added(state: Any, operand: Any) -> Any:
         raise DataError(
             "decimal-sum-too-long",
             "the sum of {total} and {value} has more than 38 digits: round the values first (map_values)",
-            total=state,
-            value=operand,
+            total=str(state),
+            value=str(operand),
         ) from error
