@@ -32,7 +32,7 @@ from rewindow.contracts.instants import instant
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.spec import RunRequest
 from rewindow.errors import RewindowError
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 
 FEED = "flights"
 JOBS = ("hourly_departures", "quiet_carriers", "departure_board", "flight_weather")

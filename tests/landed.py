@@ -37,7 +37,7 @@ from rewindow.tables.delta.commit import commit_files, table_path
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.feeds import LOG_PARTITIONS
 from rewindow.tables.shared.paths import LANDINGS, METRICS, changelog_path, log_path, output_path
 from rewindow.testing import Epoch

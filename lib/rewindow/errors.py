@@ -23,10 +23,8 @@ class RewindowError(Exception):
     exit_code = 1
     line: str | None = None
 
-    def __init__(self, code: str, wording: str | None = None, /, **facts: object) -> None:
+    def __init__(self, code: str, wording: str, /, **facts: object) -> None:
         """Fill the facts into the wording, a template of `str.format`."""
-        if wording is None:  # the tables' messages have no code yet
-            code, wording, facts = "unnamed", "{message}", {"message": code}
         super().__init__(wording.format_map(facts))
         self.code = code
         self.facts = facts
@@ -204,7 +202,7 @@ def unreadable(path: str, error: Exception) -> RewindowError | None:
     )
 
 
-def failed_io(error: BaseException | None, code: str, wording: str | None = None, /, **facts: object) -> RewindowError:
+def failed_io(error: BaseException | None, code: str, wording: str, /, **facts: object) -> RewindowError:
     """Return the error for a failed read or write: full disk (71), access denied (77), anything else (74)."""
     number = os_error(error)
     kind = LimitError if number in _FULL else AccessError if number in _REFUSED else StorageError

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from tests.airflow.home import ROOT, environment, play, said
 from tests.airflow.shop import FEED, JOB, make_shop
 

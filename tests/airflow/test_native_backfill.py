@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rewindow.tables.delta.content_hash import content_hash
+from rewindow.tables.delta.table_rows import content_hash
 from tests.airflow.home import AIRFLOW, patiently
 from tests.airflow.shop import make_shop
 from tests.airflow.test_dags import rewindow

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from rewindow.tables.delta.content_hash import content_hash
+from rewindow.tables.delta.table_rows import content_hash
 from tests.airflow.home import AIRFLOW, ROOT, patiently
 from tests.airflow.shop import WEEKLY, make_shop
 from tests.airflow.test_dags import rewindow, tables

@@ -2,53 +2,41 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
-from string import Formatter
 
-import rewindow
-from rewindow import errors
+import pytest
 
-_PACKAGE = Path(rewindow.__file__).parent
+from tests.docs.messages import PAGE, examples, fits
+from tests.docs.raised import Raised, raised
+
 _CODE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+")
-_KINDS = {
-    name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.RewindowError)
-} | {"BadRowsError", "ReadsError", "failed_io"}
 
 
-def test_each_error_has_a_code_a_wording_and_the_facts_that_it_shows() -> None:
+@pytest.fixture(scope="module")
+def messages() -> list[Raised]:
+    """Return what the library's source raises."""
+    return raised()
+
+
+def test_each_error_has_a_code_a_wording_and_the_facts_that_it_shows(messages: list[Raised]) -> None:
     wrong = []
-    for where, call in _errors():
-        given = call.args[1:] if call.func.id == "failed_io" else call.args  # type: ignore[attr-defined]
-        texts = [part.value if isinstance(part, ast.Constant) else None for part in given]
-        if len(texts) != 2 or not all(isinstance(text, str) for text in texts):
-            wrong.append(f"{where}: write a code and a wording, both literal")
-            continue
-        code, wording = map(str, texts)
-        if not _CODE.fullmatch(code):
-            wrong.append(f"{where}: {code!r} is no code like `topic-written-twice`")
-        shown = {field for _, field, _, _ in Formatter().parse(wording) if field}
-        if shown != (facts := {str(fact.arg) for fact in call.keywords}):
-            wrong.append(f"{where}: facts and wording differ in {sorted(shown ^ facts)}")
+    for one in messages:
+        if one.code is None or one.wording is None:
+            wrong.append(f"{one.where}: write a code and a wording, both literal")
+        elif not _CODE.fullmatch(one.code):
+            wrong.append(f"{one.where}: {one.code!r} is no code like `topic-written-twice`")
+        elif one.facts != one.shown:
+            wrong.append(f"{one.where}: facts and wording differ in {sorted(one.facts ^ one.shown)}")
     assert not wrong, "\n".join(wrong)
 
 
-def test_a_code_is_used_in_one_place() -> None:
-    codes = Counter(part.value for _, call in _errors() for part in call.args[:2] if _is_code(part))
-    assert not [code for code, times in codes.items() if times > 1]
+def test_a_code_is_used_in_one_place(messages: list[Raised]) -> None:
+    uses = Counter(one.code for one in messages)
+    assert not [code for code, times in uses.items() if times > 1]
 
 
-def _is_code(part: ast.expr) -> bool:
-    return isinstance(part, ast.Constant) and isinstance(part.value, str) and bool(_CODE.fullmatch(part.value))
-
-
-def _errors() -> Iterator[tuple[str, ast.Call]]:
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        if path.parent == _PACKAGE and path.name == "errors.py":
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _KINDS:
-                yield f"{path.relative_to(_PACKAGE)}:{node.lineno}", node
+def test_the_page_of_messages_has_an_example_of_each(messages: list[Raised]) -> None:
+    on_page = examples(PAGE.read_text(encoding="utf-8"))
+    without = [one.code for one in messages if one.code and not fits(one, on_page.get(one.code, ""))]
+    assert not without, "write an example of each to docs/reference/messages.md, then python -m tests.docs"

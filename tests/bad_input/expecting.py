@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.bad_input.scene import Bench
 

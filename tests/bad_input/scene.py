@@ -25,8 +25,8 @@ from rewindow.app.cli.entry import run_command
 from rewindow.app.open_project import OpenProject
 from rewindow.engine.worker.local import LocalEngine as RunEngine
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.content_hash import content_hash, read_rows
 from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.table_rows import content_hash, read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, RUNS
 from tests.ingest.local_engine import HOUR, T0, LocalEngine, write_rows

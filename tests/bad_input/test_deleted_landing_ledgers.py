@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.shared.paths import QUARANTINE
 from tests.bad_input.scene import FEED, Bench, copy_of, hour
 from tests.ingest.local_engine import HOUR, T0

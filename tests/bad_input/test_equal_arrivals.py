@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from tests.bad_input.scene import FEED, TARGET, Bench, without_spark
 from tests.ingest.local_engine import HOUR, T0
 

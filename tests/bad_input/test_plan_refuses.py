@@ -16,7 +16,7 @@ from deltalake.schema import PrimitiveType
 
 from rewindow.contracts.staged_files import METRICS as METRICS_COLUMNS
 from rewindow.tables.delta.create_table import create_table
-from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.paths import JOURNAL, METRICS
 from tests.bad_input.scene import Bench, hour
 

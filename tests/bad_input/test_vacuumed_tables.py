@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from tests.bad_input.scene import FEED, Answer, Bench, hour
 from tests.bad_input.sources import table_of
 

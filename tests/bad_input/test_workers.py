@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.tables.delta.content_hash import content_hash
+from rewindow.tables.delta.table_rows import content_hash
 from tests.bad_input import corrupt_files, workers
 from tests.bad_input.cases import Case, assert_clear
 from tests.bad_input.scene import FEED, TARGET, Bench, hour, without_spark

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
 from rewindow.engine.spark.jars import find_jars
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from tests.bench.day import FEED, JOB, exact, is_exact, write_source
 from tests.bench.meter import Meter, PeakMemory
 from tests.bench.rounds import ON_SPARK, log_of, open_rounds

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
 from rewindow.control.run import RunReport
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from tests.bench.day import FEED, JOB, SESSION, exact, is_exact, write_project, write_source
 from tests.bench.meter import Meter, PeakMemory
 from tests.bench.workload import HOUR_MS

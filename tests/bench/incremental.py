@@ -12,7 +12,7 @@ from typing import Any
 
 from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from tests.bench.day import FEED, HOURS, JOB, exact, is_exact, write_project, write_source
 from tests.bench.meter import Meter, PeakMemory
 from tests.bench.stored import UNWINDOWED, WINDOWED, StoredCounts, median_of

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from tests.bench.day import CONF, FEED, HOURS, JOB
 from tests.bench.meter import Meter, PeakMemory
 from tests.bench.stored import median_of

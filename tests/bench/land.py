@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rewindow.app.open_project import OpenProject
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from tests.bench.day import FEED, write_source
 from tests.bench.meter import Meter, PeakMemory
 from tests.bench.rounds import IN_PROCESS, ON_SPARK, log_of, open_rounds

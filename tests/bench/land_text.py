@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from rewindow.tables.delta.content_hash import content_hash
+from rewindow.tables.delta.table_rows import content_hash
 from tests.bench.land_small import ROOT, cost
 from tests.bench.meter import PeakMemory
 from tests.bench.workload import PARTITIONS, START_MS

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
 from rewindow.streams.record import TopicPartition
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from tests.bench.day import FEED, JOB, write_project, write_source
 from tests.bench.meter import Meter, PeakMemory
 from tests.bench.workload import GRACE_MS, HOUR_MS, PARTITIONS

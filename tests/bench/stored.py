@@ -83,7 +83,7 @@ class StoredCounts:
 
     def is_exact(self) -> bool:
         """Return whether the latest count of each key is its number of records."""
-        from rewindow.tables.delta.content_hash import read_rows
+        from rewindow.tables.delta.table_rows import read_rows
 
         found = read_rows(f"{self.project.warehouse}/bench/results")
         value = [name for name in found.column_names if not name.startswith("_")][-1]

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from tests.cli_process import command, done
 from tests.conftest import ROOT, copy_project
 from tests.daemons import Cluster, Daemon, build_wheel, cluster, python_without_rewindow

@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql.connect.session import SparkSession
 
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.tables.governed.folds import Found
+from rewindow.tables.governed.commit_history import commit_noted
 from rewindow.tables.governed.ledger import SparkLedger
+from rewindow.tables.governed.ledger_folds import Found
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.noted_commit import commit_noted
 from rewindow.tables.governed.own_table import OwnTable, rows_of
 from tests.daemons import connect_server
 
@@ -85,7 +85,7 @@ def test_a_platform_that_refuses_costs_a_look_at_the_history(
     table: OwnTable, monkeypatch: pytest.MonkeyPatch, refused: str
 ) -> None:
     if refused == "note":
-        monkeypatch.setattr("rewindow.tables.governed.noted_commit._NOTE", "spark.not.a setting")
+        monkeypatch.setattr("rewindow.tables.governed.commit_history._NOTE", "spark.not.a setting")
     else:
         monkeypatch.setattr(SparkSession, refused, _refuse)
     looks = _counted(monkeypatch)

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from rewindow.engine.worker.digest import RowsDigest
-from rewindow.tables.delta.content_hash import table_files
+from rewindow.tables.delta.table_rows import table_files
 from tests.bench.billion.records import HOURS, Size, write_hour
 from tests.bench.day import FEED
 from tests.bench.results import REPORT, machine

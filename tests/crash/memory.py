@@ -206,8 +206,7 @@ class MemoryFolder:
         process = here()
         process.faults.point(f"{self.root}: write")
         if process.faults.is_full():
-            message = "no space left"
-            raise StorageError(message)
+            raise StorageError("memory-disk-full", "no space left")
         process.world.files[self.full_path(path)] = File(rows)
         return FileFacts(1, 0)
 
@@ -230,6 +229,6 @@ def whole(path: str) -> File:
     """Return a file. Raises `StorageError` if it is gone or its bytes have changed."""
     file = here().world.files.get(path)
     if file is None or not file.is_whole:
-        message = f"{path} is {'gone' if file is None else 'damaged'}"
-        raise StorageError(message)
+        fault = "gone" if file is None else "damaged"
+        raise StorageError("memory-file-broken", "{path} is {fault}", path=path, fault=fault)
     return file

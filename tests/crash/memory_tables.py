@@ -28,10 +28,10 @@ from rewindow.tables.delta import (
     publish,
     warehouse,
 )
-from rewindow.tables.delta.content_hash import TableFile
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.ledger_files import check_complete
+from rewindow.tables.delta.table_rows import TableFile
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared import paths
 from tests.crash.memory import (
@@ -83,8 +83,7 @@ class MemoryLedger(Ledger):
         if table is None:
             return None
         if len(table.files()) < len(self._known):  # type: ignore[attr-defined]
-            message = "listed as it was before"
-            raise StorageError(message)
+            raise StorageError("memory-listing-stale", "listed as it was before")
         stored = sorted((add.file for add in table.files()), key=lambda row: row[0].seq)  # type: ignore[attr-defined]
         numbered = [(row.seq, row.kind, text, row.recorded_at) for row, text in stored]
         check_complete(self.path, self.name, numbered, 1, table.transaction_version(self._app_id) or 0)
@@ -136,8 +135,7 @@ class MemoryTables(DeltaTables):
 def _add_actions(folder: MemoryFolder, files: Sequence[StagedFile], _columns: object, _fix: str) -> list[Add]:
     for file in files:
         if folder.facts(file.path) is None:
-            message = f"the staged file {folder.full_path(file.path)} is gone"
-            raise StorageError(message)
+            raise StorageError("memory-file-gone", "the staged file {path} is gone", path=folder.full_path(file.path))
     return [Add(file.path, file) for file in files]
 
 

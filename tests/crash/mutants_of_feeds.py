@@ -60,9 +60,9 @@ MUTANTS_OF_FEEDS = (
     Mutant(
         "gc of a feed: merges whatever came between",
         [
-            Rewrite("tables.delta.merge_files:_commit", ", max_commit_retries=0", ""),
+            Rewrite("tables.delta.merging:_commit", ", max_commit_retries=0", ""),
             Rewrite(
-                "tables.delta.merge_files:_commit", "Transaction(app_id, version)", "Transaction(uuid4().hex, version)"
+                "tables.delta.merging:_commit", "Transaction(app_id, version)", "Transaction(uuid4().hex, version)"
             ),
         ],
         [Hold("gc-feed | gc-feed", "compact events: written")],

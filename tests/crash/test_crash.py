@@ -22,11 +22,8 @@ MACHINES = (
     "control/branch.py",
     "control/drift_repair.py",
     "control/gc.py",
-    "control/branch.py",
     "control/ingest/land.py",
-    "control/gc.py",
-    "tables/delta/compaction.py",
-    "tables/delta/merge_runs.py",
+    "tables/delta/merging.py",
     "tables/delta/publish.py",
     "tables/delta/reset.py",
     "tables/delta/feeds.py",
@@ -49,7 +46,7 @@ DURABLE = {
 }
 WRAPPED = {
     ("tables/delta/files.py", "delete_file"),
-    ("tables/delta/merge_files.py", "create_write_transaction"),
+    ("tables/delta/merging.py", "create_write_transaction"),
     ("tables/delta/commit.py", "create_write_transaction"),
     ("tables/delta/create_table.py", "create"),
     ("tables/delta/create_table.py", "create_write_transaction"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.docs import commands, configuration, exit_codes, metrics, notebook, stored_tables
+from tests.docs import commands, configuration, exit_codes, messages, metrics, notebook, stored_tables
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES: Mapping[str, Callable[[], str]] = {
@@ -15,6 +15,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "reference/metrics.md": metrics.page,
     "reference/tables.md": stored_tables.page,
     "reference/exit-codes.md": exit_codes.page,
+    "reference/messages.md": messages.page,
 }
 
 

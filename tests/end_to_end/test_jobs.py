@@ -11,7 +11,7 @@ from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import RunRequest
 from rewindow.control.run import RunReport
 from rewindow.errors import NotNowError
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from tests.conftest import copy_project
 from tests.end_to_end.flights import write_sources
 

@@ -12,7 +12,7 @@ import pytest
 
 from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from tests.bench.nexmark.events import START_MS, write_events
 from tests.bench.nexmark.measure import FEED, LOGS, PROJECT
 

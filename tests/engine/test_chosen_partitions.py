@@ -13,7 +13,7 @@ from rewindow.engine.worker.local import LocalEngine
 from rewindow.errors import DataError
 from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.testing import Epoch, LocalReplay
 from tests import landed

@@ -14,8 +14,8 @@ import pytest
 from deltalake import write_deltalake
 
 from rewindow.control.plan.stored_rows import FORMAT
-from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.shared.paths import JOURNAL, METRICS, RUNS
 from tests.bad_input.scene import TARGET, Bench, goes_on, make_template, without_spark
 from tests.formats.__main__ import FOLDER

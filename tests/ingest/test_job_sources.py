@@ -9,8 +9,8 @@ from rewindow.config.feed import FeedConfig
 from rewindow.contracts.steps import drive
 from rewindow.control import branch
 from rewindow.errors import SourceError
-from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.ingest.local_engine import T0, land_locally, landings, log_rows
 from tests.tables import scene

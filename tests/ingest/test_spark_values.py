@@ -14,8 +14,8 @@ from rewindow.config.feed import FeedConfig
 from rewindow.control.ingest.land import land
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.serde.canonical_json import load_value
-from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.delta.table_rows import read_rows
 from tests.ingest.local_engine import T0, log_rows, one_log
 
 pytestmark = pytest.mark.spark

@@ -13,12 +13,11 @@ from rewindow.errors import InvariantError
 from rewindow.tables.delta import ledger as ledger_module
 from rewindow.tables.delta import ledger_files
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.content_hash import count_rows
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.fold_file import FOLDS, read_fold, write_fold
 from rewindow.tables.delta.gc_feed import FeedGc
-from rewindow.tables.delta.ledger_files import LedgerFiles
+from rewindow.tables.delta.ledger_files import FOLDS, LedgerFiles, read_fold, write_fold
+from rewindow.tables.delta.table_rows import count_rows
 from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, log_path
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, log_rows, write_rows
 

@@ -32,14 +32,14 @@ from rewindow.control.run import Engine, Job, Steps, steps
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.governed.engine import RowsEngine
 from rewindow.tables.governed.feeds import CatalogFeedTables
-from rewindow.tables.governed.ingest import CatalogArrowEngine, CatalogLandingEngine
 from rewindow.tables.governed.inline import CatalogInlineEngine
+from rewindow.tables.governed.landing_engine import CatalogArrowEngine, CatalogLandingEngine
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import output_name
 from rewindow.tables.governed.warehouse import CatalogTables

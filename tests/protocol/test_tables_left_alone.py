@@ -9,12 +9,12 @@ from rewindow.contracts.steps import drive
 from rewindow.control.branch import accept
 from rewindow.errors import AccessError, CheckpointError, StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed import looks, publish
+from rewindow.tables.governed import publish, published
 from rewindow.tables.governed.commit import OWNER, is_there, owner, table_version
-from rewindow.tables.governed.history import TableLook
+from rewindow.tables.governed.commit_history import TableLook
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.publish import land_once
-from rewindow.tables.governed.versions import lacking, version_of
+from rewindow.tables.governed.published import lacking, version_of
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.publications import due_tables, publication_id
 from tests.crash import scene
@@ -46,7 +46,7 @@ def test_a_run_reads_no_history_of_tables_that_are_as_the_last_run_left_them(
     jobs: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs.run("alone", 1)
-    monkeypatch.setattr(looks, "look_at", _unread)
+    monkeypatch.setattr(published, "look_at", _unread)
     assert jobs.run("alone", 2, 3)
 
 
@@ -101,7 +101,7 @@ def test_a_change_while_a_run_looks_is_noticed(
         spark.sql(f"INSERT INTO {name.quoted} SELECT * FROM {name.quoted} LIMIT 1")
         return True
 
-    monkeypatch.setattr(looks, "is_there", answered_late)
+    monkeypatch.setattr(published, "is_there", answered_late)
     with pytest.raises(StorageError, match="altered outside rewindow"):
         jobs.run("meanwhile", 3)
 
@@ -128,7 +128,7 @@ def test_a_platform_that_answers_otherwise_costs_a_look_at_the_history(
 ) -> None:
     branch = question.replace("_", "-")
     jobs.run(branch, 1)
-    monkeypatch.setattr(looks, question, lambda *_: False)
+    monkeypatch.setattr(published, question, lambda *_: False)
     read = _histories(monkeypatch)
     assert jobs.run(branch, 2)
     assert len(read) == len(set(read)) > 0
@@ -138,7 +138,7 @@ def test_the_first_run_after_an_upgrade_reads_histories_and_the_next_one_does_no
     jobs: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as before_the_upgrade:
-        before_the_upgrade.setattr(looks.Looks, "seen", lambda _self: [])
+        before_the_upgrade.setattr(published.Looks, "seen", lambda _self: [])
         jobs.run("upgraded", 1)
     read = _histories(monkeypatch)
     jobs.run("upgraded", 2)
@@ -181,13 +181,13 @@ def test_a_right_that_is_missing_is_not_tried_again(
 def _histories(monkeypatch: pytest.MonkeyPatch) -> list[TableName]:
     """Return a list that gets the table of each history that is read from now on."""
     read: list[TableName] = []
-    look_at = looks.look_at
+    look_at = published.look_at
 
     def looking(spark: SparkSession, name: TableName, app_id: str) -> TableLook:
         read.append(name)
         return look_at(spark, name, app_id)
 
-    monkeypatch.setattr(looks, "look_at", looking)
+    monkeypatch.setattr(published, "look_at", looking)
     return read
 
 

@@ -9,7 +9,7 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.spec import RunSpec
 from rewindow.errors import InvariantError, StorageError
-from rewindow.tables.delta.audit import audit_files
+from rewindow.tables.delta.journal import audit_files
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.audit import audit_counts, consumed, totals
 from tests.control.ledgers import a_feed, planned, run_rows

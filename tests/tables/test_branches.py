@@ -24,7 +24,7 @@ from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.vectorized.folds import CountFold
 from rewindow.errors import CheckpointError, NotNowError, UsageError
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.content_hash import content_hash, read_rows
+from rewindow.tables.delta.table_rows import content_hash, read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.diff import compare
 from rewindow.tables.shared.paths import output_path

@@ -11,7 +11,7 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.errors import ConfigError, InvariantError, SourceError, StorageError
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.log_files import LogFiles
+from rewindow.tables.delta.log_tables import LogFiles
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import log_path
 from rewindow.tables.shared.publications import publication_id

@@ -12,7 +12,7 @@ from rewindow.contracts.steps import drive
 from rewindow.control.plan.ledger_state import PLAN
 from rewindow.errors import CheckpointError
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.content_hash import content_hash, read_rows
+from rewindow.tables.delta.table_rows import content_hash, read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.control.ledgers import TOPIC
 from tests.tables.scene import JOB, land, machine, replay

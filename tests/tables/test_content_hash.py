@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.commit import commit_files
-from rewindow.tables.delta.content_hash import content_hash, count_rows, read_rows
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.handle import Handle
-from rewindow.tables.shared.arrow_schema import arrow_schema
-from rewindow.tables.shared.content_hash import hash_rows
+from rewindow.tables.delta.table_rows import content_hash, count_rows, read_rows
+from rewindow.tables.shared.arrow_tables import arrow_schema, hash_rows
 from tests.tables.scene import spoil
 from tests.tables.test_tables import APP, COLUMNS, SCHEMA, staged
 

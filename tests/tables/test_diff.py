@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rewindow.app.sentences import shown_rows
 from rewindow.errors import LimitError, StorageError, UsageError
-from rewindow.tables.delta import diff_partitions
+from rewindow.tables.delta import diff
 from rewindow.tables.delta.diff import compare_tables
 from rewindow.tables.shared.diff import TableDiff, compare, first_difference, rows_apart
 from tests.properties.effort import examples
@@ -134,8 +134,8 @@ def test_partitions_change_nothing(tmp_path_factory, one, other, size):
     first, second = table(one), table([*one[len(one) // 2 :], *other])
     paths = [in_files(folder / name, rows, 3) for name, rows in (("a", first), ("b", second))]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(diff_partitions, "PARTITION_ROWS", size)
-        patched.setattr(diff_partitions, "_FILES", 3)
+        patched.setattr(diff, "PARTITION_ROWS", size)
+        patched.setattr(diff, "_FILES", 3)
         found = compare_tables(*paths, KEYS, epochs=(1, 3), samples=4)
     compared = [rows.filter(pa.compute.field("_epoch") > 1) for rows in (first, second)]
     assert _as_values(found) == _as_values(naive(*compared, KEYS, 4))
@@ -149,18 +149,15 @@ def many(number: int) -> pa.Table:
 
 @pytest.fixture
 def small_partitions(monkeypatch):
-    monkeypatch.setattr(diff_partitions, "PARTITION_ROWS", 40)
-    monkeypatch.setattr(diff_partitions, "_FILES", 4)
+    monkeypatch.setattr(diff, "PARTITION_ROWS", 40)
+    monkeypatch.setattr(diff, "_FILES", 4)
 
 
 def test_no_more_than_a_bucket_or_a_key_is_in_memory(small_partitions):
     first, second = many(2_000), many(1_500)
     hot = table([{"user": "hot", "at": 1, "_partition": 0, "_epoch": 2}] * 500)
     versions = [pa.concat_tables([rows, hot]).to_reader(64) for rows in (first, second)]
-    sizes = [
-        (one.num_rows, other.num_rows)
-        for one, other in diff_partitions.partition_pairs(*versions, ["user", "at"], 2_500)
-    ]
+    sizes = [(one.num_rows, other.num_rows) for one, other in diff.partition_pairs(*versions, ["user", "at"], 2_500)]
     assert [sum(side) for side in zip(*sizes, strict=True)] == [2_500, 2_000]
     assert sorted(max(pair) for pair in sizes)[-2] <= 80
     assert max(max(pair) for pair in sizes) <= 580
@@ -170,10 +167,10 @@ def test_a_full_disk_of_temporary_files_is_said(small_partitions, monkeypatch):
     def refuse(*_args: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(diff_partitions.pa.ipc, "new_stream", refuse)
+    monkeypatch.setattr(diff.pa.ipc, "new_stream", refuse)
     readers = [many(200).to_reader() for _ in range(2)]
     with pytest.raises(LimitError, match="TMPDIR"):
-        list(diff_partitions.partition_pairs(*readers, ["user"], 200))
+        list(diff.partition_pairs(*readers, ["user"], 200))
 
 
 def test_a_damaged_file_is_said_and_not_compared(tmp_path, small_partitions):

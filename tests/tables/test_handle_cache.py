@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.errors import StorageError
-from rewindow.tables.delta import handle, handle_cache
+from rewindow.tables.delta import handle
 from rewindow.tables.delta.commit import commit_actions, commit_files, open_table
-from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.create_table import create_table
+from rewindow.tables.delta.table_rows import table_files
 from tests.properties.effort import examples
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def test_a_look_is_as_good_as_one_from_the_beginning(
         if action == "commit":
             _commit(path, number, "mine")
         elif action == "commit elsewhere":
-            handle_cache.release(_commit_through(DeltaTable(path), path, number))
+            handle.release(_commit_through(DeltaTable(path), path, number))
         elif action == "make anew":
             shutil.rmtree(path)
             create_table(path, SCHEMA)
@@ -177,7 +177,7 @@ def test_a_handle_with_which_a_commit_failed_is_not_kept(tmp_path: Path, monkeyp
     create_table(path, SCHEMA)
     first = _open(path)
     raw = first._table
-    handle_cache.release(first, is_good=False)
+    handle.release(first, is_good=False)
     assert _open(path)._table is not raw
 
 

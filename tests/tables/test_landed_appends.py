@@ -13,8 +13,8 @@ from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, LandedRa
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredFold
 from rewindow.streams.record import TopicPartition
-from rewindow.tables.governed.folds import KeptFold
-from rewindow.tables.governed.landed_appends import QUARANTINED, is_covered, landed_appends, to_store
+from rewindow.tables.governed.ledger_folds import KeptFold
+from rewindow.tables.governed.log_tables import QUARANTINED, is_covered, landed_appends, to_store
 
 TOPICS = ("clicks", "orders")
 LANDED = st.tuples(st.sets(st.sampled_from(TOPICS)), st.booleans())

@@ -14,8 +14,8 @@ from deltalake.exceptions import CommitFailedError
 from rewindow.errors import ConfigError, InvariantError, LimitError, StorageError
 from rewindow.tables.delta import ledger as ledger_module
 from rewindow.tables.delta.commit import commit_actions
-from rewindow.tables.delta.content_hash import read_rows
 from rewindow.tables.delta.ledger import Ledger, LedgerRow
+from rewindow.tables.delta.table_rows import read_rows
 from tests.conftest import ROOT
 from tests.tables.scene import spoil
 

@@ -13,12 +13,12 @@ from rewindow.control import branch as branching
 from rewindow.control.gc import Collected, collect
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import commit_files, table_path
-from rewindow.tables.delta.content_hash import content_hash, table_files
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.gc_job import JobGc
-from rewindow.tables.delta.merge_runs import RunFiles, due_merges, merge, run_files
+from rewindow.tables.delta.merging import RunFiles, due_run_merges, merge, run_files
 from rewindow.tables.delta.retract import retract_runs
-from rewindow.tables.delta.run_counts import run_counts
+from rewindow.tables.delta.run_rows import run_counts
+from rewindow.tables.delta.table_rows import content_hash, table_files
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import JOURNAL, METRICS
 from rewindow.tables.shared.publications import publication_id
@@ -198,9 +198,9 @@ def test_the_journal_is_read_from_its_files_and_from_the_merged_one(warehouse: s
 
 
 def test_large_files_are_not_merged(warehouse: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rewindow.tables.delta.merge_runs.SMALL_BYTES", 10)
+    monkeypatch.setattr("rewindow.tables.delta.merging.SMALL_BYTES", 10)
     found: RunFiles = next(run_files(warehouse, JOB, DeltaTables(warehouse).state(JOB)))
-    assert due_merges(found, 2) == []
+    assert due_run_merges(found, 2) == []
 
 
 def test_a_merge_that_died_leaves_a_file_that_the_next_one_deletes_when_it_is_old(warehouse: str) -> None:

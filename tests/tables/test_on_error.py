@@ -13,7 +13,7 @@ from rewindow.contracts.staged_files import QUARANTINE as QUARANTINE_TARGET
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.settings import Limits
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import QUARANTINE
 from tests.tables.scene import JOB, land, replay

@@ -12,9 +12,9 @@ from rewindow.engine.worker.vectorized.folds import CountFold
 from rewindow.errors import CheckpointError, ConfigError, InvariantError, StorageError
 from rewindow.streams.metrics import Measure, add_up
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.measures import MEASURE
+from rewindow.tables.shared.audit import MEASURE
 from tests.tables.scene import JOB, changelog, finish, land, machine, replay, spoil
 
 LANDINGS = 4

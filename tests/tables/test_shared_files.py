@@ -7,11 +7,11 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.content_hash import read_file, read_rows, table_files, table_schema
 from rewindow.tables.delta.create_table import OWNER, create_table
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.table_rows import read_file, read_rows, table_files, table_schema
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.arrow_tables import arrow_schema
 from tests.tables.scene import JOB, a_job, land, one_by_one, replay
 
 RUNS = 3

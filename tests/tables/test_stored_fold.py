@@ -18,10 +18,9 @@ from rewindow.tables.delta import ledger as ledger_module
 from rewindow.tables.delta import ledger_files
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder, digest_of
-from rewindow.tables.delta.fold_file import FOLDS, fold_path, read_fold, write_fold
 from rewindow.tables.delta.gc_job import JobGc
 from rewindow.tables.delta.ledger import Ledger
-from rewindow.tables.delta.ledger_files import LedgerFiles, RowValues
+from rewindow.tables.delta.ledger_files import FOLDS, LedgerFiles, RowValues, fold_path, read_fold, write_fold
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import RUNS
 from tests.tables.scene import JOB, finish, one_by_one, replay, spoil

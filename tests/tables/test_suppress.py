@@ -14,7 +14,7 @@ from rewindow.control.plan.spec import RunSpec
 from rewindow.control.run import RunReport
 from rewindow.errors import CheckpointError, LimitError
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import METRICS, QUARANTINE
 from tests.tables.scene import JOB, USERS, land, replay

@@ -17,7 +17,7 @@ from rewindow.tables.delta.commit import commit_actions, commit_files, open_tabl
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Handle
-from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.paths import changelog_path, internal_path, log_path, output_path
 
 COLUMNS = (Column("k", "string"), Column("v", "long"), Column("partition", "long"))

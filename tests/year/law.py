@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rewindow.tables.delta.content_hash import content_hash
+from rewindow.tables.delta.table_rows import content_hash
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.year.calls import here
 from tests.year.project import FEED, JOB, ONCE

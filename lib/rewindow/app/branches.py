@@ -34,9 +34,8 @@ from rewindow.control.verify import Verified, verify
 from rewindow.errors import UsageError, naming
 from rewindow.streams.record import known_time
 from rewindow.streams.serde.binding import bind_sink
-from rewindow.tables.shared.dropped_branches import check_not_deleted
 from rewindow.tables.shared.paths import safe_name
-from rewindow.tables.shared.warehouse import check_stored
+from rewindow.tables.shared.warehouse import check_not_deleted, check_stored
 
 _BACKFILL = "backfill-"
 """What the names of branches begin with that `backfill` names itself."""

@@ -10,7 +10,7 @@ from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import TableSpec
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.content_hash import table_files
+from rewindow.tables.delta.table_rows import table_files
 from rewindow.tables.delta.unnamed_files import staged_by
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.warehouse import Warehouse

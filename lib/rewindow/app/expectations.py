@@ -16,14 +16,7 @@ import pyarrow as pa
 from rewindow.config.job import JobConfig
 from rewindow.config.load import at
 from rewindow.config.mistakes import did_you_mean
-from rewindow.contracts.expectations import (
-    MOST_EXAMPLES,
-    NEW_ROWS,
-    PREVIOUS_ROWS,
-    Expectation,
-    Kind,
-    Observation,
-)
+from rewindow.contracts.expectations import MOST_EXAMPLES, NEW_ROWS, PREVIOUS_ROWS, Expectation, Kind, Observation
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.health.inputs import records_from_feed
 from rewindow.control.plan.job_state import CommittedRun, JobState
@@ -35,8 +28,8 @@ from rewindow.streams.serde.binding import LogShapes, bind_sink
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import Topology
 from rewindow.tables.delta.row_queries import QueryError, RowQueries, as_text, check_query, row_queries
-from rewindow.tables.shared.arrow_schema import arrow_schema
-from rewindow.tables.shared.expectations import (
+from rewindow.tables.shared.arrow_tables import arrow_schema
+from rewindow.tables.shared.observations import (
     bounds_of,
     counted,
     examples_of,

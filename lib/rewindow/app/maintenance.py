@@ -27,7 +27,7 @@ from rewindow.control.plan.spec import MAIN, OUTPUT, RunRequest
 from rewindow.control.run import RunReport
 from rewindow.errors import ConfigError, naming
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.dropped_branches import check_not_deleted
+from rewindow.tables.shared.warehouse import check_not_deleted
 
 KEEP = "30d"
 """For how long `gc` keeps state and files that nothing needs, unless it is told otherwise."""

@@ -25,15 +25,15 @@ from rewindow.errors import RewindowError, naming
 from rewindow.streams.assembly import check_suppliers
 from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.schedules import method_is_gone
-from rewindow.tables.delta.check_state import check_state
+from rewindow.tables.delta.check_published import check_state
 from rewindow.tables.delta.claims import check_claim, check_log_claim, is_published
 from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.content_hash import table_files, table_schema
 from rewindow.tables.delta.create_table import create_table
-from rewindow.tables.delta.lost_landings import more_landings
+from rewindow.tables.delta.feeds import more_landings
 from rewindow.tables.delta.publish import check_not_lost
+from rewindow.tables.delta.table_rows import table_files, table_schema
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.paths import JOURNAL, log_path
 from rewindow.tables.shared.publications import SHARED_TABLES, Due, due_tables, log_id
 from rewindow.tables.shared.warehouse import Warehouse

@@ -81,7 +81,7 @@ def open_landing_engine(
             on_workers=on_workers,
             shared_folder=f"{tables.warehouse}/{EXCHANGE}" if is_remote else None,
         )
-    from rewindow.tables.governed.ingest import CatalogArrowEngine, CatalogLandingEngine  # noqa: PLC0415
+    from rewindow.tables.governed.landing_engine import CatalogArrowEngine, CatalogLandingEngine  # noqa: PLC0415
 
     governed = CatalogLandingEngine(spark, tables.journal, tables.name_of, project_root=root, on_share=on_share)
     return CatalogArrowEngine(governed, tables.journal, most_rows=most_rows, on_share=on_share)

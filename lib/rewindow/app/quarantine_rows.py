@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from rewindow.control.ingest.feed_progress import landing_bodies
 from rewindow.control.ingest.landings import GENERATION, LANDING
 from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.content_hash import TableFile, read_file, rows_of, table_files, table_schema
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.table_rows import TableFile, read_file, rows_of, table_files, table_schema
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import QUARANTINE
 

@@ -20,7 +20,7 @@ from rewindow.control.ingest.landings import Feed, LogSchema
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.content_hash import read_batches
+from rewindow.tables.delta.table_rows import read_batches
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import log_path
 from rewindow.tables.shared.warehouse import Warehouse

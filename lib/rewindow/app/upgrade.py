@@ -19,8 +19,8 @@ from rewindow.control.health.phrases import counted
 from rewindow.control.plan.stored_rows import FORMAT, check_layout
 from rewindow.errors import CheckpointError, StorageError
 from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.table_rows import table_files
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import JOURNAL, LANDINGS, METRICS, RUNS
 
@@ -95,7 +95,7 @@ def _fit(found: Collection[int]) -> Fit:
 
 def _governed(tables: CatalogTables) -> list[StoredTable]:
     """Return the parts of the table of rewindow's own rows, by the names that they have as tables of files."""
-    from rewindow.tables.governed.stated_formats import stated_formats  # noqa: PLC0415 - Spark only where it is needed
+    from rewindow.tables.governed.own_rows import stated_formats  # noqa: PLC0415 - Spark only where it is needed
 
     own, parts = tables.own.table, {name: list[tuple[str, int, int]]() for name in (LANDINGS, RUNS, JOURNAL, METRICS)}
     if not own.exists():

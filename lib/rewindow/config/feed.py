@@ -345,7 +345,9 @@ def _source(source: SourceConfig, project_root: str, warehouse: str) -> SourceSp
     if source.job is not None:
         return SourceSpec(JOB, warehouse, f"{source.job}:{source.output}", {})
     if source.path is None or source.format is None:  # `SourceConfig` rules this out
-        raise ConfigError("CODE", "a source needs a table, a path with a format, or a job with an output")
+        raise ConfigError(
+            "source-without-location", "a source needs a table, a path with a format, or a job with an output"
+        )
     location = source.path if "://" in source.path or source.path.startswith("/") else f"{project_root}/{source.path}"
     copies = source.copies == "land"
     return SourceSpec(source.format, location, source.path, source.options, source.schema_ddl, copies)

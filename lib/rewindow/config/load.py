@@ -36,9 +36,9 @@ def find_project(start: Path | None = None) -> Path:
         if (folder / "conf").is_dir():
             return folder
     raise ConfigError(
-        "CODE",
-        "no folder conf/ in {begin} or above it: change to the project's root, or use --project FOLDER",
-        begin=begin,
+        "project-folder-missing",
+        "no folder conf/ in {folder} or above it: change to the project's root, or use --project FOLDER",
+        folder=str(begin),
     )
 
 
@@ -62,13 +62,12 @@ def check_feed_exists(root: Path, config: JobConfig) -> None:
     if config.feed not in _stems(root, "feeds"):
         known = names_of(root, "feeds")
         with at(root, "jobs", config.job, "feed"):
-            hint = did_you_mean(config.feed, known)
             raise ConfigError(
-                "CODE",
-                "there is no feed {feed!r}: {hint}conf/feeds has {known}",
+                "job-feed-missing",
+                "there is no feed {feed!r}: {hint}conf/feeds has {feeds}",
                 feed=config.feed,
-                hint=hint,
-                known=", ".join(known) or "none",
+                hint=did_you_mean(config.feed, known),
+                feeds=", ".join(known) or "none",
             )
 
 
@@ -82,7 +81,10 @@ def load_jobs(root: Path) -> dict[str, JobConfig]:
         (_, other, _), *_, (_, name, topic) = [owner for owner in owners if owner[0] in pair]
         with at(root, "jobs", name, "outputs", topic, "table"):
             raise ConfigError(
-                "CODE", "{problem}. The other output is in conf/jobs/{other}.yaml", problem=problem, other=other
+                "output-tables-overlap",
+                "{reason}. The other output is in conf/jobs/{job}.yaml",
+                reason=problem,
+                job=other,
             )
     return jobs
 
@@ -97,11 +99,11 @@ def names_of(root: Path, kind: Kind) -> list[str]:
     folder = root / "conf" / kind
     if misnamed := min(folder.glob("*.yml"), default=None):
         raise ConfigError(
-            "CODE",
-            "conf/{kind}/{misnamed}: configuration files end in .yaml: rename it to {stem}.yaml",
-            kind=kind,
-            misnamed=misnamed.name,
-            stem=misnamed.stem,
+            "config-file-misnamed",
+            "conf/{folder}/{file}: configuration files end in .yaml: rename it to {name}.yaml",
+            folder=kind,
+            file=misnamed.name,
+            name=misnamed.stem,
         )
     return _stems(root, kind)
 
@@ -133,12 +135,12 @@ def _load(root: Path, folder: Kind, kind: str, name: str, model: type[_Config]) 
             other = f"a job: `rewindow run {name}`" if kind == "feed" else f"a feed: `rewindow land {name}`"
             available = f"{available}. {name} is {other}"
         raise ConfigError(
-            "CODE",
-            "no conf/{folder}/{name}.yaml in {root}: {available}",
+            "config-file-missing",
+            "no conf/{folder}/{name}.yaml in {root}: {fix}",
             folder=folder,
             name=name,
-            root=root,
-            available=available,
+            root=str(root),
+            fix=available,
         )
     shown = f"conf/{folder}/{name}.yaml"
     _check_inside(root, path, shown)
@@ -147,10 +149,10 @@ def _load(root: Path, folder: Kind, kind: str, name: str, model: type[_Config]) 
     if stated != name:
         with at(root, folder, name, kind):
             raise ConfigError(
-                "CODE",
-                "{kind} is {stated!r}, but must equal the file's name: rename one of them",
-                kind=kind,
-                stated=stated,
+                "config-name-differs",
+                "{key} is {given!r}, but must equal the file's name: rename one of them",
+                key=kind,
+                given=stated,
             )
     return loaded
 
@@ -160,7 +162,9 @@ def _check_inside(root: Path, path: Path, shown: str) -> None:
     target = path.resolve()
     if not any(target.is_relative_to(folder.resolve()) for folder in (root, root / "conf")):
         raise ConfigError(
-            "CODE", "{shown} is a link to a file outside the project: put the file itself there", shown=shown
+            "config-file-outside-project",
+            "{file} is a link to a file outside the project: put the file itself there",
+            file=shown,
         )
 
 
@@ -175,9 +179,9 @@ def _read(text: str, shown: str, model: type[BaseModel]) -> BaseModel:
         templates = {found.position.line for found in mistakes}
         mistakes += [one for one in mistakes_of(error, model, document) if one.position.line not in templates]
     if mistakes or read is None:
-        # Sorted by position: a reader corrects the file from top to bottom.
+        mistakes.sort(key=lambda mistake: mistake.position.line)  # a reader corrects the file from top to bottom
         raise ConfigError(
-            "\n".join(mistake.told(shown) for mistake in sorted(mistakes, key=lambda one: one.position.line))
+            "config-file-invalid", "{mistakes}", mistakes="\n".join(mistake.told(shown) for mistake in mistakes)
         )
     return read
 
@@ -187,31 +191,35 @@ def _read_text(path: Path, shown: str) -> str:
     try:
         facts = path.stat()
         if not stat.S_ISREG(facts.st_mode):  # reading a pipe would never end
-            raise ConfigError("CODE", "{shown} is not a regular file: replace it with one", shown=shown)
+            raise ConfigError(
+                "config-file-not-regular", "{file} is not a regular file: replace it with one", file=shown
+            )
         if facts.st_size > _MAX_BYTES:
             raise ConfigError(
-                "CODE",
-                "{shown} is larger than {max_bytes:,} bytes: is this the right file?",
-                shown=shown,
-                max_bytes=_MAX_BYTES,
+                "config-file-too-large",
+                "{file} is larger than {limit:,} bytes: is this the right file?",
+                file=shown,
+                limit=_MAX_BYTES,
             )
         data = path.read_bytes()
     except PermissionError as error:
         raise AccessError(
-            "CODE", "no permission to read {shown}: {strerror}", shown=shown, strerror=error.strerror
+            "config-file-not-permitted", "no permission to read {file}: {reason}", file=shown, reason=error.strerror
         ) from error
     except OSError as error:
-        raise ConfigError("CODE", "cannot read {shown}: {strerror}", shown=shown, strerror=error.strerror) from error
+        raise ConfigError(
+            "config-file-unreadable", "cannot read {file}: {reason}", file=shown, reason=error.strerror
+        ) from error
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigError(
-            "CODE",
-            "{shown}, line {line}: this is not UTF-8 (byte {start}): save it as UTF-8",
-            shown=shown,
+            "config-file-not-utf8",
+            "{file}, line {line}: this is not UTF-8 (byte {byte}): save it as UTF-8",
+            file=shown,
             line=line,
-            start=error.start,
+            byte=error.start,
         ) from error
 
 

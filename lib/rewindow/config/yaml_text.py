@@ -103,19 +103,31 @@ def parse(text: str, shown: str) -> Document:
         loader = _Loader(text)
         root = loader.get_single_node()
         if root is None:
-            raise ConfigError("CODE", "{shown} is empty: it needs lines like `key: value`", shown=shown)
+            raise ConfigError("yaml-file-empty", "{file} is empty: it needs lines like `key: value`", file=shown)
         if not isinstance(root, yaml.MappingNode):
-            found = Mistake(
-                position_of(root, ()), "this is not a mapping of keys to values: write lines like `partitions: 8`"
+            raise ConfigError(
+                "yaml-file-not-mapping",
+                "{file}, {position}: this is not a mapping of keys to values: write lines like `partitions: 8`",
+                file=shown,
+                position=str(position_of(root, ())),
             )
-            raise ConfigError(found.told(shown))
         values = loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
-        raise ConfigError(_explain(error, text).told(shown)) from error
-    except yaml.reader.ReaderError as error:
-        position = _position_of_character(text, error.position)
+        mistake = _explain(error, text)
         raise ConfigError(
-            Mistake(position, f"the control character {error.character:#04x} is not YAML: remove it").told(shown)
+            "yaml-syntax-wrong",
+            "{file}, {position}: {reason}",
+            file=shown,
+            position=str(mistake.position),
+            reason=mistake.text,
+        ) from error
+    except yaml.reader.ReaderError as error:
+        raise ConfigError(
+            "control-character-in-yaml",
+            "{file}, {position}: the control character {character:#04x} is not YAML: remove it",
+            file=shown,
+            position=str(_position_of_character(text, error.position)),
+            character=error.character,
         ) from error
     return Document(values, root, list(_mistakes(root, ())))
 

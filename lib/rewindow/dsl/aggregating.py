@@ -37,9 +37,9 @@ def aggregator_of(aggregate: AggregateSpec, aggregator: AddFunction | None, valu
     if is_aggregate(aggregate):
         return aggregate
     raise TopologyError(
-        "CODE",
-        "aggregate({aggregate}): give a built-in aggregate, a dict of them, or an initializer and an aggregator",
-        aggregate=shown(aggregate),
+        "aggregate-not-understood",
+        "aggregate({given}): give a built-in aggregate, a dict of them, or an initializer and an aggregator",
+        given=shown(aggregate),
     )
 
 
@@ -51,12 +51,10 @@ def merger_of(aggregate: AggregateSpec, made: Aggregator, merger: Merger | None)
     parts = list(aggregate.values()) if isinstance(aggregate, Mapping) else [made]
     for part in parts:
         if not isinstance(part, Mergeable):
-            what = "aggregate(initializer, aggregator)" if isinstance(part, Custom) else shown(part)
             raise TopologyError(
-                "CODE",
-                "sessions can merge, and {what} cannot merge their states: give aggregate(initializer, "
-                "aggregator, merger) a merger(key, one, later), or your own aggregator a method "
-                "merge(state, later)",
-                what=what,
+                "session-states-not-mergeable",
+                "sessions can merge, and {aggregate} cannot merge their states: give aggregate(initializer, "
+                "aggregator, merger) a merger(key, one, later), or your own aggregator a method merge(state, later)",
+                aggregate="aggregate(initializer, aggregator)" if isinstance(part, Custom) else shown(part),
             )
     return Merging(made)

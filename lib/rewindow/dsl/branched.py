@@ -65,10 +65,10 @@ class BranchedKStream:
     ) -> BranchedKStream:
         if self.is_done:
             raise TopologyError(
-                "CODE",
-                "split {name!r}: the default branch is the last one: add {name2!r} before it",
-                name=self.name,
-                name2=name,
+                "branch-after-default",
+                "split {split!r}: the default branch is the last one: add {branch!r} before it",
+                split=self.name,
+                branch=name,
             )
         full = f"{self.name}-{name}"
         node = self.stream.graph.add("branch", PassThrough("branch"), self.stream.node, name=full)

@@ -85,7 +85,9 @@ class Graph:
     def add_user_stores(self, what: str, stores: Iterable[StoreBuilder | str]) -> tuple[str, ...]:
         """Add the stores among ``stores`` that are not names, and return the names of all. ``what`` needs them, for errors."""
         if isinstance(stores, str | StoreBuilder):
-            raise TopologyError("CODE", "{what}: give its stores as a list, as in stores=[store]", what=what)
+            raise TopologyError(
+                "stores-not-listed", "{node}: give its stores as a list, as in stores=[store]", node=what
+            )
         stores = tuple(stores)
         for store in stores:
             if isinstance(store, StoreBuilder):
@@ -112,7 +114,9 @@ def function_of(given: Any, verb: str, *arguments: str) -> Any:
     Raises `TopologyError`, with file and line, if it is not callable or does not take that many.
     """
     if not callable(given):
-        raise TopologyError("CODE", "{verb}({given}): give it a function", verb=verb, given=shown(given))
+        raise TopologyError(
+            "function-not-callable", "{verb}({given}): give it a function", verb=verb, given=shown(given)
+        )
     if arguments:
         _check_takes(given, verb, arguments)
     return given
@@ -129,14 +133,12 @@ def _check_takes(function: Callable[..., Any], verb: str, arguments: tuple[str, 
         code = getattr(inspect.unwrap(function), "__code__", None)
         at = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
         name = getattr(function, "__name__", type(function).__name__)
-        what = "the lambda" if name == "<lambda>" else name
         raise TopologyError(
-            "CODE",
-            "{verb}: {what}{at} takes {signature}, but is called with ({arguments}): change its parameters",
+            "function-parameters-wrong",
+            "{verb}: {function} takes {signature}, but is called with ({arguments}): change its parameters",
             verb=verb,
-            what=what,
-            at=at,
-            signature=signature,
+            function=("the lambda" if name == "<lambda>" else name) + at,
+            signature=str(signature),
             arguments=", ".join(arguments),
         ) from error
 

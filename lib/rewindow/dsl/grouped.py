@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from rewindow.dsl.aggregating import AddFunction, AggregateSpec, Initializer, aggregator_of, keyed
 from rewindow.dsl.graph import function_of, returned_type
-from rewindow.dsl.joins import check_keys
+from rewindow.dsl.joins import check_builders, check_keys
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.aggregate import CogroupMerge, StreamAggregate, WindowAggregate
 from rewindow.dsl.operators.aggregates import Count
@@ -222,20 +222,17 @@ def _check_input(inputs: tuple[_Input, ...], grouped: KGroupedStream) -> None:
     given: object = grouped  # user code may pass anything
     if not isinstance(given, type(first)):
         raise TopologyError(
-            "CODE",
-            "cogroup({grouped!r}, ...): give it a grouped stream, stream.group_by_key() or stream.group_by(...)",
-            grouped=grouped,
+            "cogroup-input-not-grouped",
+            "cogroup({given}, ...): give it a grouped stream, stream.group_by_key() or stream.group_by(...)",
+            given=repr(grouped),
         )
     what = f"cogroup of {first.stream.node!r} with {grouped.stream.node!r}"
-    if grouped.stream.graph is not first.stream.graph:
-        raise TopologyError(
-            "CODE", "{what}: its sides come from two builders, read both topics with one StreamsBuilder", what=what
-        )
+    check_builders(grouped.stream.graph, first.stream.graph, what)
     if any(one.grouped is grouped for one in inputs):
         raise TopologyError(
-            "CODE",
-            "{what}: the grouped stream is there already, give it one aggregator that does what both do",
-            what=what,
+            "cogroup-stream-twice",
+            "{cogroup}: the grouped stream is there already, give it one aggregator that does what both do",
+            cogroup=what,
         )
     check_keys(first.stream.key, grouped.stream.key, what)
 
@@ -270,11 +267,10 @@ def _table(
 def _common_result(store: str, aggregators: list[AddFunction]) -> Any:
     known = dict.fromkeys(kind for kind in map(returned_type, aggregators) if kind is not None)
     if len(known) > 1:
-        names = ", ".join(getattr(kind, "__name__", str(kind)) for kind in known)
         raise TopologyError(
-            "CODE",
-            "cogroup {store!r}: its aggregators return {names}: declare the type of the aggregate, value=...",
+            "cogroup-types-differ",
+            "cogroup {store!r}: its aggregators return {types}: declare the type of the aggregate, value=...",
             store=store,
-            names=names,
+            types=", ".join(getattr(kind, "__name__", str(kind)) for kind in known),
         )
     return next(iter(known), None)

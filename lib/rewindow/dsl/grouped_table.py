@@ -81,12 +81,11 @@ class KGroupedTable:
         parts = [part for _, part in built_in.parts] if isinstance(built_in, Several) else [built_in]
         for part in parts:
             if not (is_aggregate(part) and isinstance(part, Subtractable)):
-                what = described(part) if is_aggregate(part) else repr(part)
                 raise TopologyError(
-                    "CODE",
-                    "aggregate({what}) of a grouped table cannot subtract a row: use Count, Sum, Mean or "
+                    "aggregate-cannot-subtract",
+                    "aggregate({aggregate}) of a grouped table cannot subtract a row: use Count, Sum, Mean or "
                     "Collect, or give initializer, adder and subtractor",
-                    what=what,
+                    aggregate=described(part) if is_aggregate(part) else repr(part),
                 )
         return _aggregated(self, built_in, store, name)
 

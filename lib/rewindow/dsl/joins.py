@@ -65,16 +65,13 @@ def join(
     """Join a stream with a stream or a table. Raises `TopologyError` if the arguments do not fit: see `KStream.join`."""
     if not isinstance(other, type(left) | KTable):
         raise TopologyError(
-            "CODE",
-            "join of {node!r} with {other!r}: give it a KStream or a KTable (outer joins have no GlobalKTable)",
+            "join-input-invalid",
+            "join of {node!r} with {other}: give it a KStream or a KTable (outer joins have no GlobalKTable)",
             node=left.node,
-            other=other,
+            other=repr(other),
         )
     what = f"join of {left.node!r} with {other.node!r}" if options.name is None else f"join {options.name!r}"
-    if left.graph is not other.graph:
-        raise TopologyError(
-            "CODE", "{what}: its sides come from two builders, read both topics with one StreamsBuilder", what=what
-        )
+    check_builders(left.graph, other.graph, what)
     check_keys(left.key, other.key, what)
     function_of(joiner, "join", *(("key", "left", "right") if options.with_key else ("left", "right")))
     joined = joiner if options.with_key else _without_key(joiner)
@@ -92,16 +89,26 @@ def join(
     return replace(left, node=node, key=key, value=options.value or returned_type(joiner), is_rekeyed=False)
 
 
+def check_builders(left: Graph, right: Graph, what: str) -> None:
+    """Raise `TopologyError` if two sides come from two builders."""
+    if left is not right:
+        raise TopologyError(
+            "sides-from-two-builders",
+            "{join}: its sides come from two builders, read both topics with one StreamsBuilder",
+            join=what,
+        )
+
+
 def check_keys(left: Any, right: Any, what: str) -> None:
     """Raise `TopologyError` if equal keys of two sides would be in different partitions."""
     if isinstance(left, type) and isinstance(right, type) and left is not right:
         raise TopologyError(
-            "CODE",
-            "{what}: the keys of its sides are {__name__} and {__name__2}, so equal keys would be in "
-            "different partitions: convert one side with select_key",
-            what=what,
-            __name__=left.__name__,
-            __name__2=right.__name__,
+            "join-key-types-differ",
+            "{join}: the keys of its sides are {left} and {right}, so equal keys would be in different partitions: "
+            "convert one side with select_key",
+            join=what,
+            left=left.__name__,
+            right=right.__name__,
         )
 
 
@@ -134,19 +141,18 @@ def join_global(
 ) -> KStream:
     """Join a stream with a global table. Raises `TopologyError` if the arguments do not fit: see `KStream.join`."""
     what = f"join of {stream.node!r} with {table.store!r}" if options.name is None else f"join {options.name!r}"
-    if stream.graph is not table.graph:
-        raise TopologyError(
-            "CODE", "{what}: its sides come from two builders, read both topics with one StreamsBuilder", what=what
-        )
+    check_builders(stream.graph, table.graph, what)
     if not callable(joiner):
         raise TopologyError(
-            "CODE",
-            "{what}: a join with a global table takes a key selector and a joiner, join(table, key_selector, joiner)",
-            what=what,
+            "global-join-without-joiner",
+            "{join}: a join with a global table takes a key selector and a joiner, join(table, key_selector, joiner)",
+            join=what,
         )
     if options.store is not None or options.grace is not None:
         raise TopologyError(
-            "CODE", "{what}: a join with a global table takes neither store= nor grace=: leave them out", what=what
+            "global-join-option-refused",
+            "{join}: a join with a global table takes neither store= nor grace=: leave them out",
+            join=what,
         )
     function_of(key_selector, "join", "key", "value")
     function_of(joiner, "join", *(("key", "left", "right") if options.with_key else ("left", "right")))
@@ -164,20 +170,22 @@ def _stream_join(
     graph, windows, name = left.graph, options.windows, options.name
     if not isinstance(windows, JoinWindows):
         raise TopologyError(
-            "CODE", '{what}: a join of two streams needs windows, as in JoinWindows.of("10m", grace="1m")', what=what
+            "stream-join-without-windows",
+            '{join}: a join of two streams needs windows, as in JoinWindows.of("10m", grace="1m")',
+            join=what,
         )
     check_made(windows)
     if options.grace is not None:
         raise TopologyError(
-            "CODE",
-            "{what}: the grace of a join of two streams belongs to its windows, JoinWindows.of(..., grace=...)",
-            what=what,
+            "stream-join-grace-misplaced",
+            "{join}: the grace of a join of two streams belongs to its windows, JoinWindows.of(..., grace=...)",
+            join=what,
         )
     if name is None:
         raise TopologyError(
-            "CODE",
-            "{what}: a join of two streams stores the records of both sides: give it a name, name=...",
-            what=what,
+            "stream-join-unnamed",
+            "{join}: a join of two streams stores the records of both sides: give it a name, name=...",
+            join=what,
         )
     left_kept, right_kept = _kept(options.store or name)
     first, second = _side(left, f"{name}-left"), _side(right, f"{name}-right")
@@ -199,19 +207,20 @@ def _table_join(left: KStream, table: KTable, unmatched: Unmatched, joiner: Join
     graph, name, view = left.graph, options.name, view_of(table, options.name or table.node)
     if options.windows is not None or options.store is not None:
         raise TopologyError(
-            "CODE", "{what}: a join with a table takes neither windows= nor store=: leave them out", what=what
+            "table-join-option-refused",
+            "{join}: a join with a table takes neither windows= nor store=: leave them out",
+            join=what,
         )
     if unmatched.right:
         raise TopologyError(
-            "CODE",
-            "{what}: updates of a table send no results, so a table has no outer join: use left_join, or to_stream()",
-            what=what,
+            "outer-join-with-table",
+            "{join}: updates of a table send no results, so a table has no outer join: use left_join, or to_stream()",
+            join=what,
         )
     if name is None and (left.is_rekeyed or options.grace is not None):
-        why = (
-            "its records were re-keyed and cross a repartition" if left.is_rekeyed else "its records wait for the grace"
-        )
-        raise TopologyError("CODE", "{what}: {why}, give it a name, name=...", what=what, why=why)
+        rekeyed = "its records were re-keyed and cross a repartition"
+        why = rekeyed if left.is_rekeyed else "its records wait for the grace"
+        raise TopologyError("table-join-unnamed", "{join}: {reason}, give it a name, name=...", join=what, reason=why)
     if options.grace is None:
         side = _side(left, str(name))
         return graph.add(
@@ -220,17 +229,20 @@ def _table_join(left: KStream, table: KTable, unmatched: Unmatched, joiner: Join
     name, grace_ms = str(name), to_ms(options.grace)
     if grace_ms < 0:
         raise TopologyError(
-            "CODE", "{what}: the grace {grace!r} is negative: give 0 or more", what=what, grace=options.grace
+            "join-grace-negative",
+            "{join}: the grace {grace} is negative: give 0 or more",
+            join=what,
+            grace=repr(options.grace),
         )
     if view.history_ms is None or grace_ms > view.history_ms:
         kept = "no history" if view.history_ms is None else f"a history of {in_words(view.history_ms)}"
         raise TopologyError(
-            "CODE",
-            "{what}: the grace {grace!r} needs a versioned table with at least that much history, and this "
-            "one has {kept}: use versioned_store(name, history=...) for its store",
-            what=what,
-            grace=options.grace,
-            kept=kept,
+            "join-history-too-short",
+            "{join}: the grace {grace} needs a versioned table with at least that much history, and this one has "
+            "{history}: use versioned_store(name, history=...) for its store",
+            join=what,
+            grace=repr(options.grace),
+            history=kept,
         )
     side = _side(left, name)
     graph.topology.add_store(StoreBuilder(name, RECORDS, side.key, side.value))
@@ -252,13 +264,17 @@ def _kept(store: JoinStores) -> tuple[Materialized, Materialized]:
         this, other = materialized(store[0]), materialized(store[1])
         if this.name == other.name:
             raise TopologyError(
-                "CODE", "store {this!r} cannot keep both sides of a join: give each its own name", this=this.name
+                "join-sides-share-store",
+                "store {store!r} cannot keep both sides of a join: give each its own name",
+                store=this.name,
             )
         return this, other
     both = materialized(store)
     if both.ready_made is not None:
         raise TopologyError(
-            "CODE", "store {both!r} cannot keep both sides of a join: give a pair, store=(this, other)", both=both.name
+            "join-store-not-pair",
+            "store {store!r} cannot keep both sides of a join: give a pair, store=(this, other)",
+            store=both.name,
         )
     return replace(both, name=f"{both.name}-left"), replace(both, name=f"{both.name}-right")
 

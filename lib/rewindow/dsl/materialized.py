@@ -38,9 +38,9 @@ class Materialized:
         given: object = store  # user code may pass anything
         if not isinstance(given, str) or not given:
             raise TopologyError(
-                "CODE",
-                "store={store!r}: give it a name, Materialized.as_(name, retention=...) or a ready-made store",
-                store=store,
+                "store-without-name",
+                "store={given}: give it a name, Materialized.as_(name, retention=...) or a ready-made store",
+                given=repr(store),
             )
         named = cls(store)
         return named if retention is None else named.with_retention(retention)
@@ -49,15 +49,17 @@ class Materialized:
         """Return a copy with this retention. Raises `TopologyError` as `as_` does, and `ConfigError` if it is negative."""
         if self.ready_made is not None:
             raise TopologyError(
-                "CODE", "store {name!r} is ready-made and has its own retention: change it there", name=self.name
+                "ready-made-store-retention",
+                "store {store!r} is ready-made and has its own retention: change it there",
+                store=self.name,
             )
         retention_ms = to_ms(retention)
         if retention_ms < 0:
             raise ConfigError(
-                "CODE",
-                "store {name!r}: the retention {retention!r} is negative: give 0 or more",
-                name=self.name,
-                retention=retention,
+                "store-retention-negative",
+                "store {store!r}: the retention {retention} is negative: give 0 or more",
+                store=self.name,
+                retention=repr(retention),
             )
         return replace(self, retention_ms=retention_ms)
 
@@ -68,12 +70,12 @@ class Materialized:
             return needed_ms if default_ms is None else default_ms
         if given_ms < needed_ms:
             raise TopologyError(
-                "CODE",
-                "store {name!r}: its retention of {given_ms} is less than its windows need, {needed_ms} "
-                "(with their grace): make it at least that, or leave it out",
-                name=self.name,
-                given_ms=in_words(given_ms),
-                needed_ms=in_words(needed_ms),
+                "store-retention-too-short",
+                "store {store!r}: its retention of {retention} is less than its windows need, {minimum} (with "
+                "their grace): make it at least that, or leave it out",
+                store=self.name,
+                retention=in_words(given_ms),
+                minimum=in_words(needed_ms),
             )
         return given_ms
 
@@ -91,12 +93,12 @@ class Materialized:
         self._check_kind(kind)
         if self.ready_made is not None and self.ready_made.window_size_ms != size_ms:
             raise TopologyError(
-                "CODE",
-                "store {name!r} was made for windows of {window_size_ms}, and these are {size_ms} long: "
-                "make it with size={size_ms!r}",
-                name=self.name,
-                window_size_ms=in_words(self.ready_made.window_size_ms),
-                size_ms=in_words(size_ms),
+                "store-window-size-differs",
+                "store {store!r} was made for windows of {store_size}, and these are {size} long: make it with "
+                "size={size!r}",
+                store=self.name,
+                store_size=in_words(self.ready_made.window_size_ms),
+                size=in_words(size_ms),
             )
         return replace(
             self._builder(kind, key, value),
@@ -122,11 +124,11 @@ class Materialized:
     def _check_kind(self, kind: str) -> None:
         if self.ready_made is not None and self.ready_made.kind != kind:
             raise TopologyError(
-                "CODE",
-                "store {name!r} is a {kind} store where a {kind2} store is needed",
-                name=self.name,
+                "store-kind-wrong",
+                "store {store!r} is a {kind} store where a {needed} store is needed",
+                store=self.name,
                 kind=self.ready_made.kind,
-                kind2=kind,
+                needed=kind,
             )
 
 

@@ -122,7 +122,7 @@ class RecordVerbs(_LegacyVerbs):
         given: object = condition  # user code may pass anything
         if not isinstance(given, str):
             raise TopologyError(
-                "CODE",
+                "condition-not-text",
                 'where({given}): a condition is a text, as in where("amount >= 10"). For a function use filter',
                 given=shown(given),
             )
@@ -142,9 +142,9 @@ class RecordVerbs(_LegacyVerbs):
         given: object = fields  # user code may pass anything
         if not isinstance(given, str):
             raise TopologyError(
-                "CODE",
-                'select({given}): name the fields in one text, as in select("user, price * pieces as '
-                'total"). For a function use map_values',
+                "selected-fields-not-text",
+                'select({given}): name the fields in one text, as in select("user, price * pieces as total"). For '
+                "a function use map_values",
                 given=shown(given),
             )
         read = read_fields(fields)

@@ -59,11 +59,11 @@ class KStream(RecordVerbs):
         for stream in given:
             if not isinstance(stream, KStream) or stream.graph is not self.graph:
                 raise TopologyError(
-                    "CODE",
-                    "merge of {node!r} with {stream!r}: give it streams of the same StreamsBuilder, and "
+                    "merge-input-invalid",
+                    "merge of {node!r} with {given}: give it streams of the same StreamsBuilder, and "
                     "table.to_stream() for a table",
                     node=self.node,
-                    stream=getattr(stream, "node", stream),
+                    given=repr(getattr(stream, "node", stream)),
                 )
         node = self.graph.add("merge", stateless.PassThrough(), *(stream.node for stream in streams), name=name)
         return KStream(
@@ -98,7 +98,7 @@ class KStream(RecordVerbs):
         """Split by predicates and return the branches in their order (deprecated by KIP-418: use `split`)."""
         deprecated("branch(*predicates)", "split().branch(predicate)...")
         if not predicates:
-            raise TopologyError("CODE", "branch(): give it a predicate for each branch")
+            raise TopologyError("branch-without-predicate", "branch(): give it a predicate for each branch")
         branched = self.split(name=name)
         for predicate in predicates:
             branched.branch(predicate)
@@ -327,7 +327,9 @@ def _add_sinks(
         return
     if outputs is not None:
         raise TopologyError(
-            "CODE", "to({topic!r}): outputs= is for a function that names the topic: leave it out", topic=topic
+            "outputs-without-function",
+            "to({topic!r}): outputs= is for a function that names the topic: leave it out",
+            topic=topic,
         )
     graph.topology.add_sink(name or f"{topic}-sink", topic, parent, **types)
 
@@ -335,13 +337,15 @@ def _add_sinks(
 def _declared(outputs: object) -> Sequence[str]:
     if not isinstance(outputs, list | tuple) or not outputs or not all(isinstance(one, str) and one for one in outputs):
         raise TopologyError(
-            "CODE",
-            "to(function, outputs={outputs!r}): list the topics that the function may name, outputs=['a', 'b']",
-            outputs=outputs,
+            "outputs-not-listed",
+            "to(function, outputs={outputs}): list the topics that the function may name, outputs=['a', 'b']",
+            outputs=repr(outputs),
         )
     if len(set(outputs)) < len(outputs):
         raise TopologyError(
-            "CODE", "to(function, outputs={outputs!r}): a topic is listed twice: list each once", outputs=outputs
+            "outputs-topic-twice",
+            "to(function, outputs={outputs}): a topic is listed twice: list each once",
+            outputs=repr(outputs),
         )
     return outputs
 
@@ -355,57 +359,57 @@ def _check_class(graph: Graph, node: str, supplier: Callable[[], Any], key: Any,
     """
     if not isinstance(supplier, type) or not issubclass(supplier, Processor):
         return
-    what = f"node {node!r}"
-    refuse_both_forms(what, supplier)
+    refuse_both_forms(node, supplier)
     if issubclass(supplier, BatchProcessor):
-        _check_batches(what, supplier)
+        _check_batches(node, supplier)
         return
     if supplier.process in (Processor.process, LegacyProcessor.process):
         own = [name for name in vars(supplier) if name not in vars(Processor)]
         meant = [*get_close_matches("process", own, 1), *(name for name in own if name in _MEANT)]
         if meant:
             raise TopologyError(
-                "CODE",
-                "{what}: {__name__} has no method process, so it would ignore every record: rename {meant} to process",
-                what=what,
-                __name__=supplier.__name__,
-                meant=meant[0],
+                "process-method-missing",
+                "node {node!r}: {type} has no method process, so it would ignore every record: rename {method} to "
+                "process",
+                node=node,
+                type=supplier.__name__,
+                method=meant[0],
             )
         return  # it may do all its work in punctuations
     arguments = ("key", "value") if issubclass(supplier, LegacyProcessor) else ("record",)
-    function_of(supplier.process, what, "self", *arguments)
-    function_of(supplier.init, what, "self", "context")
-    _refuse_yield(what, supplier, supplier.process, "self.context.forward(record)")
+    function_of(supplier.process, f"node {node!r}", "self", *arguments)
+    function_of(supplier.init, f"node {node!r}", "self", "context")
+    _refuse_yield(node, supplier, supplier.process, "self.context.forward(record)")
     graph.reads(node, supplier.process, None, RecordOf(key, value))
 
 
-def _check_batches(what: str, supplier: type[BatchProcessor]) -> None:
+def _check_batches(node: str, supplier: type[BatchProcessor]) -> None:
     if supplier.process_batch is BatchProcessor.process_batch:
         meant = get_close_matches("process_batch", [name for name in vars(supplier) if name not in vars(Processor)], 1)
         fix = f"rename {meant[0]} to process_batch" if meant else "define it, or derive the class from Processor"
         raise TopologyError(
-            "CODE",
-            "{what}: {__name__} has no method process_batch: {fix}",
-            what=what,
-            __name__=supplier.__name__,
+            "process-batch-method-missing",
+            "node {node!r}: {type} has no method process_batch: {fix}",
+            node=node,
+            type=supplier.__name__,
             fix=fix,
         )
-    function_of(supplier.process_batch, what, "self", "batch")
-    function_of(supplier.init, what, "self", "context")
-    _refuse_yield(what, supplier, supplier.process_batch, "batch.forward(index, record)")
+    function_of(supplier.process_batch, f"node {node!r}", "self", "batch")
+    function_of(supplier.init, f"node {node!r}", "self", "context")
+    _refuse_yield(node, supplier, supplier.process_batch, "batch.forward(index, record)")
 
 
-def _refuse_yield(what: str, supplier: type[Processor], process: Callable[..., Any], send: str) -> None:
+def _refuse_yield(node: str, supplier: type[Processor], process: Callable[..., Any], send: str) -> None:
     if inspect.isgeneratorfunction(process) or inspect.iscoroutinefunction(process):
         code = process.__code__
         raise TopologyError(
-            "CODE",
-            "{what}: {__name__}.{__name__2} ({co_filename}:{co_firstlineno}) uses yield or is async, so it "
-            "would never run: send each record with {send}",
-            what=what,
-            __name__=supplier.__name__,
-            __name__2=process.__name__,
-            co_filename=code.co_filename,
-            co_firstlineno=code.co_firstlineno,
-            send=send,
+            "process-method-never-runs",
+            "node {node!r}: {type}.{method} ({file}:{line}) uses yield or is async, so it would never run: send "
+            "each record with {call}",
+            node=node,
+            type=supplier.__name__,
+            method=process.__name__,
+            file=code.co_filename,
+            line=code.co_firstlineno,
+            call=send,
         )

@@ -100,9 +100,9 @@ def until_window_closes(buffer: BufferConfig | None = None, *, name: str | None 
     given = _buffer(buffer, "until_window_closes")
     if not given.is_strict:
         raise TopologyError(
-            "CODE",
-            "until_window_closes: its buffer emits early when it is full, so results would not be final: "
-            "add .shut_down_when_full() or .spill_to_disk_when_full()",
+            "suppress-buffer-not-strict",
+            "until_window_closes: its buffer emits early when it is full, so results would not be final: add "
+            ".shut_down_when_full() or .spill_to_disk_when_full()",
         )
     return Suppressed(buffer=given, name=name)
 
@@ -124,16 +124,16 @@ def until_time_limit(
     limit_ms = to_ms(time_to_wait_for_more_events)
     if limit_ms < 0:
         raise ConfigError(
-            "CODE",
-            "until_time_limit({time_to_wait_for_more_events!r}): the time is negative: give 0 or more",
-            time_to_wait_for_more_events=time_to_wait_for_more_events,
+            "suppress-time-negative",
+            "until_time_limit({time}): the time is negative: give 0 or more",
+            time=repr(time_to_wait_for_more_events),
         )
     if buffer_time not in list(BufferTime):
         raise ConfigError(
-            "CODE",
-            "until_time_limit(buffer_time={buffer_time!r}): give one of {BufferTime}",
-            buffer_time=buffer_time,
-            BufferTime=", ".join(BufferTime),
+            "buffer-time-unknown",
+            "until_time_limit(buffer_time={given}): give one of {words}",
+            given=repr(buffer_time),
+            words=", ".join(BufferTime),
         )
     return Suppressed(limit_ms, _buffer(buffer, "until_time_limit"), BufferTime(buffer_time), name)
 
@@ -143,15 +143,20 @@ def _buffer(buffer: object, where: str) -> BufferConfig:
         return _UNBOUNDED
     if not isinstance(buffer, BufferConfig):
         raise TopologyError(
-            "CODE",
-            "{where}({buffer!r}): the buffer must be unbounded(), max_records(n) or max_bytes(n)",
-            where=where,
-            buffer=buffer,
+            "suppress-buffer-invalid",
+            "{function}({given}): the buffer must be unbounded(), max_records(n) or max_bytes(n)",
+            function=where,
+            given=repr(buffer),
         )
     return buffer
 
 
 def _limit(limit: object, what: str) -> int:
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
-        raise ConfigError("CODE", "{what}({limit!r}): give a whole number, 0 or more", what=what, limit=limit)
+        raise ConfigError(
+            "buffer-limit-invalid",
+            "{function}({limit}): give a whole number, 0 or more",
+            function=what,
+            limit=repr(limit),
+        )
     return limit

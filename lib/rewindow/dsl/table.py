@@ -200,15 +200,19 @@ class KTable:
         given: object = suppressed  # user code may pass anything
         if not isinstance(given, Suppressed):
             raise TopologyError(
-                "CODE",
-                "suppress({suppressed}) after {node!r}: give it until_window_closes() or until_time_limit(...)",
-                suppressed=shown(suppressed),
+                "suppress-argument-invalid",
+                "suppress({given}) after {node!r}: give it until_window_closes() or until_time_limit(...)",
+                given=shown(suppressed),
                 node=self.node,
             )
         self.check_old("suppress")
         if self.view is not None and self.view.history_ms is not None:
-            message = f"suppress after {self.node!r}, which is versioned: keep its values in an unversioned store first"
-            raise TopologyError("CODE", "{message}, map_values(..., store=...)", message=message)
+            raise TopologyError(
+                "suppress-after-versioned-table",
+                "suppress after {node!r}, which is versioned: keep its values in an unversioned store first, "
+                "map_values(..., store=...)",
+                node=self.node,
+            )
         store = name or suppressed.name or f"{self.node}-suppress"
         bounds, windows = suppressed.buffer.bounds, self.windows
         supplier: SuppressUntilTimeLimit | SuppressUntilWindowCloses
@@ -221,9 +225,9 @@ class KTable:
             keep_until_final(self.graph, self.node)
         else:
             raise TopologyError(
-                "CODE",
-                "suppress({store!r}) after {node!r}: the table is not windowed: use windowed_by before it, "
-                "or a time limit",
+                "suppress-without-windows",
+                "suppress({store!r}) after {node!r}: the table is not windowed: use windowed_by before it, or a "
+                "time limit",
                 store=store,
                 node=self.node,
             )
@@ -251,15 +255,22 @@ class KTable:
     ) -> KTable:
         given: object = other  # user code may pass anything
         if not isinstance(given, KTable) or given.graph is not self.graph:
-            message = f"join of {self.node!r} with {getattr(other, 'node', other)!r}: give it a KTable of the same StreamsBuilder"
-            raise TopologyError("CODE", "{message}; a stream joins a table, stream.join(table, ...)", message=message)
+            raise TopologyError(
+                "table-join-input-invalid",
+                "join of {node!r} with {other}: give it a KTable of the same StreamsBuilder; a stream joins a table, "
+                "stream.join(table, ...)",
+                node=self.node,
+                other=repr(getattr(other, "node", other)),
+            )
         function_of(joiner, "join", "left", "right")
         if foreign_key is None:
             return join_tables(self, other, joiner, unmatched, store=store, value=value, name=name)
         function_of(foreign_key, "foreign_key=", "key", "value")
         if store is None:
             raise TopologyError(
-                "CODE", "the foreign-key join of {node!r} must keep its result: give it a store=...", node=self.node
+                "foreign-key-join-without-store",
+                "the foreign-key join of {node!r} must keep its result: give it a store=...",
+                node=self.node,
             )
         return join_by_foreign_key(
             self, other, foreign_key, joiner, store=store, keeps_left=unmatched.left, value=value, name=name
@@ -299,9 +310,9 @@ class KTable:
         """Ask for the value last sent, which a verb needs. Raises `TopologyError` if the table's updates do not carry it."""
         if not self.knows_old:
             raise TopologyError(
-                "CODE",
-                "{verb} after {node!r} needs the value that was last sent for a key, and a join above it "
-                "gets the same update on both sides: give the join a store=...",
+                "old-values-unknown",
+                "{verb} after {node!r} needs the value that was last sent for a key, and a join above it gets the "
+                "same update on both sides: give the join a store=...",
                 verb=verb,
                 node=self.node,
             )

@@ -101,9 +101,9 @@ def view_of(table: KTable, name: str) -> TableView:
     """Return the view that looks up a table's values. Raises `TopologyError` if the table keeps none."""
     if table.view is None:
         raise TopologyError(
-            "CODE",
-            "the join {name!r} looks values up in {node!r}, which keeps none: give it a store=...",
-            name=name,
+            "joined-table-without-store",
+            "the join {join!r} looks values up in {node!r}, which keeps none: give it a store=...",
+            join=name,
             node=table.node,
         )
     return table.view

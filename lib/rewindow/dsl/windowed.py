@@ -48,7 +48,8 @@ class TimeWindowedKStream:
         """
         if emit is EmitStrategy.ON_WINDOW_CLOSE and isinstance(self.windows, UnlimitedWindows):
             raise TopologyError(
-                "CODE", "an unlimited window never closes: use emit_strategy(EmitStrategy.on_window_update())"
+                "unlimited-window-never-closes",
+                "an unlimited window never closes: use emit_strategy(EmitStrategy.on_window_update())",
             )
         return replace(self, emit=_strategy(emit))
 
@@ -176,9 +177,9 @@ def check_windows(windows: object) -> None:
     """Raise `TopologyError` if a verb was given something else than windows."""
     if not isinstance(windows, GridWindows | SlidingWindows | SessionWindows):
         raise TopologyError(
-            "CODE",
-            "windowed_by({windows!r}): give TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows",
-            windows=windows,
+            "windows-invalid",
+            "windowed_by({given}): give TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows",
+            given=repr(windows),
         )
     check_made(windows)
 
@@ -186,19 +187,18 @@ def check_windows(windows: object) -> None:
 def check_made(windows: Any) -> None:
     """Raise `TopologyError` for windows made without ``of``, whose durations were not read."""
     if any(not isinstance(getattr(windows, one.name), int | None) for one in fields(windows)):
-        name = type(windows).__name__
         raise TopologyError(
-            "CODE",
-            '{name} was not given milliseconds: use {name}.of(...), as in {name}.of("30m", grace="1h")',
-            name=name,
+            "windows-made-without-of",
+            '{windows} was not given milliseconds: use {windows}.of(...), as in {windows}.of("30m", grace="1h")',
+            windows=type(windows).__name__,
         )
 
 
 def _strategy(emit: Any) -> EmitStrategy:
     if not isinstance(emit, EmitStrategy):
         raise TopologyError(
-            "CODE",
-            "emit_strategy({emit!r}): give EmitStrategy.on_window_update() or EmitStrategy.on_window_close()",
-            emit=emit,
+            "emit-strategy-invalid",
+            "emit_strategy({given}): give EmitStrategy.on_window_update() or EmitStrategy.on_window_close()",
+            given=repr(emit),
         )
     return emit

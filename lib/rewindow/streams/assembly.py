@@ -89,13 +89,13 @@ def check_suppliers(part: SubTopology) -> None:
                 processor = _make(node)
                 if any(processor is other for other in made):
                     raise ConfigError(
-                        "CODE",
-                        "node {node!r}: its supplier returned the same processor twice, whose fields would "
-                        "outlive the epoch: pass the class, or a function that makes a new one",
+                        "supplier-result-reused",
+                        "node {node!r}: its supplier returned the same processor twice, whose fields would outlive "
+                        "the epoch: pass the class, or a function that makes a new one",
                         node=node.name,
                     )
                 made.append(processor)
-            refuse_both_forms(f"node {node.name!r}", type(processor))
+            refuse_both_forms(node.name, type(processor))
 
 
 def _make(node: ProcessorNode) -> Processor:
@@ -104,15 +104,18 @@ def _make(node: ProcessorNode) -> Processor:
     except RewindowError:
         raise
     except Exception as error:
-        message = f"node {node.name!r}: its supplier failed, {type(error).__name__}: {error}"
-        fix = "pass a class without arguments, or a function that makes a new one"
-        raise ConfigError("CODE", "{message}: {fix}", message=message, fix=fix).at_line(line_of(error)) from error
+        raise ConfigError(
+            "supplier-failed",
+            "node {node!r}: its supplier failed, {error}: pass a class without arguments, or a function that makes a new one",
+            node=node.name,
+            error=f"{type(error).__name__}: {error}",
+        ).at_line(line_of(error)) from error
     if not isinstance(processor, Processor):
         raise ConfigError(
-            "CODE",
-            "node {node!r}: its supplier returned a {__name__}, not a Processor",
+            "supplier-result-not-processor",
+            "node {node!r}: its supplier returned a {type}, not a Processor",
             node=node.name,
-            __name__=type(processor).__name__,
+            type=type(processor).__name__,
         )
     return processor
 

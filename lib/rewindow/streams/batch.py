@@ -8,6 +8,7 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from rewindow.errors import DataError
+from rewindow.streams.forwarding import invalid_timestamp
 from rewindow.streams.record import Record, To, make_record
 from rewindow.streams.serde.values import are_frozen, is_frozen
 
@@ -98,10 +99,10 @@ class Batch:
         given: object = record  # user code may pass anything
         if not isinstance(given, Record):
             raise DataError(
-                "CODE",
-                "{name} forwarded {record!r}: give forward(index, Record(key, value))",
-                name=self.name,
-                record=record,
+                "batch-output-not-record",
+                "{node} forwarded {record}: give forward(index, Record(key, value))",
+                node=self.name,
+                record=repr(record),
             )
         self._check_indexes((index,))
         timestamp: Any = record.timestamp
@@ -152,27 +153,27 @@ class Batch:
     def _check_indexes(self, indexes: Sequence[int]) -> Sequence[int]:
         if self.is_closed:
             raise DataError(
-                "CODE",
-                "{name} forwards a batch's records after process_batch: forward them before it returns",
-                name=self.name,
+                "forward-after-process-batch",
+                "{node} forwards a batch's records after process_batch: forward them before it returns",
+                node=self.name,
             )
         if not set(map(type, indexes)) <= {int}:
             raise DataError(
-                "CODE",
-                "{name} gives {indexes!r:.80} as indexes of a batch's records: give ints",
-                name=self.name,
-                indexes=indexes,
+                "batch-index-not-int",
+                "{node} gives {indexes} as indexes of a batch's records: give ints",
+                node=self.name,
+                indexes=repr(indexes)[:80],
             )
         if indexes and not (min(indexes) >= 0 and max(indexes) < len(self)):
             wrong = next(index for index in indexes if not 0 <= index < len(self))
             raise DataError(
-                "CODE",
-                "{name} sends a record for index {wrong} of a batch of {self} records: give the index of "
-                "the record that causes it, 0 to {self2}",
-                name=self.name,
-                wrong=wrong,
-                self=len(self),
-                self2=len(self) - 1,
+                "batch-index-out-of-range",
+                "{node} sends a record for index {index} of a batch of {records} records: give the index of the "
+                "record that causes it, 0 to {last}",
+                node=self.name,
+                index=wrong,
+                records=len(self),
+                last=len(self) - 1,
             )
         return indexes
 
@@ -185,25 +186,17 @@ def check_lengths(name: str, *columns: Sequence[Any]) -> None:
     lengths = [len(column) for column in columns]
     if len(set(lengths)) > 1:
         raise DataError(
-            "CODE",
-            "{name} forwards columns of {str} items: give each column an item per record",
-            name=name,
-            str=", ".join(map(str, lengths)),
+            "batch-columns-unequal-length",
+            "{node} forwards columns of {lengths} items: give each column an item per record",
+            node=name,
+            lengths=", ".join(map(str, lengths)),
         )
 
 
 def check_timestamps(name: str, timestamps: Sequence[Any]) -> None:
     """Raise `DataError` if one of the timestamps that a node forwards is not an int of at least 0."""
     if timestamps and not (set(map(type, timestamps)) == {int} and min(timestamps) >= 0):
-        wrong = next(one for one in timestamps if one.__class__ is not int or one < 0)
-        raise DataError(
-            "CODE",
-            "{name} forwarded a record with the timestamp {wrong!r} ({__name__}): give an int of epoch "
-            "milliseconds, never negative",
-            name=name,
-            wrong=wrong,
-            __name__=type(wrong).__name__,
-        )
+        raise invalid_timestamp(name, next(one for one in timestamps if one.__class__ is not int or one < 0))
 
 
 def frozen(values: Sequence[Any]) -> Sequence[Any]:

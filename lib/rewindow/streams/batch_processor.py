@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rewindow.errors import DataError, RewindowError, TopologyError
 from rewindow.streams.batch import Batch, Columns, check_lengths, check_timestamps
-from rewindow.streams.forwarding import refuse_result
+from rewindow.streams.forwarding import invalid_target, refuse_result
 from rewindow.streams.nodes import Node, ProcessorNode, SourceNode
 from rewindow.streams.processor import AdaptedProcessor, Processor, ProcessorContext
 from rewindow.streams.record import Record, RecordMetadata, To, make_record
@@ -134,19 +134,17 @@ class BatchContext(ProcessorContext):
     def _refuse_in_batch(self, what: str, instead: str) -> None:
         if self.is_in_batch:
             raise DataError(
-                "CODE",
-                "{name} uses {what} in process_batch, where there is no current record: {instead}",
-                name=self.name,
-                what=what,
-                instead=instead,
+                "current-record-missing-in-batch",
+                "{node} uses {attribute} in process_batch, where there is no current record: {fix}",
+                node=self.name,
+                attribute=what,
+                fix=instead,
             )
 
     def _check_to(self, to: To) -> None:
         given: object = to  # user code may pass anything
         if not isinstance(given, To):
-            raise DataError(
-                "CODE", "{name} forwarded with to={to!r}: give To.child(name) or To.all()", name=self.name, to=to
-            )
+            raise invalid_target(self.name, to)
         if to.child_name is not None:
             self._child(to.child_name)
 
@@ -202,23 +200,23 @@ class BatchProcessor(AdaptedProcessor):
             batch.is_closed = True
 
 
-def refuse_both_forms(what: str, made: type[Processor]) -> None:
+def refuse_both_forms(node: str, made: type[Processor]) -> None:
     """Raise `TopologyError` (78) for a class whose `process` or ``process_batch`` would never be called."""
     if issubclass(made, BatchProcessor):
         if made.process is not Processor.process:
             raise TopologyError(
-                "CODE",
-                "{what}: {__name__} has process and process_batch, and only process_batch would be called: keep one",
-                what=what,
-                __name__=made.__name__,
+                "process-beside-process-batch",
+                "node {node!r}: {type} has process and process_batch, and only process_batch would be called: keep one",
+                node=node,
+                type=made.__name__,
             )
     elif hasattr(made, "process_batch"):
         raise TopologyError(
-            "CODE",
-            "{what}: {__name__} has process_batch, which only a BatchProcessor gets called: derive the "
-            "class from BatchProcessor",
-            what=what,
-            __name__=made.__name__,
+            "process-batch-never-called",
+            "node {node!r}: {type} has process_batch, which only a BatchProcessor gets called: derive the class "
+            "from BatchProcessor",
+            node=node,
+            type=made.__name__,
         )
 
 

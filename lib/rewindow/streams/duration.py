@@ -12,8 +12,6 @@ from rewindow.errors import ConfigError
 LONGEST_MS = 10_000 * 366 * 86_400_000
 """Ten thousand years: times and sums of durations then fit into a BIGINT of milliseconds."""
 
-HOW = "write it like 500ms, 10s, 30m, 1h30m, 2d or 1w"
-
 _UNIT_MS = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 _PART = re.compile(r"([0-9]{1,19})(ms|[smhdw])")
 _WHOLE = re.compile(rf"-?(?:{_PART.pattern})+")
@@ -29,17 +27,29 @@ def to_ms(value: str | timedelta) -> int:
     given: object = value  # user code may pass anything
     if isinstance(given, timedelta):
         if given % _MILLISECOND:
-            raise ConfigError("CODE", "the duration {value!r} is finer than a millisecond: round it", value=value)
+            raise ConfigError(
+                "duration-finer-than-millisecond",
+                "the duration {given} is finer than a millisecond: round it",
+                given=repr(value),
+            )
         return _in_range(given // _MILLISECOND, value)
     if _is_number(given):
         if given == 0:
             return 0
-        raise ConfigError("CODE", "the duration {value!r} has no unit: {how}", value=value, how=HOW)
+        raise ConfigError(
+            "duration-without-unit",
+            "the duration {given} has no unit: write it like 500ms, 10s, 30m, 1h30m, 2d or 1w",
+            given=repr(value),
+        )
     text = given.strip() if isinstance(given, str) else ""
     if text == "0":
         return 0
     if not _WHOLE.fullmatch(text):
-        raise ConfigError("CODE", "{value!r} is not a duration: {how}", value=value, how=HOW)
+        raise ConfigError(
+            "duration-not-understood",
+            "{given} is not a duration: write it like 500ms, 10s, 30m, 1h30m, 2d or 1w",
+            given=repr(value),
+        )
     total = sum(int(number) * _UNIT_MS[unit] for number, unit in _PART.findall(text))
     return _in_range(-total if text.startswith("-") else total, value)
 
@@ -73,7 +83,11 @@ def _is_number(value: object) -> bool:
 
 def _in_range(duration_ms: int, given: object) -> int:
     if abs(duration_ms) > LONGEST_MS:
-        raise ConfigError("CODE", "the duration {given!r} is out of range: use at most 10,000 years", given=given)
+        raise ConfigError(
+            "duration-out-of-range",
+            "the duration {given} is out of range: use at most 10,000 years",
+            given=repr(given),
+        )
     return duration_ms
 
 

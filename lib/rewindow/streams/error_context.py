@@ -53,14 +53,14 @@ def explained(task_context: TaskContext) -> Iterator[None]:
         raise
     except MemoryError as error:
         raise LimitError(
-            "CODE",
-            "node {error!r} ran out of memory at {record_context}, partition {partition}{error2}. "
-            "{note}fix the code that takes so much",
-            error=_node(error, task_context),
-            record_context=task_context.record_context,
+            "node-out-of-memory",
+            "node {node!r} ran out of memory at {position}, partition {partition}{line}. {hint}fix the code that "
+            "takes so much",
+            node=_node(error, task_context),
+            position=str(task_context.record_context),
             partition=task_context.partition,
-            error2=where(error),
-            note="" if task_context.is_test else "Nothing was committed: run with more memory or fewer cores, or ",
+            line=where(error),
+            hint="" if task_context.is_test else "Nothing was committed: run with more memory or fewer cores, or ",
         ) from error
     except (KeyboardInterrupt, GeneratorExit):
         raise
@@ -70,23 +70,19 @@ def explained(task_context: TaskContext) -> Iterator[None]:
 
 def _explain(error: BaseException, task_context: TaskContext) -> DataError:
     node = _node(error, task_context)
-    at = f"{task_context.record_context}, partition {task_context.partition}"
-    what = f"{type(error).__name__}: {_clipped(_message(error), _LONGEST_MESSAGE)}{where(error)}"
     is_of_record, has_policy = task_context.record_context.topic is not None, node in task_context.nodes_with_policy
     note = " (on_error is for records, not for this)" if has_policy and not is_of_record else ""
-    record = _record(error, task_context)
     is_unprotected = is_of_record and bool(node) and not has_policy
-    advice = _advice(node if is_unprotected else "", is_test=task_context.is_test)
     return DataError(
-        "CODE",
-        "node {node!r} failed at {at}: {what}{note}{error}. {advice}.{record}",
+        "node-failed",
+        "node {node!r} failed at {position}, partition {partition}: {error}{hint}. {fix}.{record}",
         node=node,
-        at=at,
-        what=what,
-        note=note,
-        error=_signature(error),
-        advice=advice,
-        record=record,
+        position=str(task_context.record_context),
+        partition=task_context.partition,
+        error=f"{type(error).__name__}: {_clipped(_message(error), _LONGEST_MESSAGE)}{where(error)}",
+        hint=note + _signature(error),
+        fix=_advice(node if is_unprotected else "", is_test=task_context.is_test),
+        record=_record(error, task_context),
     )
 
 

@@ -137,13 +137,12 @@ def policies_of(part: SubTopology, given: Mapping[str, OnError]) -> dict[str, On
             for store in node.stores:
                 if kinds[store] not in UNDOABLE:
                     raise ConfigError(
-                        "CODE",
-                        "node {node!r} has on_error, but runs no code of yours (its store {store!r} is a "
-                        "{kinds} store): give the policy to the node before it, whose function makes its "
-                        "records",
+                        "on-error-node-without-code",
+                        "node {node!r} has on_error, but runs no code of yours (its store {store!r} is a {kind} "
+                        "store): give the policy to the node before it, whose function makes its records",
                         node=node.name,
                         store=store,
-                        kinds=kinds[store],
+                        kind=kinds[store],
                     )
             found[node.name] = policy
     return found
@@ -168,9 +167,9 @@ def check_policies(topology: Topology, given: Mapping[str, OnError]) -> bool:
     for name in given:
         if name not in nodes:
             raise ConfigError(
-                "CODE",
-                "on_error names {name!r}, which is not a node with code (those are {nodes})",
-                name=name,
+                "on-error-node-unknown",
+                "on_error names {node!r}, which is not a node with code (those are {nodes})",
+                node=name,
                 nodes=", ".join(nodes),
             )
     policies = [policies_of(part, given) for part in topology.sub_topologies()]

@@ -61,10 +61,10 @@ class Forwarding:
             timestamp: Any = record.timestamp
         except AttributeError as error:
             raise DataError(
-                "CODE",
-                "{name} forwarded {record!r}: give a Record(key, value), with To.child(name) as to=",
-                name=self.name,
-                record=record,
+                "forwarded-value-not-record",
+                "{node} forwarded {record}: give a Record(key, value), with To.child(name) as to=",
+                node=self.name,
+                record=repr(record),
             ) from error
         if timestamp is before and to is None and before >= 0:  # the common case: the very same int, so it is valid
             self._to_all(record)
@@ -73,9 +73,7 @@ class Forwarding:
         target: Any = to  # its fields may be of any class, too
         if to is not None:
             if to.__class__ is not To:
-                raise DataError(
-                    "CODE", "{name} forwarded with to={to!r}: give To.child(name) or To.all()", name=self.name, to=to
-                )
+                raise invalid_target(self.name, to)
             if target.child_name is not None:
                 take = self._child(target.child_name)
             if target.timestamp is not None:
@@ -83,14 +81,7 @@ class Forwarding:
         if timestamp is None:
             timestamp = before
         if timestamp.__class__ is not int or timestamp < 0:
-            raise DataError(
-                "CODE",
-                "{name} forwarded a record with the timestamp {timestamp!r} ({__name__}): give an int of "
-                "epoch milliseconds, never negative",
-                name=self.name,
-                timestamp=timestamp,
-                __name__=type(timestamp).__name__,
-            )
+            raise invalid_timestamp(self.name, timestamp)
         if timestamp is not record.timestamp:
             record = Record(record.key, record.value, timestamp, record.headers)
         if timestamp == before:
@@ -104,22 +95,21 @@ class Forwarding:
 
     def _refuse(self, record: Record) -> None:
         raise DataError(
-            "CODE",
-            "{name} forwards {key!r} in close(): the epoch is over; forward before it ends",
-            name=self.name,
-            key=record.key,
+            "forward-after-close",
+            "{node} forwards {key} in close(): the epoch is over; forward before it ends",
+            node=self.name,
+            key=repr(record.key),
         )
 
     def _child(self, name: Any) -> Take:
         child = self._by_name.get(name)
         if child is None:
-            known = ", ".join(self._by_name) or "none"
             raise DataError(
-                "CODE",
-                "{name} has no child {name2!r} (children: {known}): name one of them in To.child",
-                name=self.name,
-                name2=name,
-                known=known,
+                "child-unknown",
+                "{node} has no child {child} (children: {children}): name one of them in To.child",
+                node=self.name,
+                child=repr(name),
+                children=", ".join(self._by_name) or "none",
             )
         return child
 
@@ -162,6 +152,27 @@ def refuse_unstarted(process: Callable[..., Any], result: object) -> None:
         refuse_result(process, result)
 
 
+def invalid_target(node: str, to: object) -> DataError:
+    """Return the error for a target that is no `To`."""
+    return DataError(
+        "forward-target-invalid",
+        "{node} forwarded with to={target}: give To.child(name) or To.all()",
+        node=node,
+        target=repr(to),
+    )
+
+
+def invalid_timestamp(node: str, timestamp: object) -> DataError:
+    """Return the error for the timestamp of a record that a node forwarded."""
+    return DataError(
+        "forward-timestamp-invalid",
+        "{node} forwarded a record with the timestamp {timestamp} ({type}): give an int of epoch milliseconds, never negative",
+        node=node,
+        timestamp=repr(timestamp),
+        type=type(timestamp).__name__,
+    )
+
+
 def refuse_result(process: Callable[[Any], Any], result: object, *, send: str = "self.context.forward(record)") -> None:
     """Raise `ConfigError` (78) for a result that is not None; ``send`` is how to send records."""
     if iscoroutine(result):
@@ -169,12 +180,11 @@ def refuse_result(process: Callable[[Any], Any], result: object, *, send: str = 
     code = getattr(process, "__code__", None)
     at = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
     raise ConfigError(
-        "CODE",
-        "{process}{at} returned a {__name__}, which nobody gets: send records with {send}, and return nothing",
-        process=getattr(process, "__qualname__", "process"),
-        at=at,
-        __name__=type(result).__name__,
-        send=send,
+        "process-returned-value",
+        "{function} returned a {type}, which nobody gets: send records with {call}, and return nothing",
+        function=getattr(process, "__qualname__", "process") + at,
+        type=type(result).__name__,
+        call=send,
     )
 
 

@@ -73,11 +73,11 @@ class LegacyContext(ProcessorContext):
             type, callback = PunctuationType.STREAM_TIME, processor.call_punctuate  # noqa: A001
         elif type is None or callback is None:
             raise ConfigError(
-                "CODE",
-                "{name}: schedule({interval!r}) needs a type, PunctuationType.STREAM_TIME or "
-                "WALL_CLOCK_TIME, and a callback, self.<method>: give both",
-                name=self.name,
-                interval=interval,
+                "schedule-without-callback",
+                "{node}: schedule({interval}) needs a type, PunctuationType.STREAM_TIME or WALL_CLOCK_TIME, and "
+                "a callback, self.<method>: give both",
+                node=self.name,
+                interval=repr(interval),
             )
         return super().schedule(
             interval, type, callback, name=name, time_shift=time_shift, start_time=start_time, args=args
@@ -93,10 +93,10 @@ class LegacyContext(ProcessorContext):
         children = tuple(self._by_name)
         if not isinstance(child, int) or not 0 <= child < len(children):
             raise DataError(
-                "CODE",
-                "{name} has no child {child!r} (children: {children}, counted from 0)",
-                name=self.name,
-                child=child,
+                "child-number-unknown",
+                "{node} has no child {child} (children: {children}, counted from 0)",
+                node=self.name,
+                child=repr(child),
                 children=", ".join(children) or "none",
             )
         return To.child(children[child])
@@ -111,9 +111,9 @@ class ValueContext(LegacyContext):
         """Raise `DataError`, as Kafka does."""
         del record, value_and_child, to
         raise DataError(
-            "CODE",
-            "{name}: a value transformer returns its result and cannot forward: use process_values, on a stream",
-            name=self.name,
+            "value-transformer-forwards",
+            "{node}: a value transformer returns its result and cannot forward: use process_values, on a stream",
+            node=self.name,
         )
 
     def send(self, record: Record) -> None:
@@ -187,11 +187,11 @@ class Transformer(_Legacy):
         for pair in _several(result, is_flat=self.is_flat):
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise DataError(
-                    "CODE",
-                    "{context}: {what} must return (key, value), or None for nothing, not {pair!r}",
-                    context=context.name,
-                    what=what,
-                    pair=pair,
+                    "transformer-result-not-pair",
+                    "{node}: {method} must return (key, value), or None for nothing, not {result}",
+                    node=context.name,
+                    method=what,
+                    result=repr(pair),
                 )
             context.forward(Record(*pair, headers=context.headers))
 
@@ -214,9 +214,9 @@ class ValueTransformer(_Legacy):
         """Call ``punctuate``. Raises `DataError` if it returns a value, as Kafka did: a punctuation has no key."""
         if self.punctuate(timestamp) is not None:
             raise DataError(
-                "CODE",
-                "{context}: punctuate of a value transformer must return None: there is no key",
-                context=self.context.name,
+                "punctuate-returned-value",
+                "{node}: punctuate of a value transformer must return None: there is no key",
+                node=self.context.name,
             )
 
     def _handle(self, record: Record) -> None:

@@ -32,16 +32,16 @@ def check_stores(part: SubTopology, stores: Mapping[str, Store], limits: Limits,
 def passed(name: str, limit: int, what: str, nodes: Iterable[str], task_context: TaskContext) -> LimitError:
     """Return the error for an exceeded limit; ``what`` says what exceeded it and by how much."""
     return LimitError(
-        "CODE",
-        "the limit {name} is {limit}, and {what} (node {nodes}, at {record_context}, partition "
-        "{partition}). Find the cause, or raise the limit in the job's file: limits: {{{name}: {value}}}",
-        name=name,
-        limit=limit,
-        what=what,
+        "task-limit-exceeded",
+        "the limit {limit} is {value}, and {excess} (node {nodes}, at {position}, partition {partition}). Find the "
+        "cause, or raise the limit in the job's file: limits: {{{limit}: {suggested}}}",
+        limit=name,
+        value=limit,
+        excess=what,
         nodes=", ".join(nodes),
-        record_context=task_context.record_context,
+        position=str(task_context.record_context),
         partition=task_context.partition,
-        value=2 * limit,
+        suggested=2 * limit,
     )
 
 

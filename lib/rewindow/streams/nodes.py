@@ -103,12 +103,12 @@ def _checked_partition(chosen: object, sink: SinkNode, record: Record, partition
     if type(chosen) is int and 0 <= chosen < partitions:
         return chosen
     raise DataError(
-        "CODE",
-        "the partitioner of {topic!r} returned {chosen!r} for the key {key!r}, and there are {partitions} "
-        "partitions: return one number from 0 to {partitions2}, or None for the partition of the key",
+        "partitioner-result-invalid",
+        "the partitioner of {topic!r} returned {result} for the key {key}, and there are {partitions} "
+        "partitions: return one number from 0 to {last}, or None for the partition of the key",
         topic=sink.topic,
-        chosen=chosen,
-        key=record.key,
+        result=repr(chosen),
+        key=repr(record.key),
         partitions=partitions,
-        partitions2=partitions - 1,
+        last=partitions - 1,
     )

@@ -78,15 +78,17 @@ class ProcessorContext(Forwarding):
         """
         if self.is_closed:
             raise DataError(
-                "CODE", "{name} schedules in close(): the epoch is over; schedule in init or process", name=self.name
+                "schedule-after-close",
+                "{node} schedules in close(): the epoch is over; schedule in init or process",
+                node=self.name,
             )
         given: object = type  # user code may pass anything
         if not isinstance(given, PunctuationType):
             raise ConfigError(
-                "CODE",
-                "{name}: schedule(type={type!r}): give PunctuationType.STREAM_TIME or WALL_CLOCK_TIME",
-                name=self.name,
-                type=type,
+                "schedule-type-invalid",
+                "{node}: schedule(type={type}): give PunctuationType.STREAM_TIME or WALL_CLOCK_TIME",
+                node=self.name,
+                type=repr(type),
             )
         task_context = self._task_context
         return task_context.schedules.schedule(
@@ -114,20 +116,19 @@ class ProcessorContext(Forwarding):
         limit = self._task_context.limits.list_items
         if items > limit:
             raise LimitError(
-                "CODE",
-                "the limit list_items is {limit}, and the list of key {key} in store {store!r} has {items} "
-                "items (node {name}, at {_record_context}, partition {partition}). Each record copies the "
-                "list, so the time grows with the square of its length. Use an aggregate without a list, "
-                "shorter windows or vectorized execution; or raise the limit in the job's file: limits: "
-                "{{list_items: {value}}}",
+                "list-items-limit-exceeded",
+                "the limit list_items is {limit}, and the list of key {key} in store {store!r} has {items} items "
+                "(node {node}, at {position}, partition {partition}). Each record copies the list, so the time "
+                "grows with the square of its length. Use an aggregate without a list, shorter windows or "
+                "vectorized execution; or raise the limit in the job's file: limits: {{list_items: {suggested}}}",
                 limit=limit,
                 key=repr(key)[:200],
                 store=store,
                 items=items,
-                name=self.name,
-                _record_context=self._record_context,
+                node=self.name,
+                position=str(self._record_context),
                 partition=self.partition,
-                value=2 * limit,
+                suggested=2 * limit,
             )
 
     @property
@@ -246,12 +247,12 @@ class FixedKeyContext(ProcessorContext):
         given: object = record  # user code may pass anything
         if handled is not None and isinstance(given, Record) and not _same_key(given, handled):
             raise DataError(
-                "CODE",
-                "{name} forwarded the key {key!r} while it handles {key2!r}: process_values keeps the key, "
-                "and with it the partition; to change it use process",
-                name=self.name,
-                key=record.key,
-                key2=handled.key,
+                "key-changed-in-process-values",
+                "{node} forwarded the key {key} while it handles {handled}: process_values keeps the key, and "
+                "with it the partition; to change it use process",
+                node=self.name,
+                key=repr(record.key),
+                handled=repr(handled.key),
             )
         super().forward(record, to=to)
 
@@ -286,10 +287,10 @@ def _whole_ms(value: str | timedelta, what: str, *, at_least: int) -> int:
     milliseconds = to_ms(value)
     if milliseconds < at_least:
         raise ConfigError(
-            "CODE",
-            "schedule({what}={value!r}): {what} must be at least {at_least} ms",
-            what=what,
-            value=value,
-            at_least=at_least,
+            "schedule-time-too-small",
+            "schedule({argument}={given}): {argument} must be at least {minimum} ms",
+            argument=what,
+            given=repr(value),
+            minimum=at_least,
         )
     return milliseconds

@@ -148,9 +148,9 @@ class To:
         """
         if timestamp.__class__ is not int or timestamp < 0:
             raise DataError(
-                "CODE",
-                "To.with_timestamp({timestamp!r}): a timestamp must be an int of epoch milliseconds, never negative",
-                timestamp=timestamp,
+                "target-timestamp-invalid",
+                "To.with_timestamp({timestamp}): a timestamp must be an int of epoch milliseconds, never negative",
+                timestamp=repr(timestamp),
             )
         return To(self.child_name, timestamp)
 

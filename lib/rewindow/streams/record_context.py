@@ -116,9 +116,9 @@ class CallIds:
             return f"{record_context.topic}/{self._partition}/{record_context.offset}"
         if record_context.firing is None:
             raise DataError(
-                "CODE",
-                "{node} asks for a random number, an id or an idempotency key in init or close, which are "
-                "called once an epoch: ask while a record or a punctuation is handled",
+                "random-number-without-record",
+                "{node} asks for a random number, an id or an idempotency key in init or close, which are called "
+                "once an epoch: ask while a record or a punctuation is handled",
                 node=node,
             )
         what, number = record_context.firing
@@ -139,7 +139,7 @@ class SeededRandom:
     def getrandbits(self, k: int) -> int:
         """Return an integer of ``k`` random bits. Raises `DataError` if ``k`` is negative."""
         if k < 0:
-            raise DataError("CODE", "getrandbits({k}): the number of bits must be 0 or more", k=k)
+            raise DataError("random-bits-negative", "getrandbits({bits}): the number of bits must be 0 or more", bits=k)
         while self._left < k:
             block = hashlib.sha256(self._seed + self._round.to_bytes(8)).digest()
             self._round += 1
@@ -161,7 +161,7 @@ class SeededRandom:
     def randbelow(self, n: int) -> int:
         """Return a uniformly distributed integer in [0, n). Raises `DataError` if ``n`` is below 1."""
         if n < 1:
-            raise DataError("CODE", "there is no integer in [0, {n}): give 1 or more", n=n)
+            raise DataError("random-range-empty", "there is no integer in [0, {limit}): give 1 or more", limit=n)
         bits = (n - 1).bit_length()
         while (drawn := self.getrandbits(bits)) >= n:
             pass
@@ -185,7 +185,10 @@ class SeededRandom:
         """Return ``k`` items from distinct positions, in random order. Raises `DataError` if there are fewer."""
         if not 0 <= k <= len(population):
             raise DataError(
-                "CODE", "a sample of {k} out of {population}: give 0 to {population}", k=k, population=len(population)
+                "random-sample-too-large",
+                "a sample of {size} out of {population}: give 0 to {population}",
+                size=k,
+                population=len(population),
             )
         items = list(population)
         self.shuffle(items)

@@ -68,7 +68,9 @@ class Schedules:
         """See `ProcessorContext.schedule`. ``now_ms`` is the clock that ``type_`` names."""
         if time_shift_ms is not None and start_time_ms is not None:
             raise ConfigError(
-                "CODE", "{node}: a schedule may have a time_shift or a start_time, not both (D4)", node=node
+                "schedule-time-shift-and-start",
+                "{node}: a schedule may have a time_shift or a start_time, not both (D4)",
+                node=node,
             )
         method = self._method_name(node, callback)
         identity = self._identity(node, name)
@@ -96,10 +98,10 @@ class Schedules:
         schedule = self._known.get((node, f"name:{name}"))
         if schedule is None:
             raise ConfigError(
-                "CODE",
-                "{node} has no schedule named {name!r}: pass name={name!r} to schedule() first",
+                "schedule-name-unknown",
+                "{node} has no schedule named {schedule!r}: pass name={schedule!r} to schedule() first",
                 node=node,
-                name=name,
+                schedule=name,
             )
         return Cancellable(schedule)
 
@@ -167,14 +169,12 @@ class Schedules:
             for spelled in (name, *(f"_{kind.__name__.lstrip('_')}{name}" for kind in type(owner).__mro__)):
                 if getattr(owner, spelled, None) == callback:
                     return spelled
-        shown = getattr(callback, "__name__", callback)
         raise ConfigError(
-            "CODE",
-            "{node}: the callback {shown} is not a method of this processor. A schedule outlives the "
-            "processor, so it is stored by the method's name: pass self.<method>, and its arguments as "
-            "args=(...)",
+            "schedule-callback-not-method",
+            "{node}: the callback {callback} is not a method of this processor. A schedule outlives the processor, "
+            "so it is stored by the method's name: pass self.<method>, and its arguments as args=(...)",
             node=node,
-            shown=shown,
+            callback=str(getattr(callback, "__name__", callback)),
         )
 
     def _forget_cancelled(self) -> None:
@@ -194,9 +194,9 @@ def _is_forgotten(schedule: Schedule) -> bool:
 def method_is_gone(node: str, method: str) -> CheckpointError:
     """Return the error (76) of a processor that no longer has the method of one of its schedules."""
     return CheckpointError(
-        "CODE",
-        "the checkpoint has a schedule of {node} that calls {method!r}, which is gone: keep the method, or "
-        "start a new branch with --branch",
+        "schedule-method-missing",
+        "the checkpoint has a schedule of {node} that calls {method!r}, which is gone: keep the method, or start a "
+        "new branch with --branch",
         node=node,
         method=method,
     )

@@ -28,10 +28,10 @@ class OnError:
         found = _POLICY.fullmatch(text) if isinstance(text, str) else None
         if found is None or not isinstance(text, str):
             raise ConfigError(
-                "CODE",
-                "on_error={text!r} is not a policy: write fail, retry 3, quarantine, or retry 3 "
-                "quarantine (1 to 999 times)",
-                text=text,
+                "on-error-policy-invalid",
+                "on_error={given} is not a policy: write fail, retry 3, quarantine, or retry 3 quarantine (1 to "
+                "999 times)",
+                given=repr(text),
             )
         return cls(int(found["times"] or 0), text.endswith("quarantine"))
 
@@ -116,13 +116,12 @@ class Semantics:
         ):
             given = getattr(self, name)
             if given not in list(kind):
-                words = ", ".join(kind)
                 raise ConfigError(
-                    "CODE",
-                    "semantics: {name} must be one of {words}, not {given!r}",
-                    name=name,
-                    words=words,
-                    given=given,
+                    "semantics-word-unknown",
+                    "semantics: {option} must be one of {words}, not {given}",
+                    option=name,
+                    words=", ".join(kind),
+                    given=repr(given),
                 )
             object.__setattr__(self, name, kind(given))
 

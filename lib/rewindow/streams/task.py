@@ -184,9 +184,9 @@ class Task:
         for order_ms, rank, offset, timestamp, key, value in events:
             if order_ms < last_order_ms:
                 raise InvariantError(
-                    "CODE",
-                    "{topics} offset {offset} violates the order of its epoch",
-                    topics=topics[rank],
+                    "event-order-violated",
+                    "{topic} offset {offset} violates the order of its epoch",
+                    topic=topics[rank],
                     offset=offset,
                 )
             last_order_ms = order_ms

@@ -88,10 +88,10 @@ class TaskContext:
         store, users = self._stores.get(name, (None, ()))
         if store is None or node not in users:
             raise ConfigError(
-                "CODE",
-                "{node} is not connected to a store {name!r}: name it in stores=(...) where the node is added",
+                "store-not-connected",
+                "{node} is not connected to a store {store!r}: name it in stores=(...) where the node is added",
                 node=node,
-                name=name,
+                store=name,
             )
         return store
 

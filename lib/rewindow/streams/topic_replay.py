@@ -83,7 +83,9 @@ class BatchReplay:
         limits: Limits,
     ) -> None:
         if not isinstance(processor, BatchProcessor):
-            raise InvariantError("CODE", "a {__name__} takes no batches", __name__=type(processor).__name__)
+            raise InvariantError(
+                "processor-without-batches", "a {type} takes no batches", type=type(processor).__name__
+            )
         self._processor, self._rank, self._topic = processor, rank, topic
         self._clocks, self._task_context = clocks, task_context
         self._most_outputs = limits.outputs_per_record

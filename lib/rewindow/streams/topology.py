@@ -106,25 +106,25 @@ class Topology:
         given: object = supplier  # user code may pass anything
         if not callable(given):
             raise TopologyError(
-                "CODE",
-                "processor {name!r} was given {supplier!r}: pass the class, or a function that makes one",
-                name=name,
-                supplier=supplier,
+                "supplier-not-callable",
+                "processor {node!r} was given {supplier}: pass the class, or a function that makes one",
+                node=name,
+                supplier=repr(supplier),
             )
         if holds_ms < 0:
             raise TopologyError(
-                "CODE",
-                "processor {name!r} holds results for {holds_ms}: give 0 or more",
-                name=name,
-                holds_ms=in_words(holds_ms),
+                "node-hold-time-negative",
+                "processor {node!r} holds results for {duration}: give 0 or more",
+                node=name,
+                duration=in_words(holds_ms),
             )
         for store in stores:
             if store not in self.stores:
                 raise TopologyError(
-                    "CODE",
-                    "processor {name!r} needs the store {store!r}, which was not added: give the "
-                    "store itself, stores=[store], or call add_store(store) first",
-                    name=name,
+                    "node-store-missing",
+                    "processor {node!r} needs the store {store!r}, which was not added: give the store itself, "
+                    "stores=[store], or call add_store(store) first",
+                    node=name,
                     store=store,
                 )
         return self._add(ProcessorNode(name, parents, supplier, stores, holds_ms, on_error))
@@ -132,7 +132,9 @@ class Topology:
     def add_store(self, builder: StoreBuilder) -> Topology:
         """Declare a store. Processors that name it are connected to it."""
         if self.stores.get(builder.name, builder) != builder:
-            raise TopologyError("CODE", "two stores are called {builder!r}: rename one of them", builder=builder.name)
+            raise TopologyError(
+                "store-named-twice", "two stores are called {store!r}: rename one of them", store=builder.name
+            )
         self.stores[builder.name] = builder
         self.lines.setdefault(f"store {builder.name}", _call_line())
         return self
@@ -174,7 +176,7 @@ class Topology:
         source.
         """
         if not any(isinstance(node, SourceNode) for node in self.nodes.values()):
-            raise TopologyError("CODE", "a topology must read at least one topic: add a source")
+            raise TopologyError("topology-without-source", "a topology must read at least one topic: add a source")
         _check_global_tables(self.nodes.values())
         parts = _in_run_order(_connected(self.nodes.values()))
         made: list[SubTopology] = []
@@ -224,20 +226,24 @@ class Topology:
         topics = [one.topic for one in self.nodes.values() if isinstance(one, SinkNode) and not one.is_internal]
         if isinstance(node, SinkNode) and node.topic in topics:
             raise TopologyError(
-                "CODE", "topic {topic!r} is written twice: merge the streams before .to({topic!r})", topic=node.topic
+                "topic-written-twice",
+                "topic {topic!r} is written twice: merge the streams before .to({topic!r})",
+                topic=node.topic,
             )
         if not isinstance(node.name, str):
-            raise TopologyError("CODE", "{node!r} cannot name a node: give a string", node=node.name)
+            raise TopologyError("node-name-invalid", "{given} cannot name a node: give a string", given=repr(node.name))
         if node.name in self.nodes:
-            raise TopologyError("CODE", "two nodes are called {node!r}: rename one of them", node=node.name)
+            raise TopologyError("node-named-twice", "two nodes are called {node!r}: rename one of them", node=node.name)
         if not node.parents and not isinstance(node, SourceNode):
             raise TopologyError(
-                "CODE", "node {node!r} has no parent: name the nodes whose records it should get", node=node.name
+                "node-without-parent",
+                "node {node!r} has no parent: name the nodes whose records it should get",
+                node=node.name,
             )
         for parent in node.parents:
             if not isinstance(self.nodes.get(parent), SourceNode | ProcessorNode):
                 raise TopologyError(
-                    "CODE",
+                    "node-parent-unknown",
                     "node {node!r} names the parent {parent!r}, which is not a source or processor added before it",
                     node=node.name,
                     parent=parent,
@@ -249,7 +255,7 @@ class Topology:
     def _check_topic_is_read_once(self, topic: str) -> None:
         if any(isinstance(node, SourceNode) and node.topic == topic for node in self.nodes.values()):
             raise TopologyError(
-                "CODE",
+                "topic-read-twice",
                 "topic {topic!r} has a source already: use that source's name as the parent of both",
                 topic=topic,
             )
@@ -396,9 +402,9 @@ def _check_global_tables(nodes: Collection[Node]) -> None:
         for store in _stores(node):
             if store in tables and node.name not in tables[store] and not _only_reads(node):
                 raise TopologyError(
-                    "CODE",
-                    "node {node!r} uses the store {store!r} of a global table, which only joins with that "
-                    "table read: give the node a store of its own",
+                    "global-table-store-shared",
+                    "node {node!r} uses the store {store!r} of a global table, which only joins with that table "
+                    "read: give the node a store of its own",
                     node=node.name,
                     store=store,
                 )
@@ -442,12 +448,11 @@ def _in_run_order(parts: list[list[Node]]) -> list[list[Node]]:
             part for part in waiting if not any(getattr(n, "topic", None) in unwritten for n in _internal_sources(part))
         ]
         if not ready:
-            names = ", ".join(sorted(unwritten))
             raise TopologyError(
-                "CODE",
-                "the repartitions {names} form a cycle, but a run processes sub-topologies one after the "
+                "repartitions-form-cycle",
+                "the repartitions {repartitions} form a cycle, but a run processes sub-topologies one after the "
                 "other: send each stream that is joined below them through its own .repartition(name=...)",
-                names=names,
+                repartitions=", ".join(sorted(unwritten)),
             )
         ordered.append(ready[0])
         waiting = [part for part in waiting if part is not ready[0]]

@@ -112,16 +112,16 @@ class TopologyTestDriver:
         for topic, key, value, timestamp in records:
             if topic not in self._blueprint.logs:
                 raise ConfigError(
-                    "CODE",
-                    "the topology does not read {topic!r} (it reads {logs})",
+                    "driver-topic-not-read",
+                    "the topology does not read {topic!r} (it reads {topics})",
                     topic=topic,
-                    logs=", ".join(self._blueprint.logs),
+                    topics=", ".join(self._blueprint.logs),
                 )
             if timestamp.__class__ is not int:
                 raise ConfigError(
-                    "CODE",
-                    "the timestamp {timestamp!r} of a record for {topic!r} is not an int of epoch milliseconds",
-                    timestamp=timestamp,
+                    "driver-timestamp-not-int",
+                    "the timestamp {timestamp} of a record for {topic!r} is not an int of epoch milliseconds",
+                    timestamp=repr(timestamp),
                     topic=topic,
                 )
             row = as_log_row(key), as_log_row(value)
@@ -138,7 +138,9 @@ class TopologyTestDriver:
         by_ms = to_ms(by)
         if by_ms < 0:
             raise ConfigError(
-                "CODE", "advance_wall_clock({by!r}): the wall clock never goes back: give 0 or more", by=by
+                "wall-clock-goes-back",
+                "advance_wall_clock({by}): the wall clock never goes back: give 0 or more",
+                by=repr(by),
             )
         clocks = [queued.local.task.task_context.wall_clock_ms for queued in self._tasks]
         self._now_ms = max(self._now_ms, *clocks) + by_ms
@@ -154,10 +156,10 @@ class TopologyTestDriver:
         self._check_open()
         if watermark_ms < self._watermark_ms:
             raise ConfigError(
-                "CODE",
-                "the watermark is already {_watermark_ms} and cannot fall to {watermark_ms}",
-                _watermark_ms=self._watermark_ms,
-                watermark_ms=watermark_ms,
+                "watermark-goes-back",
+                "the watermark is already {watermark} and cannot fall to {given}",
+                watermark=self._watermark_ms,
+                given=watermark_ms,
             )
         self._watermark_ms = watermark_ms
         self._end_epoch(watermark_ms, released_ms=watermark_ms)
@@ -190,10 +192,10 @@ class TopologyTestDriver:
         """Return the unread records of a topic and mark them as read. Raises `ConfigError` for an unknown topic."""
         if topic not in self._outputs:
             raise ConfigError(
-                "CODE",
-                "the topology does not write {topic!r} (it writes {outputs})",
+                "driver-topic-not-written",
+                "the topology does not write {topic!r} (it writes {topics})",
                 topic=topic,
-                outputs=", ".join(self.outputs),
+                topics=", ".join(self.outputs),
             )
         records = [record for sent_to, record in self._sent if sent_to == topic]
         self._sent = [sent for sent in self._sent if sent[0] != topic]
@@ -209,10 +211,10 @@ class TopologyTestDriver:
         tasks = [queued.local.task for queued in self._tasks if name in queued.local.task.stores]
         if not tasks:
             raise ConfigError(
-                "CODE",
-                "there is no store {name!r} (stores: {store_names})",
-                name=name,
-                store_names=", ".join(self.store_names) or "none",
+                "driver-store-unknown",
+                "there is no store {store!r} (stores: {stores})",
+                store=name,
+                stores=", ".join(self.store_names) or "none",
             )
         return {key: value for task in tasks for key, value in task.stores[name].rows()}
 
@@ -316,7 +318,9 @@ class TopologyTestDriver:
 
     def _check_open(self) -> None:
         if self._is_finished:
-            raise ConfigError("CODE", "the driver is finished: create a new one, or call finish() later")
+            raise ConfigError(
+                "driver-already-finished", "the driver is finished: create a new one, or call finish() later"
+            )
 
 
 class _QueuedTask:

@@ -23,7 +23,6 @@ from rewindow.streams.topology import Topology
 Build = Callable[[], Topology]
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_HOW = "pass a function at the top level of a module, or functools.partial of one"
 
 
 def can_be_found_again(build: Callable[..., Any]) -> bool:
@@ -43,10 +42,10 @@ class Rebuilding:
         """Build nothing yet. Raises `ConfigError` for a function that cannot be found again."""
         if not can_be_found_again(build):
             raise ConfigError(
-                "CODE",
-                "a cut cannot build the topology again with {build!r}: {how}, or the topology itself",
-                build=build,
-                how=_HOW,
+                "cut-function-not-importable",
+                "a cut cannot build the topology again with {function}: pass a function at the top level of a module, or "
+                "functools.partial of one, or the topology itself",
+                function=repr(build),
             )
         self._build = build
         self._function: Any = build.func if isinstance(build, partial) else build
@@ -65,11 +64,11 @@ class Rebuilding:
                 build: Build = getattr(importlib.import_module(where), name)
             except (ImportError, AttributeError) as error:
                 raise ConfigError(
-                    "CODE",
-                    "{where} cannot be imported again: {error}: {how} of the project",
-                    where=where,
-                    error=error,
-                    how=_HOW,
+                    "module-not-importable-again",
+                    "{module} cannot be imported again: {reason}: pass a function at the top level of a module, or "
+                    "functools.partial of one of the project",
+                    module=where,
+                    reason=str(error),
                 ) from error
             if isinstance(self._build, partial):
                 build = partial(build, *self._build.args, **self._build.keywords)
@@ -78,10 +77,10 @@ class Rebuilding:
             topology = build()
         if topology.fingerprint() != self.topology.fingerprint():
             raise ConfigError(
-                "CODE",
-                "{where}:{name} builds another topology in a new process: let it depend on constants only",
-                where=where,
-                name=name,
+                "topology-differs-when-rebuilt",
+                "{module}:{function} builds another topology in a new process: let it depend on constants only",
+                module=where,
+                function=name,
             )
         self._in_use, self.topology = fresh, topology
         if lost:

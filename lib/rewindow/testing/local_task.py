@@ -56,7 +56,8 @@ class Blueprint:
             coerce(record.timestamp, OUTPUT_META[0])
             rows = [shape.encode_checked(item) for shape, item in zip(shapes, (record.key, record.value), strict=True)]
         except DataError as error:
-            raise DataError("CODE", "topic {topic}: {error}", topic=sink.topic, error=error) from error
+            error.surrounded(f"topic {sink.topic}: ")
+            raise
         key, value = (shape.decode(load_value(dump_value(row))) for shape, row in zip(shapes, rows, strict=True))
         return key, value
 

@@ -193,10 +193,10 @@ class _Queue:
             return self.time_ms
         topic, partition = self._partition
         raise DataError(
-            "CODE",
-            "{topic} partition {partition} offset {offset} has the timestamp {timestamp}, but epoch "
-            "milliseconds are never negative. In a run, `invalid_timestamp` of the log decides about such "
-            "records when they are landed",
+            "record-timestamp-negative",
+            "{topic} partition {partition} offset {offset} has the timestamp {timestamp}, but epoch milliseconds "
+            "are never negative. In a run, `invalid_timestamp` of the log decides about such records when they are "
+            "landed",
             topic=topic,
             partition=partition,
             offset=offset,

@@ -200,11 +200,11 @@ def _with_topic(record: list[Any], topics: Iterable[str], verb: str) -> list[Any
         return [known[0], *record]
     if len(record) != 4:
         raise ConfigError(
-            "CODE",
-            "{record}: write [topic, key, value, timestamp]; the topology {verb} {known}",
-            record=record,
+            "transcript-record-invalid",
+            "{record}: write [topic, key, value, timestamp]; the topology {verb} {topics}",
+            record=str(record),
             verb=verb,
-            known=", ".join(known),
+            topics=", ".join(known),
         )
     return record
 
@@ -224,18 +224,28 @@ def _topology(transcript: Transcript, given: Topology | Callable[..., Topology] 
 def _named_function(case: str, reference: str | None) -> Callable[..., Topology]:
     """Return the function that ``module:function`` names. Raises `ConfigError` (78) if there is none."""
     if reference is None:
-        raise ConfigError("CODE", "{case}: add `topology: module:function`, or pass a topology to check()", case=case)
+        raise ConfigError(
+            "transcript-topology-missing",
+            "{case}: add `topology: module:function`, or pass a topology to check()",
+            case=case,
+        )
     name, _, function = reference.partition(":")
     try:
         module = import_module(name)
     except ModuleNotFoundError as error:
         raise ConfigError(
-            "CODE", "cannot import {name!r}: {error}. Fix `topology:` or the import", name=name, error=error
+            "transcript-module-missing",
+            "cannot import {module!r}: {reason}. Fix `topology:` or the import",
+            module=name,
+            reason=str(error),
         ) from error
     named: Callable[..., Topology] | None = getattr(module, function, None)
     if not callable(named):
         raise ConfigError(
-            "CODE", "{name} has no function {function!r}: fix `topology:` or the module", name=name, function=function
+            "transcript-function-missing",
+            "{module} has no function {function!r}: fix `topology:` or the module",
+            module=name,
+            function=function,
         )
     return named
 
@@ -251,20 +261,19 @@ def _building(case: str) -> Iterator[None]:
         raise
     except SyntaxError as error:
         raise ConfigError(
-            "CODE",
-            "{case}: {filename}:{lineno}: {msg}. Fix that line",
+            "topology-syntax-wrong",
+            "{case}: {file}:{line}: {reason}. Fix that line",
             case=case,
-            filename=error.filename,
-            lineno=error.lineno,
-            msg=error.msg,
+            file=error.filename,
+            line=error.lineno,
+            reason=error.msg,
         ) from error
     except Exception as error:
         raise ConfigError(
-            "CODE",
-            "{case}: the topology cannot be built: {__name__}: {error}. Fix that line",
+            "topology-build-failed",
+            "{case}: the topology cannot be built: {error}. Fix that line",
             case=case,
-            __name__=type(error).__name__,
-            error=error,
+            error=f"{type(error).__name__}: {error}",
         ).at_line(line_of(error)) from error
 
 

@@ -67,7 +67,10 @@ def load_each(path: str | Path) -> Iterator[tuple[str, Transcript | ConfigError]
                 name = str(case.get("name", "")) if isinstance(case, dict) else ""
                 yield name or f"document {number}", _parsed_or_wrong(case, str(path))
     except yaml.YAMLError as error:
-        yield f"document {number + 1}", ConfigError("CODE", "{path} is not YAML: {error}", path=path, error=error)
+        yield (
+            f"document {number + 1}",
+            ConfigError("transcript-not-yaml", "{file} is not YAML: {reason}", file=str(path), reason=str(error)),
+        )
 
 
 def as_given(value: Any) -> Any:
@@ -100,10 +103,10 @@ def _semantics(given: Any, where: str) -> Semantics:
     known = [one.name for one in fields(Semantics)]
     if not isinstance(given, dict) or not set(given) <= set(known):
         raise ConfigError(
-            "CODE",
-            "{where}: semantics: {given}: write a mapping with keys among {known}",
-            where=where,
-            given=given,
+            "transcript-semantics-unknown",
+            "{case}: semantics: {given}: write a mapping with keys among {known}",
+            case=where,
+            given=str(given),
             known=", ".join(known),
         )
     return Semantics(**{"wall_clock": "run", **given})
@@ -119,36 +122,38 @@ def _parsed_or_wrong(case: Any, path: str) -> Transcript | ConfigError:
 def _parsed(case: Any, path: str) -> Transcript:
     if not isinstance(case, dict) or "name" not in case or not isinstance(case.get("transcript"), list):
         raise ConfigError(
-            "CODE", "{path}: each document of a transcript file needs a `name` and a list `transcript`", path=path
+            "transcript-document-incomplete",
+            "{file}: each document of a transcript file needs a `name` and a list `transcript`",
+            file=path,
         )
     where = f"{path}, {case['name']}"
     if unknown := set(case) - _FIELDS:
         raise ConfigError(
-            "CODE",
-            "{where}: unknown keys {unknown}: use {FIELDS}",
-            where=where,
-            unknown=", ".join(sorted(unknown)),
-            FIELDS=", ".join(sorted(_FIELDS)),
+            "transcript-key-unknown",
+            "{case}: unknown keys {keys}: use {known}",
+            case=where,
+            keys=", ".join(sorted(unknown)),
+            known=", ".join(sorted(_FIELDS)),
         )
     steps = [step if isinstance(step, dict) else {step: True} for step in case["transcript"]]
     for step in steps:
         if len(set(step) - {"error"}) != 1 or not set(step) <= {*_VERBS, "error"}:
             raise ConfigError(
-                "CODE",
-                "{where}: {step} is not a step: use one of {VERBS}",
-                where=where,
-                step=step,
-                VERBS=", ".join(_VERBS),
+                "transcript-step-unknown",
+                "{case}: {step} is not a step: use one of {known}",
+                case=where,
+                step=str(step),
+                known=", ".join(_VERBS),
             )
         for verb, kind in _LISTS.items():
             if not isinstance(step.get(verb, kind()), kind):
                 raise ConfigError(
-                    "CODE",
-                    "{where}: {step}: {verb} needs a {__name__}",
-                    where=where,
-                    step=step,
+                    "transcript-step-type-wrong",
+                    "{case}: {step}: {verb} needs a {type}",
+                    case=where,
+                    step=str(step),
                     verb=verb,
-                    __name__=kind.__name__,
+                    type=kind.__name__,
                 )
     settings: dict[str, Any] = {}
     if "semantics" in case:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from tests.bench.meter import Meter, PeakMemory
 from tests.bench.nexmark.events import RATE, START_MS, write_events
 from tests.bench.stored import median_of

@@ -23,10 +23,10 @@ from rewindow.errors import UsageError
 from rewindow.storage.locations import is_uri
 from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.content_hash import read_rows
+from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.arrow_schema import arrow_schema
-from rewindow.tables.shared.dropped_branches import check_not_deleted
+from rewindow.tables.shared.arrow_tables import arrow_schema
+from rewindow.tables.shared.warehouse import check_not_deleted
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -189,7 +189,7 @@ class Printer:
         if self.as_json:
             self.json({"error": failure.message, "exit_code": failure.exit_code, "code": failure.code})
         else:
-            self._err.print(f"rewindow: {failure.message}", markup=False)
+            self._err.print(f"rewindow: {failure.message} [{failure.code}]", markup=False)
 
     @contextmanager
     def progress(self) -> Iterator[Watch]:

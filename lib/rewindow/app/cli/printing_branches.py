@@ -21,7 +21,7 @@ from rewindow.app.sentences import (
 )
 from rewindow.control.health.job_health import Hold
 from rewindow.control.verify import Verified
-from rewindow.tables.shared.json_values import json_value
+from rewindow.tables.shared.arrow_tables import json_value
 
 
 class BranchPrinter(Printer):

@@ -50,7 +50,7 @@ from rewindow.errors import RewindowError, StorageError, UsageError
 from rewindow.report.text import number, share, size, span
 from rewindow.streams.duration import in_words, to_ms
 from rewindow.streams.settings import StreamTimeFrom
-from rewindow.tables.delta.check_state import check_state
+from rewindow.tables.delta.check_published import check_state
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import safe_name
 from rewindow.tables.shared.warehouse import find_feed

@@ -41,7 +41,7 @@ from rewindow.streams.topology import describe_supplier
 from rewindow.streams.windows.session_sliding import SessionWindows
 from rewindow.streams.windows.time import GridWindows
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.content_hash import read_batches
+from rewindow.tables.delta.table_rows import read_batches
 from rewindow.tables.shared.ledger import now_ms
 
 

@@ -27,8 +27,7 @@ from rewindow.streams.serde.schema import Column, has_bounds
 from rewindow.streams.settings import TaskConfig
 from rewindow.streams.topology import Topology
 from rewindow.tables.delta.commit import existing_table, table_path
-from rewindow.tables.delta.content_hash import column_bounds, table_files
-from rewindow.tables.delta.first_rows import first_rows
+from rewindow.tables.delta.table_rows import column_bounds, first_rows, table_files
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import safe_name
 

@@ -383,9 +383,11 @@ def _precedes(one: Any, other: Any) -> bool:
 
 def _no_row(operand: Any, what: str) -> Any:
     if isinstance(operand, tuple):
-        fields = ", ".join(getattr(operand, "_fields", ())) or "none"
         raise DataError(
-            "CODE", "{what}() of rows: name a field (fields: {fields}), as in {what}('field')", what=what, fields=fields
+            "aggregate-of-whole-rows",
+            "{aggregate}() of rows: name a field (fields: {fields}), as in {aggregate}('field')",
+            aggregate=what,
+            fields=", ".join(getattr(operand, "_fields", ())) or "none",
         )
     return operand
 
@@ -393,11 +395,11 @@ def _no_row(operand: Any, what: str) -> Any:
 def _number(operand: Any, what: str) -> Any:
     if not isinstance(_no_row(operand, what), bool | int | float | Decimal):
         raise DataError(
-            "CODE",
-            "{what} of {operand!r} ({__name__}): it takes numbers",
-            what=what,
-            operand=operand,
-            __name__=type(operand).__name__,
+            "aggregated-value-not-number",
+            "{aggregate} of {given} ({type}): it takes numbers",
+            aggregate=what,
+            given=repr(operand),
+            type=type(operand).__name__,
         )
     return int(operand) if operand.__class__ is bool else operand
 
@@ -413,8 +415,8 @@ def _added(state: Any, operand: Any) -> Any:
         return _EXACT.add(state, operand)
     except DecimalException as error:
         raise DataError(
-            "CODE",
-            "the sum of {state} and {operand} has more than 38 digits: round the values first (map_values)",
-            state=state,
-            operand=operand,
+            "decimal-sum-too-long",
+            "the sum of {total} and {value} has more than 38 digits: round the values first (map_values)",
+            total=state,
+            value=operand,
         ) from error

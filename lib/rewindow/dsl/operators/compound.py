@@ -165,16 +165,20 @@ def several(parts: Mapping[str, Aggregator]) -> Several:
     """Combine named aggregates. Raises `ConfigError` if there are none, and for a part or a name that is invalid."""
     for name in parts:
         if not name.isidentifier() or iskeyword(name) or name.startswith("_"):
-            message = f"aggregate({{{name!r}: ...}}): a result's name becomes a column, so it must be an identifier"
-            raise ConfigError("CODE", "{message}, not a Python keyword, and not begin with '_'", message=message)
+            raise ConfigError(
+                "aggregate-name-invalid",
+                "aggregate({{{name!r}: ...}}): a result's name becomes a column, so it must be an identifier, not a Python "
+                "keyword, and not begin with '_'",
+                name=name,
+            )
     for name, part in parts.items():
         if not is_aggregate(part):
             raise ConfigError(
-                "CODE",
-                "aggregate({{{name!r}: {part!r}}}): give an aggregate, as in Count() or Sum('amount')",
+                "aggregate-part-invalid",
+                "aggregate({{{name!r}: {part}}}): give an aggregate, as in Count() or Sum('amount')",
                 name=name,
-                part=part,
+                part=repr(part),
             )
     if not parts:
-        raise ConfigError("CODE", "aggregate({{}}) computes nothing: give at least one named aggregate")
+        raise ConfigError("aggregates-missing", "aggregate({{}}) computes nothing: give at least one named aggregate")
     return Several(tuple(parts.items()))

@@ -92,11 +92,12 @@ class Computed:
         for one in (left, right):
             if one is not None and one.__class__ not in (int, float):
                 raise DataError(
-                    "CODE",
-                    "{self} of {one!r} ({__name__}): it takes whole numbers and floats; use map_values for other types",
-                    self=self,
-                    one=one,
-                    __name__=type(one).__name__,
+                    "computed-value-not-number",
+                    "{expression} of {given} ({type}): it takes whole numbers and floats; use map_values for other "
+                    "types",
+                    expression=str(self),
+                    given=repr(one),
+                    type=type(one).__name__,
                 )
         return None if left is None or right is None else COMPUTED[self.operator](left, right)
 
@@ -178,13 +179,13 @@ class Reader:
         before = self._tokens[self._at - 1] if self._at else ""
         instead = _instead("==" if before == self._next() == "=" else self._next())
         return ConfigError(
-            "CODE",
-            "{_verb}({_text!r}): {what} {self!r}{instead}",
-            _verb=self._verb,
-            _text=self._text,
-            what=what,
-            self=self._next() or "the end",
-            instead=instead,
+            "expression-syntax-wrong",
+            "{verb}({text!r}): {problem} {token!r}{fix}",
+            verb=self._verb,
+            text=self._text,
+            problem=what,
+            token=self._next() or "the end",
+            fix=instead,
         )
 
     def _split(self) -> Iterator[str]:
@@ -194,12 +195,12 @@ class Reader:
             if found is None:
                 rest = self._text[at:].strip()
                 raise ConfigError(
-                    "CODE",
-                    "{_verb}({_text!r}): cannot read {rest!r}{rest2}",
-                    _verb=self._verb,
-                    _text=self._text,
+                    "expression-sign-unknown",
+                    "{verb}({text!r}): cannot read {rest!r}{fix}",
+                    verb=self._verb,
+                    text=self._text,
                     rest=rest,
-                    rest2=_instead(rest),
+                    fix=_instead(rest),
                 )
             yield found[0].strip()
             at = found.end()

@@ -96,10 +96,10 @@ class _Reader(Reader):
         for name in names:
             if names.count(name) > 1:
                 raise ConfigError(
-                    "CODE",
-                    "select({_text!r}): two fields are called {name!r}: rename one of them",
-                    _text=self._text,
-                    name=name,
+                    "selected-field-twice",
+                    "select({text!r}): two fields are called {field!r}: rename one of them",
+                    text=self._text,
+                    field=name,
                 )
         return tuple(fields)
 
@@ -112,8 +112,13 @@ class _Reader(Reader):
         else:
             name = made
         if not isinstance(name, Name) or iskeyword(name.name) or name.name.startswith("_"):
-            message = f"select({self._text!r}): {str(name)!r} cannot be a column's name: it must be an identifier"
-            raise ConfigError("CODE", "{message}, not a Python keyword, and not begin with '_'", message=message)
+            raise ConfigError(
+                "selected-name-invalid",
+                "select({text!r}): {name!r} cannot be a column's name: it must be an identifier, not a Python keyword, and "
+                "not begin with '_'",
+                text=self._text,
+                name=str(name),
+            )
         return name.name, made
 
 
@@ -136,9 +141,9 @@ def _look_in(record: Record, verb: str, name: str) -> Any:
     if record.value is None:
         return None  # as on whole columns: the fields of a null row are null
     raise DataError(
-        "CODE",
-        "{verb}(...): there is no field {name!r}: use one of {value}",
+        "field-not-in-record",
+        "{verb}(...): there is no field {field!r}: use one of {fields}",
         verb=verb,
-        name=name,
-        value=", ".join([*fields, "key", "value", "timestamp"]),
+        field=name,
+        fields=", ".join([*fields, "key", "value", "timestamp"]),
     )

@@ -263,13 +263,12 @@ class _Route(Processor):
         topic: object = self._extractor(record.key, record.value)
         target = self._targets.get(topic) if isinstance(topic, str) else None
         if target is None:
-            declared = ", ".join(map(repr, self._targets))
             raise DataError(
-                "CODE",
-                "the extractor returned {topic!r} for the key {key!r}, which is not a declared output "
-                "({declared}): add it to outputs=[...], or return one of these",
-                topic=topic,
-                key=record.key,
-                declared=declared,
+                "extracted-topic-undeclared",
+                "the extractor returned {topic} for the key {key}, which is not a declared output ({topics}): add "
+                "it to outputs=[...], or return one of these",
+                topic=repr(topic),
+                key=repr(record.key),
+                topics=", ".join(map(repr, self._targets)),
             )
         self.context.forward(record, to=target)

@@ -202,17 +202,16 @@ class _Suppress(Processor):
             if bound is not None and held > bound
         ]
         return LimitError(
-            "CODE",
-            "suppress {context!r} is full at {topic}-{partition} offset {offset}: its buffer holds "
-            "{buffer} records in {size} bytes, more than {over}. Raise the limit, or let the buffer "
-            "spill_to_disk_when_full()",
-            context=self.context.name,
+            "suppress-buffer-full",
+            "suppress {node!r} is full at {topic}-{partition} offset {offset}: its buffer holds {records} records "
+            "in {size} bytes, more than {limits}. Raise the limit, or let the buffer spill_to_disk_when_full()",
+            node=self.context.name,
             topic=at.topic,
             partition=at.partition,
             offset=at.offset,
-            buffer=len(buffer),
+            records=len(buffer),
             size=buffer.size,
-            over=" and ".join(over),
+            limits=" and ".join(over),
         )
 
 

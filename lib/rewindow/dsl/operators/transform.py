@@ -153,7 +153,7 @@ class ForEach:
 def calling(action: Callable[..., Any]) -> Callable[[Any, Any, str], Any]:
     """Return the action as a function of key, value and idempotency key. Raises `TopologyError` for any other signature."""
     if not callable(action):
-        raise TopologyError("CODE", "foreach({action!r}): give it a function", action=action)
+        raise TopologyError("action-not-callable", "foreach({given}): give it a function", given=repr(action))
     try:
         accepted = signature(action)
     except (TypeError, ValueError):  # some builtins have no signature
@@ -166,9 +166,9 @@ def calling(action: Callable[..., Any]) -> Callable[[Any, Any, str], Any]:
     if _fits(accepted, None, None, ""):
         return action
     raise TopologyError(
-        "CODE",
-        "foreach: the action takes {accepted}, but it is called with (key, value) or (key, value, idempotency_key)",
-        accepted=accepted,
+        "action-parameters-wrong",
+        "foreach: the action takes {signature}, but it is called with (key, value) or (key, value, idempotency_key)",
+        signature=str(accepted),
     )
 
 
@@ -176,11 +176,11 @@ def _checked(made: object, wanted: type[Made], verb: str) -> Made:
     """Return what a supplier made. Raises `ConfigError` if it is not of the wanted class."""
     if not isinstance(made, wanted):
         raise ConfigError(
-            "CODE",
-            "{verb}: the supplier returned a {__name__}, not a {__name__2}",
+            "supplier-result-wrong-class",
+            "{verb}: the supplier returned a {type}, not a {expected}",
             verb=verb,
-            __name__=type(made).__name__,
-            __name__2=wanted.__name__,
+            type=type(made).__name__,
+            expected=wanted.__name__,
         )
     return made
 
@@ -200,10 +200,10 @@ class _LookupContext(ValueContext):
         """Raise `ConfigError`."""
         del interval, type, callback, options
         raise ConfigError(
-            "CODE",
-            "the join {name!r} looks values up in a transform_values whose transformer has a schedule, "
-            "which only a table with its own values can have: give transform_values a store=...",
-            name=self.name,
+            "joined-transformer-with-schedule",
+            "the join {join!r} looks values up in a transform_values whose transformer has a schedule, which only "
+            "a table with its own values can have: give transform_values a store=...",
+            join=self.name,
         )
 
     def at(self, timestamp: int) -> int:

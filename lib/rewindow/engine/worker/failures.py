@@ -31,7 +31,7 @@ _SQLSTATE = re.compile(r"SQLSTATE: (\w{5})")
 _LONGEST = 400
 
 # Words in the text of Spark or Hadoop -> error class, code and fix. The first match wins.
-_MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str, str], ...]] = (
+MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str, str], ...]] = (
     (
         ("MEMORY_LIMIT",),  # of a function on Databricks: 1 GB on serverless
         LimitError,
@@ -165,7 +165,7 @@ _MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str, str], ..
     ),
 )
 # Classes of SQLSTATE, if none of the words above occurs.
-_STATES: Final[dict[str, tuple[type[RewindowError], str, str]]] = {
+STATES: Final[dict[str, tuple[type[RewindowError], str, str]]] = {
     "22": (DataError, "value-type-differs", "a value does not fit its type: fix the data or the schema"),
     "42": (ConfigError, "spark-query-invalid", "check columns, types and formats in the configuration"),
     "0A": (ConfigError, "spark-query-invalid", "check columns, types and formats in the configuration"),
@@ -185,7 +185,7 @@ def translate_text(text: str) -> RewindowError:
     if marked is not None:
         return marked
     message = _python_words(text) if _TRACEBACK in text else _java_words(text)
-    for words, kind, code, fix in _MEANINGS:
+    for words, kind, code, fix in MEANINGS:
         if any(word in text for word in words):
             return kind(code, "{reason}: {fix}", reason=message, fix=fix)
     if _TRACEBACK in text:
@@ -195,7 +195,7 @@ def translate_text(text: str) -> RewindowError:
             reason=message,
         )
     state = _SQLSTATE.search(text)
-    kind, code, fix = _STATES.get(
+    kind, code, fix = STATES.get(
         state.group(1)[:2] if state else "",
         (StorageError, "spark-failed", "run again; --debug shows Java's stack trace"),
     )

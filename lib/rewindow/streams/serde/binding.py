@@ -148,10 +148,10 @@ def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
     if isinstance(declared, LogType):
         if declared.topic not in logs:
             raise ConfigError(
-                "CODE",
-                "the topology reads {topic!r}, which the feed does not have (it has {logs})",
+                "topic-not-in-feed",
+                "the topology reads {topic!r}, which the feed does not have (it has {topics})",
                 topic=declared.topic,
-                logs=", ".join(sorted(logs)),
+                topics=", ".join(sorted(logs)),
             )
         return logs[declared.topic][0 if declared.part == "key" else 1]
     if isinstance(declared, WindowedType):
@@ -301,10 +301,10 @@ def _change_shape(value: Shape) -> Shape:
             change = Change(None, None)
         if change.__class__ is not Change:
             raise DataError(
-                "CODE",
-                "{change!r} ({__name__}) was given where an update of a table is declared",
-                change=change,
-                __name__=type(change).__name__,
+                "value-not-table-update",
+                "{given} ({type}) was given where an update of a table is declared",
+                given=repr(change),
+                type=type(change).__name__,
             )
         return (*value.encode(change.new), *value.encode(change.old))
 

@@ -54,12 +54,11 @@ def to_tagged(value: Any) -> Any:
         return {"$bytes": value.hex()}
     if isinstance(value, Decimal):
         return {"$decimal": str(value)}
-    what = type(value).__name__
     raise DataError(
-        "CODE",
-        "a value of type {what} cannot be stored: use numbers, text, bytes, Decimal, lists, tuples, dicts "
-        "or NamedTuples",
-        what=what,
+        "value-type-not-storable",
+        "a value of type {type} cannot be stored: use numbers, text, bytes, Decimal, lists, tuples, dicts or "
+        "NamedTuples",
+        type=type(value).__name__,
     )
 
 

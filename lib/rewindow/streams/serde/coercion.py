@@ -58,7 +58,7 @@ def coerce_text(value: Any) -> Any:
             value.encode()
         except UnicodeEncodeError as error:
             raise DataError(
-                "CODE", "the text {value!r} has a surrogate, which UTF-8 cannot write", value=value
+                "text-with-surrogate", "the text {text} has a surrogate, which UTF-8 cannot write", text=repr(value)
             ) from error
         return value
     return None if value is None else _refuse(value, "string")
@@ -133,9 +133,9 @@ def _decimal_coercer(precision: int, scale: int) -> Normalizer:
 
 def _refuse(value: Any, column_type: str) -> Any:
     raise DataError(
-        "CODE",
-        "{value!r} ({__name__}) does not fit the type {column_type}",
-        value=value,
-        __name__=type(value).__name__,
-        column_type=column_type,
+        "value-type-wrong",
+        "{given} ({type}) does not fit the type {declared}",
+        given=repr(value),
+        type=type(value).__name__,
+        declared=column_type,
     )

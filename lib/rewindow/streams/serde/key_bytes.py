@@ -60,9 +60,9 @@ def encode_key(key: Any) -> bytes:
     if isinstance(key, Decimal):
         return _encode_decimal(key)
     raise DataError(
-        "CODE",
-        "a key of type {__name__} has no bytes: use str, int, float, bool, bytes, Decimal or a tuple",
-        __name__=type(key).__name__,
+        "key-type-without-bytes",
+        "a key of type {type} has no bytes: use str, int, float, bool, bytes, Decimal or a tuple",
+        type=type(key).__name__,
     )
 
 
@@ -128,12 +128,14 @@ def _encode_text(key: str) -> bytes:
     try:
         return key.encode()
     except UnicodeEncodeError as error:
-        raise DataError("CODE", "the key {key!r} has a surrogate, which UTF-8 cannot write", key=key) from error
+        raise DataError(
+            "key-with-surrogate", "the key {key} has a surrogate, which UTF-8 cannot write", key=repr(key)
+        ) from error
 
 
 def _encode_decimal(key: Decimal) -> bytes:
     if not key.is_finite():
-        raise DataError("CODE", "a key that is {key} has no bytes: use a number", key=key)
+        raise DataError("key-not-finite", "a key that is {key} has no bytes: use a number", key=str(key))
     text = format(key, "f") if key else "0"
     return (text.rstrip("0").rstrip(".") if "." in text else text).encode()
 
@@ -142,7 +144,9 @@ def _encode_long(key: int) -> bytes:
     try:
         return _LONG.pack(key)
     except struct.error as error:
-        raise DataError("CODE", "the key {key} does not fit in 64 bits: use str for longer numbers", key=key) from error
+        raise DataError(
+            "key-number-too-large", "the key {key} does not fit in 64 bits: use str for longer numbers", key=key
+        ) from error
 
 
 def _encode_windowed(key: Windowed) -> bytes:

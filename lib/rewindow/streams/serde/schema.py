@@ -105,13 +105,9 @@ def coerce(value: Any, column: Column) -> Any:
     try:
         return coercer(column.type)(value)
     except DataError as error:
-        raise DataError(
-            "CODE",
-            "{error} of column {column!r}: declare the type that the code gives (key= / value= in the "
-            "topology), or convert the value",
-            error=error,
-            column=column.name,
-        ) from error
+        fix = "declare the type that the code gives (key= / value= in the topology), or convert the value"
+        error.surrounded(after=f" of column {column.name!r}: {fix}")
+        raise
 
 
 def scalar_shape(name: str, column_type: str, json_type: JsonType | None = None) -> Shape:
@@ -188,10 +184,10 @@ def windowed_shape(key: Shape, *, session: bool = False) -> Shape:
     def encode(windowed: Any) -> tuple[Any, ...]:
         if windowed.__class__ is not Windowed:
             raise DataError(
-                "CODE",
-                "{windowed!r} ({__name__}) was given where a windowed key is declared",
-                windowed=windowed,
-                __name__=type(windowed).__name__,
+                "key-not-windowed",
+                "{given} ({type}) was given where a windowed key is declared",
+                given=repr(windowed),
+                type=type(windowed).__name__,
             )
         return (*key.encode(windowed.key), *windowed.window[:2])
 
@@ -204,10 +200,10 @@ def windowed_shape(key: Shape, *, session: bool = False) -> Shape:
         normal = Windowed(key.normalize(windowed.key), Window(coerce_long(start_ms), coerce_long(end_ms), session))
         if normal.window != windowed.window:
             raise DataError(
-                "CODE",
-                "{window!r} was given, but would be read back as {window2!r}",
-                window=windowed.window,
-                window2=normal.window,
+                "window-read-back-differently",
+                "{given} was given, but would be read back as {restored}",
+                given=repr(windowed.window),
+                restored=repr(normal.window),
             )
         return normal
 
@@ -238,10 +234,10 @@ def check_distinct(columns: Sequence[Column], what: str) -> None:
             other = seen[folded]
             both = repr(other) if other == column.name else f"{other!r} and {column.name!r}"
             raise ConfigError(
-                "CODE",
-                "{what} would have the column {both} twice: give the key, field or aggregate another name",
-                what=what,
-                both=both,
+                "column-named-twice",
+                "{table} would have the column {columns} twice: give the key, field or aggregate another name",
+                table=what,
+                columns=both,
             )
         seen[folded] = column.name
 
@@ -264,11 +260,10 @@ def shape_of(declared: Any, name: str) -> Shape:
     if typing.get_origin(declared) in (dict, list, tuple) or declared in (dict, list, tuple):
         return scalar_shape(name, "json", json_type_of(declared))
     raise ConfigError(
-        "CODE",
-        "no columns for the type {declared!r} of {name}: use str, int, float, bool, bytes, Decimal or a "
-        "NamedTuple of them",
-        declared=declared,
-        name=name,
+        "type-without-columns",
+        "no columns for the type {type} of {column}: use str, int, float, bool, bytes, Decimal or a NamedTuple of them",
+        type=repr(declared),
+        column=name,
     )
 
 
@@ -289,14 +284,14 @@ def field_type(row: Shape, field: str | None, key: Sequence[str] = ()) -> str:
         return row.columns[0].type
     if field is None:
         raise ConfigError(
-            "CODE",
-            "whole rows cannot be aggregated: name a field (fields: {names}), as in Sum({names2!r})",
-            names=", ".join(row.names),
-            names2=row.names[0],
+            "aggregate-without-field",
+            "whole rows cannot be aggregated: name a field (fields: {fields}), as in Sum({example!r})",
+            fields=", ".join(row.names),
+            example=row.names[0],
         )
     if row.is_bare:
         raise ConfigError(
-            "CODE",
+            "aggregate-field-of-bare-value",
             "there is no field {field!r} because the values are not rows: leave the field out, as in Sum()",
             field=field,
         )
@@ -305,7 +300,11 @@ def field_type(row: Shape, field: str | None, key: Sequence[str] = ()) -> str:
             return column.type
     fix = named_key(field, key, "not a field of the value: name one of them") or ": name one of them"
     raise ConfigError(
-        "CODE", "there is no field {field!r} (fields: {names}){fix}", field=field, names=", ".join(row.names), fix=fix
+        "aggregate-field-unknown",
+        "there is no field {field!r} (fields: {fields}){fix}",
+        field=field,
+        fields=", ".join(row.names),
+        fix=fix,
     )
 
 
@@ -318,27 +317,24 @@ def sum_type(row: Shape, field: str | None, key: Sequence[str] = (), *, aggregat
     if column_type.startswith("decimal("):
         return f"decimal(38,{column_type[:-1].split(',')[1]})"
     if column_type in ("string", "binary"):
-        what = f"{aggregate}({'' if field is None else json.dumps(field, ensure_ascii=False)})"
+        call = f"{aggregate}({'' if field is None else json.dumps(field, ensure_ascii=False)})"
         kind = "text" if column_type == "string" else "bytes"
-        fix = (
-            "convert it with map_values, or land it as a number: declare that in the source's `schema:`, give it a new name in "
-            "`columns:`, as a log keeps the type of each name, and land with --new-generation"
-        )
         if is_landed:
             raise ConfigError(
-                "CODE",
-                "{what}: {field} was landed as {kind}, and it takes numbers: {fix}",
-                what=what,
+                "landed-field-not-number",
+                "{aggregate}: {field} was landed as {type}, and it takes numbers: convert it with map_values, or land it as a "
+                "number: declare that in the source's `schema:`, give it a new name in `columns:`, as a log keeps the type of "
+                "each name, and land with --new-generation",
+                aggregate=call,
                 field=field or "the value",
-                kind=kind,
-                fix=fix,
+                type=kind,
             )
         raise ConfigError(
-            "CODE",
-            "{what}: {field} is {kind}, and it takes numbers: convert it with map_values",
-            what=what,
+            "aggregate-field-not-number",
+            "{aggregate}: {field} is {type}, and it takes numbers: convert it with map_values",
+            aggregate=call,
             field=field or "the value",
-            kind=kind,
+            type=kind,
         )
     return "long" if column_type == "boolean" else column_type
 
@@ -358,15 +354,18 @@ def named_shape(named: str, name: str, key: Shape, value: Shape) -> Shape:
         if found.row_type is None:
             return found
         raise ConfigError(
-            "CODE",
-            "select(...): {named} is a row ({names}): name its fields, or use map_values(with_key=True)",
-            named=named,
-            names=", ".join(found.names),
+            "selected-name-is-row",
+            "select(...): {name} is a row ({fields}): name its fields, or use map_values(with_key=True)",
+            name=named,
+            fields=", ".join(found.names),
         )
-    names = ", ".join([*(column.name for column in fields), "key", "value", "timestamp"])
     fix = named_key(named, key.names, "write key") or ": name one of them"
     raise ConfigError(
-        "CODE", "select(...): there is no field {named!r} (there are {names}){fix}", named=named, names=names, fix=fix
+        "selected-field-unknown",
+        "select(...): there is no field {field!r} (there are {fields}){fix}",
+        field=named,
+        fields=", ".join([*(column.name for column in fields), "key", "value", "timestamp"]),
+        fix=fix,
     )
 
 
@@ -376,8 +375,12 @@ def number_type(parts: Sequence[Shape], text: str) -> str:
     for shape in parts:
         types |= {column.type for column in shape.columns} if shape.row_type is None else {"a row"}
     if wrong := types - {"long", "double", "json"}:
-        message = f"select(...): {text} of {', '.join(sorted(wrong))}: it takes whole numbers and floats"
-        raise ConfigError("CODE", "{message}; use map_values for others", message=message)
+        raise ConfigError(
+            "computed-type-not-number",
+            "select(...): {expression} of {types}: it takes whole numbers and floats; use map_values for others",
+            expression=text,
+            types=", ".join(sorted(wrong)),
+        )
     return "json" if "json" in types else "double" if "double" in types else "long"
 
 
@@ -414,10 +417,10 @@ def _decimal_type(text: str) -> str:
     precision, scale = (int(found[1]), int(found[2])) if found else (0, 0)
     if not 1 <= precision <= _MOST_DIGITS or scale > precision:
         raise TopologyError(
-            "CODE",
-            "Annotated[Decimal, {text!r}]: {text!r} is no type of a decimal: write all its digits, at most "
-            "{most_digits}, and those after the point, as in Annotated[Decimal, 'DECIMAL(12,2)']",
-            text=text,
-            most_digits=_MOST_DIGITS,
+            "decimal-type-invalid",
+            "Annotated[Decimal, {type!r}]: {type!r} is no type of a decimal: write all its digits, at most "
+            "{limit}, and those after the point, as in Annotated[Decimal, 'DECIMAL(12,2)']",
+            type=text,
+            limit=_MOST_DIGITS,
         )
     return f"decimal({precision},{scale})"

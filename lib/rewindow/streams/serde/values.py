@@ -48,11 +48,11 @@ def normalize_undeclared(value: Any) -> Any:
     if cls is tuple or cls in TAGGED or (hasattr(cls, "_fields") and cls is row_class(cls._fields)):
         return same_tuple(value, [normalize_undeclared(item) for item in value])
     raise DataError(
-        "CODE",
-        "{value!r} is a {__name__}, which would come back from a checkpoint as plain data: declare it if "
-        "it is a NamedTuple, or keep numbers, text, bytes, Decimal, lists, tuples and dicts",
-        value=value,
-        __name__=cls.__name__,
+        "value-type-undeclared",
+        "{given} is a {type}, which would come back from a checkpoint as plain data: declare it if it is a "
+        "NamedTuple, or keep numbers, text, bytes, Decimal, lists, tuples and dicts",
+        given=repr(value),
+        type=cls.__name__,
     )
 
 
@@ -121,10 +121,10 @@ def hints_of(row_type: type[Any]) -> dict[str, Any]:
         return typing.get_type_hints(row_type, include_extras=True)
     except NameError as error:
         raise ConfigError(
-            "CODE",
-            "the types of {__name__} cannot be resolved ({error}): define them at the top of the module",
-            __name__=row_type.__name__,
-            error=error,
+            "row-types-unresolved",
+            "the types of {type} cannot be resolved ({reason}): define them at the top of the module",
+            type=row_type.__name__,
+            reason=str(error),
         ) from error
 
 
@@ -153,12 +153,12 @@ def as_row(value: Any, row_type: type[Any]) -> Any:
     if (value.__class__ is tuple and len(value) == len(fields)) or getattr(value, "_fields", None) == fields:
         return row_type._make(value)
     raise DataError(
-        "CODE",
-        "{value!r} ({__name__}) was given where {__name__2}({fields}) is declared: use one, a row with its "
-        "fields or a tuple of its length",
-        value=value,
-        __name__=type(value).__name__,
-        __name__2=row_type.__name__,
+        "value-not-declared-row",
+        "{given} ({type}) was given where {declared}({fields}) is declared: use one, a row with its fields or a "
+        "tuple of its length",
+        given=repr(value),
+        type=type(value).__name__,
+        declared=row_type.__name__,
         fields=", ".join(fields),
     )
 
@@ -208,7 +208,8 @@ def _normalized_row(row: Any, normalizers: Sequence[Normalizer]) -> Any:
         try:
             items.append(normalize(item))
         except DataError as error:
-            raise DataError("CODE", "field {name!r}: {error}", name=name, error=error) from error
+            error.surrounded(f"field {name!r}: ")
+            raise
     return row._make(items)
 
 

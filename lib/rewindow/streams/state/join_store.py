@@ -28,7 +28,7 @@ from rewindow.streams.serde.values import copied
 from rewindow.streams.state.grouped_store import GroupedStore, GroupRows
 from rewindow.streams.state.key_rows import note_removal
 from rewindow.streams.state.spill import Disk
-from rewindow.streams.state.stores import JOIN, StoreBuilder, refused, restore_flags
+from rewindow.streams.state.stores import JOIN, StoreBuilder, name_value, restore_flags
 
 _TIME = itemgetter(0)
 
@@ -157,10 +157,10 @@ def join_store(name: str, *, retention: str | timedelta, key: Any = None, value:
     retention_ms = to_ms(retention)
     if retention_ms < 0:
         raise ConfigError(
-            "CODE",
-            "join_store({name!r}, retention={retention!r}): the retention must be 0 or more",
-            name=name,
-            retention=retention,
+            "join-retention-negative",
+            "join_store({store!r}, retention={retention}): the retention must be 0 or more",
+            store=name,
+            retention=repr(retention),
         )
     return StoreBuilder(name, JOIN, key, value, retention_ms=retention_ms)
 
@@ -178,10 +178,10 @@ class RecordStore(GroupedStore):
         """Add a record. Raises `DataError` as `KeyValueStore.put` does, and for a null value."""
         if value is None:
             raise DataError(
-                "CODE",
-                "store {name!r} takes records with values, but that of {key!r} at {timestamp} is null",
-                name=self.name,
-                key=key,
+                "join-store-value-null",
+                "store {store!r} takes records with values, but that of {key} at {timestamp} is null",
+                store=self.name,
+                key=repr(key),
                 timestamp=timestamp,
             )
         if key.__class__ is not self._keys.exact_class:
@@ -189,7 +189,8 @@ class RecordStore(GroupedStore):
         try:
             value = self._normalize(value)
         except DataError as error:
-            raise refused(self.name, key, error) from error
+            name_value(error, self.name, key)
+            raise
         self._fetch(key)
         row_key = RecordKey(key, timestamp, self._rows.insert(key, timestamp, value))
         self._changed[row_key] = self._changed.pop(

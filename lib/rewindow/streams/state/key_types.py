@@ -40,13 +40,10 @@ class KeyType:
                 return normal
             own = _type_of(normal)
         except DataError as error:
-            raise DataError(
-                "CODE",
-                "store {_name!r} cannot have the key {key!r}: {error}. Declare key=... or make another key",
-                _name=self._name,
-                key=key,
-                error=error,
-            ) from error
+            error.surrounded(
+                f"store {self._name!r} cannot have the key {key!r}: ", ". Declare key=... or make another key"
+            )
+            raise
         common = own if self._type is None else _common(self._type, own)
         if common is _NONE:
             # Deleted keys leave no trace in a checkpoint, so only live keys count.
@@ -84,14 +81,14 @@ class KeyType:
 
     def _conflict(self, key: Any, other: Any) -> DataError:
         return DataError(
-            "CODE",
-            "store {_name!r} has keys such as {other!r} ({__name__}), so {key!r} ({__name__2}) cannot be "
-            "one: declare key=... and convert, or use two stores",
-            _name=self._name,
-            other=other,
-            __name__=type(other).__name__,
-            key=key,
-            __name__2=type(key).__name__,
+            "store-key-types-differ",
+            "store {store!r} has keys such as {other} ({other_type}), so {key} ({type}) cannot be one: declare "
+            "key=... and convert, or use two stores",
+            store=self._name,
+            other=repr(other),
+            other_type=type(other).__name__,
+            key=repr(key),
+            type=type(key).__name__,
         )
 
 
@@ -103,7 +100,7 @@ def _type_of(key: Any) -> Any:
     if isinstance(key, tuple):
         return (key.__class__, *(_type_of(item) for item in key))
     if key != key:  # noqa: PLR0124 - only NaN is not equal to itself
-        raise DataError("CODE", "'not a number' is not equal to itself")
+        raise DataError("key-not-a-number", "'not a number' is not equal to itself")
     return None if key is None else key.__class__
 
 

@@ -14,7 +14,7 @@ from rewindow.streams.serde.values import copied, is_frozen
 from rewindow.streams.state.key_rows import KeyRows, SpillingKeyRows
 from rewindow.streams.state.key_types import KeyType
 from rewindow.streams.state.spill import Disk, SpillFile
-from rewindow.streams.state.stores import Store, StoreBuilder, refused
+from rewindow.streams.state.stores import Store, StoreBuilder, name_value
 
 
 class KeyValueStore(Store):
@@ -64,7 +64,8 @@ class KeyValueStore(Store):
         try:
             value = self._normalize(value)
         except DataError as error:
-            raise refused(self.name, key, error) from error
+            name_value(error, self.name, key)
+            raise
         if key not in self._changed:
             self._rows.begin_change(key)
         self._values[key] = value
@@ -95,10 +96,10 @@ class KeyValueStore(Store):
         given: object = rows  # user code may pass anything
         if not isinstance(given, Mapping):
             raise DataError(
-                "CODE",
-                "store {name!r}: put_many takes a dict of keys and values, not a {__name__}",
-                name=self.name,
-                __name__=type(rows).__name__,
+                "put-many-without-dict",
+                "store {store!r}: put_many takes a dict of keys and values, not a {type}",
+                store=self.name,
+                type=type(rows).__name__,
             )
         values = self._normalized(rows)
         if values is not None:
@@ -112,10 +113,10 @@ class KeyValueStore(Store):
         given: object = keys  # user code may pass anything
         if not isinstance(given, Collection) or isinstance(given, str):
             raise DataError(
-                "CODE",
-                "store {name!r}: delete_many takes a list of keys, not a {__name__}",
-                name=self.name,
-                __name__=type(keys).__name__,
+                "delete-many-without-list",
+                "store {store!r}: delete_many takes a list of keys, not a {type}",
+                store=self.name,
+                type=type(keys).__name__,
             )
         self._rows.pop_many(keys)
 

@@ -15,7 +15,7 @@ from rewindow.streams.serde.values import copied
 from rewindow.streams.state.grouped_store import GroupedStore, GroupRows
 from rewindow.streams.state.key_rows import note_removal
 from rewindow.streams.state.spill import Disk
-from rewindow.streams.state.stores import SESSION, Stamped, StoreBuilder, refused, restore_flags
+from rewindow.streams.state.stores import SESSION, Stamped, StoreBuilder, name_value, restore_flags
 
 Bounds = tuple[int, int]
 """End and start of a session: sessions are read in this order."""
@@ -130,7 +130,10 @@ def session_store(name: str, *, retention: str | timedelta, key: Any = None, val
     retention_ms = to_ms(retention)
     if retention_ms < 0:
         raise ConfigError(
-            "CODE", "store {name!r}: the retention ({retention!r}) must be 0 or more", name=name, retention=retention
+            "session-retention-negative",
+            "store {store!r}: the retention ({retention}) must be 0 or more",
+            store=name,
+            retention=repr(retention),
         )
     return StoreBuilder(name, SESSION, key, value, retention_ms=retention_ms)
 
@@ -168,7 +171,8 @@ class SessionStore(GroupedStore):
         try:
             value = self._normalize(value)
         except DataError as error:
-            raise refused(self.name, session, error) from error
+            name_value(error, self.name, session)
+            raise
         if session not in self._changed:
             self._changed[session] = session not in self._rows.values
         self._rows.put(session, value)
@@ -255,10 +259,10 @@ class SessionStore(GroupedStore):
         key, (start_ms, end_ms, _) = session
         if start_ms.__class__ is not int or end_ms.__class__ is not int or not 0 <= start_ms <= end_ms:
             raise DataError(
-                "CODE",
-                "store {name!r}: a session must have a start and an end in epoch milliseconds, not {session!r}",
-                name=self.name,
-                session=session,
+                "session-bounds-invalid",
+                "store {store!r}: a session must have a start and an end in epoch milliseconds, not {session}",
+                store=self.name,
+                session=repr(session),
             )
         if key.__class__ is not self._keys.exact_class:
             key = self._keys.normalize(key)

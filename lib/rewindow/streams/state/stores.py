@@ -48,10 +48,10 @@ def stamped_normalizer(normalize_value: Normalizer) -> Normalizer:
     def normalize(stamped: Any) -> Any:
         if stamped.__class__ is not Stamped:
             raise DataError(
-                "CODE",
-                "{stamped!r} ({__name__}) is not a Stamped(value, timestamp)",
-                stamped=stamped,
-                __name__=type(stamped).__name__,
+                "value-not-stamped",
+                "{given} ({type}) is not a Stamped(value, timestamp)",
+                given=repr(stamped),
+                type=type(stamped).__name__,
             )
         value, timestamp = stamped
         own, at = normalize_value(value), coerce_long(timestamp)
@@ -103,7 +103,9 @@ class StoreBuilder:
         """Raise `ConfigError` for a store without a name."""
         name: object = self.name  # user input
         if not isinstance(name, str) or not name:
-            raise ConfigError("CODE", "{name!r} cannot name a store: use a non-empty str", name=name)
+            raise ConfigError(
+                "store-name-invalid", "{given} cannot name a store: use a non-empty str", given=repr(name)
+            )
 
     @property
     def normalizers(self) -> Normalizers:
@@ -131,12 +133,11 @@ def window_store(
     size_ms, retention_ms = to_ms(size), to_ms(retention)
     if not 0 <= size_ms <= retention_ms:
         raise ConfigError(
-            "CODE",
-            "store {name!r}: size={size!r}, retention={retention!r}: the size is 0 or more, the retention "
-            "at least that",
-            name=name,
-            size=size,
-            retention=retention,
+            "window-store-times-invalid",
+            "store {store!r}: size={size}, retention={retention}: the size is 0 or more, the retention at least that",
+            store=name,
+            size=repr(size),
+            retention=repr(retention),
         )
     return StoreBuilder(name, WINDOW, key, value, window_size_ms=size_ms, retention_ms=retention_ms)
 
@@ -201,7 +202,9 @@ def codec_of(builder: StoreBuilder) -> Codec:
     """Return the codec of a store that spills. Raises `InvariantError` if its types are not bound."""
     if builder.codec is None:
         raise InvariantError(
-            "CODE", "the store {builder!r} spills to disk, but its types are not bound", builder=builder.name
+            "spilled-store-without-types",
+            "the store {store!r} spills to disk, but its types are not bound",
+            store=builder.name,
         )
     return builder.codec
 
@@ -214,13 +217,7 @@ def restore_flags(changed: dict[Any, bool], before: Mapping[Any, bool | None]) -
             changed[row_key] = flag
 
 
-def refused(store: str, key: Any, error: DataError) -> DataError:
-    """Return the error for a value that cannot be put. It names the store, the key and the fix."""
-    return DataError(
-        "CODE",
-        "store {store!r}, key {key!r}: {error}. The store's value=... declares the type: declare "
-        "what the code puts, or convert it",
-        store=store,
-        key=key,
-        error=error,
-    )
+def name_value(error: DataError, store: str, key: Any) -> None:
+    """Name the store, the key and the fix in the error of a value that cannot be put."""
+    fix = "The store's value=... declares the type: declare what the code puts, or convert it"
+    error.surrounded(f"store {store!r}, key {key!r}: ", f". {fix}")

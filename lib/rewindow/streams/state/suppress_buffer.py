@@ -27,7 +27,7 @@ from rewindow.streams.serde.key_bytes import encode_key, encoded_size
 from rewindow.streams.state.grouped_store import GroupedStore, GroupRows
 from rewindow.streams.state.key_rows import note_removal
 from rewindow.streams.state.spill import Disk
-from rewindow.streams.state.stores import StoreBuilder, refused
+from rewindow.streams.state.stores import StoreBuilder, name_value
 
 
 class Buffered(NamedTuple):
@@ -214,7 +214,8 @@ class TimeOrderedBuffer(GroupedStore):
                 value = self._normalize(value)
             prior = (None if old is None else self._normalize(old)) if entry is None else entry.prior
         except DataError as error:
-            raise refused(self.name, key, error) from error
+            name_value(error, self.name, key)
+            raise
         if entry is None:
             key = self._keys.normalize(key)
         elif not begins_anew:

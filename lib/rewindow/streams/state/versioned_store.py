@@ -29,7 +29,7 @@ from rewindow.streams.serde.values import copied
 from rewindow.streams.state.grouped_store import GroupedStore, GroupRows
 from rewindow.streams.state.key_rows import note_removal
 from rewindow.streams.state.spill import Disk
-from rewindow.streams.state.stores import VERSIONED, Stamped, StoreBuilder, refused, restore_flags
+from rewindow.streams.state.stores import VERSIONED, Stamped, StoreBuilder, name_value, restore_flags
 
 _TIME = itemgetter(0)
 
@@ -66,10 +66,10 @@ def versioned_store(name: str, *, history: str | timedelta, key: Any = None, val
     history_ms = to_ms(history)
     if history_ms < 0:
         raise ConfigError(
-            "CODE",
-            "versioned_store({name!r}, history={history!r}): the history must be 0 or more",
-            name=name,
-            history=history,
+            "store-history-negative",
+            "versioned_store({store!r}, history={history}): the history must be 0 or more",
+            store=name,
+            history=repr(history),
         )
     return StoreBuilder(name, VERSIONED, key, value, retention_ms=history_ms)
 
@@ -143,10 +143,10 @@ class VersionedStore(GroupedStore):
         """
         if timestamp.__class__ is not int or timestamp < 0:
             raise DataError(
-                "CODE",
-                "store {name!r}: a version must start at epoch milliseconds (0 or more), not {timestamp!r}",
-                name=self.name,
-                timestamp=timestamp,
+                "version-timestamp-invalid",
+                "store {store!r}: a version must start at epoch milliseconds (0 or more), not {timestamp}",
+                store=self.name,
+                timestamp=repr(timestamp),
             )
         if timestamp < self._oldest_ms:
             self._lose(key, value)
@@ -157,7 +157,8 @@ class VersionedStore(GroupedStore):
             try:
                 value = self._normalize(value)
             except DataError as error:
-                raise refused(self.name, key, error) from error
+                name_value(error, self.name, key)
+                raise
         self._fetch(key)
         self._clock_ms = max(self._clock_ms, timestamp)
         versions = self._rows.versions.setdefault(key, [])

@@ -16,7 +16,7 @@ from rewindow.streams.state.key_rows import KeyRows, SpillingKeyRows
 from rewindow.streams.state.key_types import KeyType
 from rewindow.streams.state.spill import Codec, Disk, SpillFile
 from rewindow.streams.state.spilling_map import MemoryBudget, SpillingMap
-from rewindow.streams.state.stores import Store, StoreBuilder, codec_of, refused
+from rewindow.streams.state.stores import Store, StoreBuilder, codec_of, name_value
 
 _INDEX_SHARE = 4
 """The index of each key's window starts may use one part in this many of the store's memory."""
@@ -63,7 +63,8 @@ class WindowStore(Store):
             try:
                 value = self._normalize(value)
             except DataError as error:
-                raise refused(self.name, key, error) from error
+                name_value(error, self.name, key)
+                raise
             if key not in rows.changed:
                 rows.begin_change(key)
             rows.values[key] = value
@@ -183,10 +184,10 @@ class WindowStore(Store):
         """Return the rows of a new window, advancing the clock; None if the window has expired."""
         if start_ms.__class__ is not int:
             raise DataError(
-                "CODE",
-                "store {name!r}: the start of a window must be epoch milliseconds, not {start_ms!r}",
-                name=self.name,
-                start_ms=start_ms,
+                "window-start-invalid",
+                "store {store!r}: the start of a window must be epoch milliseconds, not {start}",
+                store=self.name,
+                start=repr(start_ms),
             )
         if start_ms > self._newest_start_ms:
             self._newest_start_ms = start_ms

@@ -45,9 +45,9 @@ class JoinWindows:
         difference_ms = to_ms(difference)
         if difference_ms < 0:
             raise ConfigError(
-                "CODE",
-                "JoinWindows.of({difference!r}): the difference must be 0 or more (before() and after() may be less)",
-                difference=difference,
+                "join-difference-negative",
+                "JoinWindows.of({difference}): the difference must be 0 or more (before() and after() may be less)",
+                difference=repr(difference),
             )
         if grace is not None:
             return cls(difference_ms, difference_ms, grace_of("JoinWindows", grace))
@@ -87,10 +87,10 @@ class JoinWindows:
         least_ms = self.size_ms if self.is_eager else self.needed_retention_ms
         if until_ms < least_ms:
             raise ConfigError(
-                "CODE",
-                "until({retention!r}): the records of a join must be kept for at least {least_ms}",
-                retention=retention,
-                least_ms=in_words(least_ms),
+                "join-retention-too-short",
+                "until({retention}): the records of a join must be kept for at least {minimum}",
+                retention=repr(retention),
+                minimum=in_words(least_ms),
             )
         return replace(self, until_ms=until_ms)
 
@@ -117,12 +117,12 @@ class JoinWindows:
     def _checked(self, changed: JoinWindows, what: str) -> JoinWindows:
         if changed.size_ms < 0:
             raise ConfigError(
-                "CODE",
-                "{what}: the window would end before it starts (before {before_ms}, after {after_ms}): "
-                "their sum must be 0 or more",
-                what=what,
-                before_ms=in_words(changed.before_ms),
-                after_ms=in_words(changed.after_ms),
+                "join-window-negative",
+                "{call}: the window would end before it starts (before {before}, after {after}): their sum must be "
+                "0 or more",
+                call=what,
+                before=in_words(changed.before_ms),
+                after=in_words(changed.after_ms),
             )
         return changed
 

@@ -39,9 +39,9 @@ class SlidingWindows(Windows):
         difference_ms = to_ms(difference)
         if difference_ms < 0:
             raise ConfigError(
-                "CODE",
-                "SlidingWindows.of({difference!r}): the maximum difference of two timestamps must be 0 or more",
-                difference=difference,
+                "sliding-difference-negative",
+                "SlidingWindows.of({difference}): the maximum difference of two timestamps must be 0 or more",
+                difference=repr(difference),
             )
         return cls(difference_ms, grace_of("SlidingWindows", grace))
 
@@ -89,7 +89,9 @@ class SessionWindows(Windows):
         """
         gap_ms = to_ms(gap)
         if gap_ms < 0:
-            raise ConfigError("CODE", "SessionWindows.of({gap!r}): the gap must be 0 or more", gap=gap)
+            raise ConfigError(
+                "session-gap-negative", "SessionWindows.of({gap}): the gap must be 0 or more", gap=repr(gap)
+            )
         return cls(gap_ms, grace_of("SessionWindows", grace))
 
     def until(self, retention: str | timedelta) -> SessionWindows:

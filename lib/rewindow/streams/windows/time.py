@@ -96,7 +96,11 @@ class TimeWindows(GridWindows):
         """
         size_ms = to_ms(size)
         if size_ms < 1:
-            raise ConfigError("CODE", "TimeWindows.of({size!r}): a window must be at least 1 ms long", size=size)
+            raise ConfigError(
+                "window-size-too-small",
+                "TimeWindows.of({size}): a window must be at least 1 ms long",
+                size=repr(size),
+            )
         return cls(size_ms, size_ms, grace_of("TimeWindows", grace))
 
     def advance_by(self, advance: str | timedelta) -> TimeWindows:
@@ -107,10 +111,10 @@ class TimeWindows(GridWindows):
         advance_ms = to_ms(advance)
         if not 0 < advance_ms <= self.size_ms:
             raise ConfigError(
-                "CODE",
-                "advance_by({advance!r}): the advance must be more than 0 and at most the size, {size_ms}",
-                advance=advance,
-                size_ms=in_words(self.size_ms),
+                "window-advance-invalid",
+                "advance_by({advance}): the advance must be more than 0 and at most the size, {size}",
+                advance=repr(advance),
+                size=in_words(self.size_ms),
             )
         return replace(self, advance_ms=advance_ms)
 
@@ -193,7 +197,9 @@ class UnlimitedWindows(GridWindows):
         start_ms = time_to_ms(start)
         if start_ms < 0:
             raise ConfigError(
-                "CODE", "start_on({start!r}): a window cannot start before 1970-01-01T00:00Z, which is 0", start=start
+                "window-start-negative",
+                "start_on({start}): a window cannot start before 1970-01-01T00:00Z, which is 0",
+                start=repr(start),
             )
         return UnlimitedWindows(start_ms, MAX_MS - start_ms)
 
@@ -219,7 +225,12 @@ def grace_of(kind: str, grace: str | timedelta) -> int:
     """Return the grace of a kind of windows in milliseconds. Raises `ConfigError` if it is negative."""
     grace_ms = to_ms(grace)
     if grace_ms < 0:
-        raise ConfigError("CODE", "{kind}.of(grace={grace!r}): the grace must be 0 or more", kind=kind, grace=grace)
+        raise ConfigError(
+            "window-grace-negative",
+            "{windows}.of(grace={grace}): the grace must be 0 or more",
+            windows=kind,
+            grace=repr(grace),
+        )
     return grace_ms
 
 
@@ -232,11 +243,10 @@ def until_of(windows: Windows, retention: str | timedelta) -> int:
     )
     until_ms = to_ms(retention)
     if until_ms < windows.needed_retention_ms:
-        least = in_words(windows.needed_retention_ms)
         raise ConfigError(
-            "CODE",
-            "until({retention!r}): windows must be kept for at least {least}, with grace",
-            retention=retention,
-            least=least,
+            "window-retention-too-short",
+            "until({retention}): windows must be kept for at least {minimum}, with grace",
+            retention=repr(retention),
+            minimum=in_words(windows.needed_retention_ms),
         )
     return until_ms

@@ -6,6 +6,8 @@ process checks a table once, and again when the log has commits that are not the
 
 In a bucket each size is a request, or a listing of the folder is one for each 1,000 files. So `run` and `plan` ask only for
 files of the last run there, and open no merged file (``brief``, ADR-135). The other commands look at all.
+
+`check_state` lets other commands than `run` say whether the next run can read its state.
 """
 
 from __future__ import annotations
@@ -15,25 +17,29 @@ from collections.abc import Callable, Iterator, Sequence
 
 from deltalake import DeltaTable
 
-from rewindow.control.plan.job_state import JobState
-from rewindow.control.plan.spec import OUTPUT
+from rewindow.control.plan.job_state import CommittedRun, JobState
+from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.errors import StorageError
 from rewindow.storage.locations import is_uri
+from rewindow.tables.delta.checkpoints import changelog_files
 from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.content_hash import TableFile, rows_of, table_files
 from rewindow.tables.delta.drift import publications_of, published_tables
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.handle_cache import Mark, is_still_there, mark_of
-from rewindow.tables.delta.run_counts import run_counts
+from rewindow.tables.delta.handle import Mark, is_still_there, mark_of
+from rewindow.tables.delta.run_rows import run_counts
+from rewindow.tables.delta.table_rows import TableFile, rows_of, table_files
 from rewindow.tables.delta.unnamed_files import staged_by
 from rewindow.tables.shared.drift import Drift, difference_of, publish_again
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
     Due,
+    Reports,
     due_attempts,
     due_rows,
+    missing,
     older_ledger,
     planned_tables,
+    publication_id,
     was_prepared,
 )
 
@@ -92,11 +98,13 @@ def check_published(
             continue
         found = _drift(warehouse, state, due, table, published, brief=is_partial)
         if found is not None:
-            message = (
-                f"{found.path} {found.what}: it was altered outside rewindow (RESTORE, DELETE, a rewrite, deleted files). "
-                f"{publish_again(job, branch)}"
+            raise StorageError(
+                "published-table-changed",
+                "{path} {change}: it was altered outside rewindow (RESTORE, DELETE, a rewrite, deleted files). {fix}",
+                path=found.path,
+                change=found.what,
+                fix=publish_again(job, branch),
             )
-            raise StorageError(message)
         if not is_partial:
             checked.add(due, table, published)
 
@@ -196,3 +204,37 @@ def _counted(folder: Folder, files: Sequence[TableFile], wanted: Counter[int], s
         is_equal = found.total() == wanted.total()
         return None if is_equal else f"has {found.total()} rows, {wanted.total()} were published"
     return None if found == wanted else difference_of(wanted, found, state)
+
+
+def check_state(
+    warehouse: str, state: JobState, head: CommittedRun, now: Callable[[str], JobState], reports: Reports
+) -> None:
+    """Check that each changelog file from which a run after ``head`` restores its stores is there, with its size.
+
+    ``now`` reads the ledger again. Raises `StorageError` (74) naming `republish`, as `find_checkpoint` does.
+    """
+    try:
+        for store in sorted(head.spec.binding.stores):
+            _check_store(warehouse, state, head, f"{CHANGELOG}{store}", reports)
+    except StorageError:
+        if now(head.spec.job).rows == state.rows:  # otherwise `gc` may have replaced the files by a snapshot
+            raise
+
+
+def _check_store(warehouse: str, state: JobState, head: CommittedRun, target: str, reports: Reports) -> None:
+    spec, table = head.spec, head.spec.binding.tables[target]
+    path, found = table_path(warehouse, table.path), open_table(table_path(warehouse, table.path))
+    due = Due(target, table, state.shared(table.path), state.restart(spec.branch, target, table.path))
+    app_id = publication_id(state.ledger, spec.job, target, due.restart.epoch)
+    published = (found.transaction_version(app_id) or 0) if found else 0
+    # A run publishes first, so what is not published yet is looked for as it was staged.
+    is_behind = bool(missing(due, published))
+    files = changelog_files(path, target, state.basis(spec.run), reports, as_staged=is_behind)
+    if (what := lacking(path, files)) is not None:
+        raise StorageError(
+            "restored-state-behind",
+            "{path} {change}. The next run restores its state from them. {fix}",
+            path=path,
+            change=what,
+            fix=publish_again(spec.job, spec.branch),
+        )

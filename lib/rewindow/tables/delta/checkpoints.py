@@ -1,24 +1,37 @@
-"""Find the checkpoint that a run resumes from: each task's small state, and each store's changelog files by run.
+"""Checkpoints: each task's small state, and each store's changelog files by run; and snapshots, which bound what a restore reads.
 
 The state after a run is the last row of each key among the runs of its chain. A rewind takes nothing out of a changelog:
-the runs in the ledger's chain decide which files count.
+the runs in the ledger's chain decide which files count. A snapshot has all stores of a job after a run, as rows in the
+changelogs that replace all earlier rows for readers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rewindow.contracts.staged_files import SHARED, StagedFile, TaskReport
-from rewindow.control.plan.job_state import CommittedRun
+from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.retention import decide_snapshot
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import PARTITION
-from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.content_hash import TableFile, table_files
+from rewindow.tables.delta.commit import open_table, table_path, takes_shared_files
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.shared.checkpoint import Checkpoint, since_last_added
+from rewindow.tables.delta.journal import Journal, audit_files
+from rewindow.tables.delta.table_rows import TableFile, read_file, table_files
+from rewindow.tables.shared.arrow_tables import arrow_schema, hash_rows
+from rewindow.tables.shared.audit import totals
+from rewindow.tables.shared.checkpoints import Checkpoint, current_rows, since_last_added, snapshot_rows
 from rewindow.tables.shared.drift import publish_again
+from rewindow.tables.shared.paths import JOURNAL
 from rewindow.tables.shared.publications import Reports
+
+SHARED_ROWS = 32 * 1024
+"""The most rows of a snapshot that is one file. Each task reads such a file as a whole."""
 
 
 def find_checkpoint(
@@ -106,11 +119,14 @@ def _check_present(path: str, files: Sequence[TableFile], chain: Sequence[Commit
         facts = folder.facts(file.path)
         if facts is None or facts.bytes != file.bytes:
             last = chain[-1].spec
-            message = (
-                f"the changelog {path} was rewritten and its file {file.path} deleted (OPTIMIZE and VACUUM, or by hand). "
-                f"{publish_again(last.job, last.branch)}"
+            raise StorageError(
+                "changelog-rewritten",
+                "the changelog {path} was rewritten and its file {file} deleted (OPTIMIZE and VACUUM, or "
+                "by hand). {fix}",
+                path=path,
+                file=file.path,
+                fix=publish_again(last.job, last.branch),
             )
-            raise StorageError(message)
 
 
 def _check_complete(path: str, target: str, chain: Sequence[CommittedRun], files: Sequence[TableFile]) -> None:
@@ -122,8 +138,78 @@ def _check_complete(path: str, target: str, chain: Sequence[CommittedRun], files
         due = total.rows if total else 0
         if found.get(run.spec.run, 0) != due:
             rows = found.get(run.spec.run, 0)
-            message = (
-                f"the changelog {path} has {rows} rows of run {run.spec.name}, {due} were committed: "
-                f"it was altered outside rewindow. {publish_again(run.spec.job, run.spec.branch)}"
+            raise StorageError(
+                "changelog-altered",
+                "the changelog {path} has {rows} rows of run {run}, {due} were committed: it was altered "
+                "outside rewindow. {fix}",
+                path=path,
+                rows=rows,
+                run=run.spec.name,
+                due=due,
+                fix=publish_again(run.spec.job, run.spec.branch),
             )
-            raise StorageError(message)
+
+
+def store_rows(
+    warehouse: str, head: CommittedRun, basis: Sequence[CommittedRun], store: str, reports: Reports
+) -> pa.Table:
+    """Return a store's current keys and values after a run, with their partition. ``basis``: see `JobState.basis`."""
+    target = f"{CHANGELOG}{store}"
+    binding = head.spec.binding
+    table = binding.tables[target]
+    path, schema = table_path(warehouse, table.path), arrow_schema(table.columns)
+    files = changelog_files(path, target, basis, reports)
+    rows = pa.concat_tables([schema.empty_table(), *(read_file(Folder(path), file, schema) for file in files)])
+    return current_rows(rows, head, store, reports(head))
+
+
+def stage_snapshot(warehouse: str, state: JobState, run: CommittedRun, attempt: str, reports_of: Reports) -> LedgerRow:
+    """Stage the rows of a snapshot; return the ledger row that makes them count if it is the ledger's next row.
+
+    No table names the files yet. Raises `StorageError` (74) if a store cannot be read or a file cannot be written.
+    """
+    number = state.rows + 1  # the `_run` of its rows
+    basis, stores = state.basis(run.spec.run), sorted(run.spec.binding.stores)
+    files = tuple(
+        file
+        for store in stores
+        for file in _files(warehouse, run, store, store_rows(warehouse, run, basis, store, reports_of), number, attempt)
+    )
+    reports = [TaskReport(0, 0, files, {}, (), {})]
+    roots = {target: table_path(warehouse, table.path) for target, table in run.spec.binding.tables.items()}
+    journal = Journal(table_path(warehouse, JOURNAL), run.spec.job).append(attempt, reports)
+    audit_files(reports, roots)
+    return decide_snapshot(state, run, attempt, journal, totals(reports))
+
+
+def _files(
+    warehouse: str, run: CommittedRun, store: str, rows: pa.Table, number: int, attempt: str
+) -> Iterator[StagedFile]:
+    """Write a store's current rows: a few in one file, more in one file for each partition."""
+    target = f"{CHANGELOG}{store}"
+    table = run.spec.binding.tables[target]
+    path = table_path(warehouse, table.path)
+    parts = list(snapshot_rows(rows, number, table.columns))
+    if len(parts) > 1 and rows.num_rows <= SHARED_ROWS and takes_shared_files(path):
+        parts = [(SHARED, pa.concat_tables([own for _, own in parts]))]
+    for partition, own in parts:
+        directory = "" if partition == SHARED else f"{PARTITION}={partition}"
+        name, facts = Folder(path).write_staged(directory, attempt, uuid4().hex, own)
+        bounds = pc.min_max(own[PARTITION]).as_py()
+        stats = {
+            "numRecords": own.num_rows,
+            "minValues": {"_run": number, PARTITION: bounds["min"]},
+            "maxValues": {"_run": number, PARTITION: bounds["max"]},
+            "nullCount": {"_run": 0, PARTITION: 0},
+        }
+        yield StagedFile(
+            target,
+            partition,
+            name,
+            own.num_rows,
+            facts.bytes,
+            {} if partition == SHARED else {PARTITION: str(partition)},
+            stats,
+            hash_rows(own, exclude=("_run",)),
+            Folder(path).digest(name),
+        )

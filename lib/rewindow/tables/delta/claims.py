@@ -17,10 +17,10 @@ from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import MAIN, TableSpec
 from rewindow.errors import ConfigError
 from rewindow.tables.delta.commit import Retract, open_table, table_path
-from rewindow.tables.delta.content_hash import column_bounds, read_file, table_files, table_schema
 from rewindow.tables.delta.create_table import OWNER
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.retract import retract_feed
+from rewindow.tables.delta.table_rows import column_bounds, read_file, table_files, table_schema
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
     log_id,
@@ -56,11 +56,14 @@ def check_owner(path: str, table: DeltaTable | None, job: str) -> None:
     """Raise `ConfigError` (78) if a table is another job's."""
     if table is not None and is_of_another(table, job):
         other = table.metadata().configuration[OWNER]
-        message = (
-            f"the table {path} is written by the job {other!r}: name another table for {job!r}. If {other!r} was renamed, "
-            "name it so again: its runs and its state have its name"
+        raise ConfigError(
+            "table-of-another-job",
+            "the table {path} is written by the job {other!r}: name another table for {job!r}. If "
+            "{other!r} was renamed, name it so again: its runs and its state have its name",
+            path=path,
+            other=other,
+            job=job,
         )
-        raise ConfigError(message)
 
 
 def check_owners(warehouse: str, job: str, tables: Iterable[TableSpec]) -> None:

@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
@@ -19,14 +22,14 @@ from rewindow.contracts.staged_files import StagedFile
 from rewindow.errors import InvariantError, StorageError, not_committed
 from rewindow.storage.locations import failed, is_uri
 from rewindow.tables.delta.append_commits import CLEANED_EVERY, append_commit, is_append, is_checkpoint_due
+from rewindow.tables.delta.delta_log import unreadable_log
 from rewindow.tables.delta.features import check_direct, check_refusal, check_writable
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.handle import Handle
-from rewindow.tables.delta.handle_cache import release, take
+from rewindow.tables.delta.handle import Handle, release, take
 from rewindow.tables.delta.path_safety import safe_path
-from rewindow.tables.delta.unreadable_log import unreadable_log
 
-Retract = Callable[[str, DeltaTable], Sequence[AddAction | RemoveAction]]
+Actions = Sequence[AddAction | RemoveAction]
+Retract = Callable[[str, DeltaTable], Actions]
 """Given a table's path and handle, returns the actions that go into the same commit as new files."""
 
 _ATTEMPTS = 8
@@ -64,8 +67,9 @@ def existing_table(path: str) -> DeltaTable:
     """Return a handle on the newest version, as `open_table`. Raises `StorageError` (74) if there is no table."""
     table = open_table(path)
     if table is None:
-        message = f"there is no table at {path}: run or land first, which creates it"
-        raise StorageError(message)
+        raise StorageError(
+            "table-missing", "there is no table at {path}: run or land first, which creates it", path=path
+        )
     return table
 
 
@@ -105,8 +109,7 @@ def commit_files(
         if table is None or attempt > 0:
             table = open_table(path)
         if table is None:
-            message = f"the table {path} is gone: run or land again, which creates it"
-            raise StorageError(message)
+            raise StorageError("table-gone", "the table {path} is gone: run or land again, which creates it", path=path)
         last = table.transaction_version(app_id) or after
         if last >= version:
             return was_sent
@@ -115,10 +118,14 @@ def commit_files(
             if gaps < _LOOKS:  # the handle or listing is stale, perhaps repeatedly
                 time.sleep(0.002 * 2**attempt)
                 continue
-            message = (
-                f"{path}: {app_id} is at {last}, so {version} would leave a gap: the table was altered outside rewindow"
+            raise InvariantError(
+                "commit-leaves-gap",
+                "{path}: {application} is at {last}, so {version} would leave a gap: the table was altered outside rewindow",
+                path=path,
+                application=app_id,
+                last=last,
+                version=version,
             )
-            raise InvariantError(message)
         if actions is None:
             check_writable(path, table)
             try:
@@ -138,7 +145,7 @@ def commit_files(
     raise not_committed(path, _ATTEMPTS, failure) from failure
 
 
-def _without_unchanged(actions: Sequence[AddAction | RemoveAction]) -> list[AddAction | RemoveAction]:
+def _without_unchanged(actions: Actions) -> list[AddAction | RemoveAction]:
     """Leave out files that one commit would both remove and add: they stay."""
     times = Counter(action.path for action in actions)
     return [action for action in actions if times[action.path] == 1]
@@ -146,7 +153,7 @@ def _without_unchanged(actions: Sequence[AddAction | RemoveAction]) -> list[AddA
 
 def commit_actions(
     table: DeltaTable,
-    actions: Sequence[AddAction | RemoveAction],
+    actions: Actions,
     app_id: str,
     version: int,
     closes: Sequence[str] = (),
@@ -175,9 +182,7 @@ def commit_actions(
         release(table, is_good=is_done)
 
 
-def _was_appended(
-    table: DeltaTable, actions: Sequence[AddAction | RemoveAction], transactions: Mapping[str, int]
-) -> bool:
+def _was_appended(table: DeltaTable, actions: Actions, transactions: Mapping[str, int]) -> bool:
     """Write a commit as an append, if it is one. False if delta-rs must: it decides whether commits that came first matter."""
     if not isinstance(table, Handle) or not is_append(actions, table.path, table):
         return False
@@ -203,9 +208,36 @@ def add_actions(folder: Folder, files: Sequence[StagedFile], partition_by: Seque
         facts = folder.facts(file.path)
         if facts is None or facts.bytes != file.bytes:
             found = "is gone" if facts is None else f"has {facts.bytes} bytes"
-            message = f"the staged file {folder.full_path(file.path)} ({file.bytes} bytes) {found}. {fix}"
-            raise StorageError(message)
+            raise StorageError(
+                "staged-file-altered",
+                "the staged file {path} ({bytes} bytes) {fault}. {fix}",
+                path=folder.full_path(file.path),
+                bytes=file.bytes,
+                fault=found,
+                fix=fix,
+            )
         stats = json.dumps(dict(file.stats), separators=(",", ":"))
         values: dict[str, str | None] = {name: file.partition_values[name] for name in partition_by}
         actions.append(AddAction(file.path, file.bytes, values, facts.modified_ms, True, stats))
     return actions
+
+
+def file_stats(rows: pa.Table, bounded: Iterable[str]) -> dict[str, Any]:
+    """Return Delta's statistics of a file: counts for all columns, and bounds for the named ones that have values."""
+    bounds = {name: pc.min_max(rows[name]).as_py() for name in bounded}
+    return {
+        "numRecords": rows.num_rows,
+        "minValues": {name: bound["min"] for name, bound in bounds.items() if bound["min"] is not None},
+        "maxValues": {name: bound["max"] for name, bound in bounds.items() if bound["max"] is not None},
+        "nullCount": {name: column.null_count for name, column in zip(rows.column_names, rows.columns, strict=True)},
+    }
+
+
+def removal(path: str, values: Mapping[str, Any], *, data_change: bool) -> RemoveAction:
+    """Return the action that removes a file of the partition with these values."""
+    return RemoveAction(path, data_change, time.time_ns() // 1_000_000, None, partition_values(values))
+
+
+def partition_values(values: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return partition values as Delta's log has them."""
+    return {name: None if value is None else str(value) for name, value in values.items()}

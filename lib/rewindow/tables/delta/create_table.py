@@ -18,7 +18,7 @@ from rewindow.storage.locations import options_of
 from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.delta.append_commits import CHECKPOINT_INTERVAL, checkpoint_interval
 from rewindow.tables.delta.commit import existing_table, open_table
-from rewindow.tables.delta.handle_cache import release
+from rewindow.tables.delta.handle import release
 
 OWNER = "rewindow.job"
 """The table property with the only job that writes the table."""
@@ -56,8 +56,13 @@ def create_table(
             failure = error
         table = open_table(path)
         if table is None:
-            message = f"the table {path} cannot be created: {one_line(failure)}. Make room or the folder writable, then run again"
-            raise failed_io(failure, message) from failure
+            raise failed_io(
+                failure,
+                "table-not-created",
+                "the table {path} cannot be created: {error}. Make room or the folder writable, then run again",
+                path=path,
+                error=one_line(failure),
+            ) from failure
     _check_columns(path, table, schema, partition_by)
     return table
 
@@ -93,8 +98,13 @@ def _check_columns(path: str, table: DeltaTable, schema: pa.Schema, partition_by
     found_partitions = table.metadata().partition_columns
     # A changelog that an earlier version created stays partitioned: each of its files has rows of one task (ADR-109).
     if found_partitions != list(partition_by) and found_partitions != [PARTITION]:
-        message = f"{path} is partitioned by {found_partitions}, expected {list(partition_by)}: name another table"
-        raise CheckpointError(message)
+        raise CheckpointError(
+            "table-partitioned-otherwise",
+            "{path} is partitioned by {partitions}, expected {expected}: name another table",
+            path=path,
+            partitions=found_partitions,
+            expected=list(partition_by),
+        )
 
 
 def _column_types(schema: DeltaSchema) -> dict[str, str]:

@@ -1,21 +1,50 @@
-"""Compare tables of files: key by key, or by the rows that were staged for them."""
+"""Compare tables of files key by key, and hash the content of a branch.
+
+Two tables of any size are split by key, so that all rows of a key, of both tables, are in one partition. One partition is in
+memory, the others wait in local temporary files.
+
+In the hashes (L2) current keys and values count for a store, totals and extrema over the branch for metrics. The number of runs
+does not: one run and a thousand runs over the same epochs have the same hashes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from zlib import crc32
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
-from rewindow.control.plan.spec import CHANGELOG
+from rewindow.control.plan.job_state import CommittedRun, JobState
+from rewindow.control.plan.spec import CHANGELOG, OUTPUT
+from rewindow.errors import failed_io
 from rewindow.streams.serde.schema import PARTITION
-from rewindow.tables.delta.content_hash import count_rows, read_batches
-from rewindow.tables.delta.diff_partitions import partition_pairs
+from rewindow.tables.delta.checkpoints import store_rows
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.shared.content_hash import sorted_rows
-from rewindow.tables.shared.diff import TableDiff, check_keys, compare_pairs
+from rewindow.tables.delta.table_rows import content_hash, count_rows, read_batches, read_rows
+from rewindow.tables.shared.arrow_tables import canonical_values, hash_rows, sorted_rows
+from rewindow.tables.shared.diff import PARTITION_ROWS, TableDiff, check_keys, compare_pairs
+from rewindow.tables.shared.paths import METRICS
+from rewindow.tables.shared.publications import Reports
+
+_FILES = 64
+_PAIR = ("first", "second")
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_MIX = np.uint64(0xBF58476D1CE4E5B9)
+_SHIFT = np.uint64(32)
+
+Words = npt.NDArray[np.uint64]
+
+_MEASURE = ("sub_topology", "level", "node", "partition", "name", "reason")
+_SUMS = (("count", "sum"), ("total", "sum"), ("minimum", "min"), ("maximum", "max"))
 
 
 def compare_tables(
@@ -46,3 +75,109 @@ def staged_rows(root: str, reports: Sequence[TaskReport], target: str) -> pa.Tab
     if not files or any(folder.facts(file.path) is None for file in files):
         return None
     return sorted_rows(pa.concat_tables([folder.read_table(file.path) for file in files]))
+
+
+def partition_pairs(
+    first: pa.RecordBatchReader, second: pa.RecordBatchReader, keys: Sequence[str], rows: int, level: int = 1
+) -> Generator[tuple[pa.Table, pa.Table], None, None]:
+    """Yield the rows of two tables, partition by partition. ``rows``: about how many the larger table has.
+
+    Raises `LimitError` (71) if the disk of temporary files is full, `StorageError` (74) for its other errors.
+    """
+    count = min(_FILES, -(-rows // PARTITION_ROWS)) if keys else 1
+    if count <= 1:
+        yield first.read_all(), second.read_all()
+        return
+    with TemporaryDirectory(prefix="rewindow-") as folder:
+        pair = [Path(folder, side) for side in _PAIR]
+        written = [_split(reader, keys, side, count, level) for reader, side in zip((first, second), pair, strict=True)]
+        for number, most in enumerate(map(max, *written)):
+            files = [side / str(number) for side in pair]
+            with pa.OSFile(str(files[0])) as one, pa.OSFile(str(files[1])) as other:
+                readers = pa.ipc.open_stream(one), pa.ipc.open_stream(other)
+                # If a split does not divide a partition, its rows have one key, or nearly so. It is not split again.
+                yield from partition_pairs(*readers, keys, most if most < rows else 0, level + 1)
+
+
+def _split(reader: pa.RecordBatchReader, keys: Sequence[str], folder: Path, count: int, level: int) -> list[int]:
+    """Write rows to files named by the number of their partition; return how many rows each got."""
+    rows = np.zeros(count, dtype=np.int64)
+    try:
+        folder.mkdir()
+        with ExitStack() as stack:
+            files = [stack.enter_context(pa.OSFile(str(folder / str(number)), "wb")) for number in range(count)]
+            writers = [stack.enter_context(pa.ipc.new_stream(file, reader.schema)) for file in files]
+            for batch in reader:
+                partitions = (_words(batch, keys, level) % np.uint64(count)).astype(np.int64)
+                ordered = batch.take(pa.array(np.argsort(partitions, kind="stable")))
+                sizes = np.bincount(partitions, minlength=count)
+                for number, start in enumerate(np.cumsum(sizes) - sizes):
+                    if sizes[number]:
+                        writers[number].write_batch(ordered.slice(start, sizes[number]))
+                rows += sizes
+    except OSError as error:
+        raise failed_io(
+            error,
+            "scratch-folder-not-writable",
+            "{folder} cannot be written: {error}. Free space there, or set TMPDIR to another disk",
+            folder=folder,
+            error=error,
+        ) from error
+    return [int(number) for number in rows]
+
+
+def _words(batch: pa.RecordBatch, keys: Sequence[str], level: int) -> Words:
+    """Return a 64-bit hash of each row's key that spreads keys evenly."""
+    rows = np.full(batch.num_rows, level, dtype=np.uint64)
+    for name in keys:
+        rows = (rows ^ _column_words(batch[name])) * _ODD
+        rows ^= rows >> _SHIFT
+        rows *= _MIX
+        rows ^= rows >> _SHIFT
+    return rows
+
+
+def _column_words(column: pa.Array) -> Words:
+    kind = column.type
+    if pa.types.is_floating(kind):
+        numbers = pc.fill_null(canonical_values(column.cast(pa.float64())), 0.0)
+    elif pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        numbers = pc.fill_null(column.cast(pa.int64()), 0)
+    else:
+        texts = column.cast(pa.string()) if pa.types.is_decimal(kind) else column
+        encoded = texts.cast(pa.binary()).dictionary_encode()
+        sums = pa.array([*map(crc32, encoded.dictionary.to_pylist()), 0], pa.int64())
+        numbers = sums.take(pc.fill_null(encoded.indices, len(sums) - 1))
+    words: Words = numbers.to_numpy(zero_copy_only=False).view(np.uint64)
+    return words
+
+
+def branch_hashes(warehouse: str, state: JobState, name: str, reports: Reports) -> dict[str, str]:
+    """Return the content hash of each target of a branch, by target. Everything must be published.
+
+    A dropped branch has no hashes; neither has a store whose state was forgotten.
+
+    Raises `StorageError` (74) if a table cannot be read or a changelog was altered.
+    """
+    branch = state.branch(name)
+    if branch.head is None or not branch.is_kept:
+        return {}
+    hashes = {}
+    for target, table in sorted(branch.tables.items()):
+        if target.startswith(OUTPUT):
+            hashes[target] = content_hash(table_path(warehouse, table.path))
+        elif target.startswith(CHANGELOG) and state.has_state(branch.head.spec.run):
+            store = target.removeprefix(CHANGELOG)
+            basis = state.basis(branch.head.spec.run)
+            hashes[target] = hash_rows(store_rows(warehouse, branch.head, basis, store, reports))
+        elif table.path == METRICS:
+            hashes[target] = hash_rows(metric_totals(warehouse, branch.runs))
+    return hashes
+
+
+def metric_totals(warehouse: str, chain: Sequence[CommittedRun]) -> pa.Table:
+    """Return the metrics of a chain of runs: counts and totals added up, extrema taken; by task, node, name, reason."""
+    head = chain[-1].spec
+    runs = pa.array([run.spec.run for run in chain], pa.int64())
+    rows = read_rows(table_path(warehouse, METRICS), where=(pc.field("job") == head.job) & pc.field("_run").isin(runs))
+    return rows.group_by(list(_MEASURE), use_threads=False).aggregate(list(_SUMS))

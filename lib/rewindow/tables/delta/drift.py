@@ -18,12 +18,11 @@ from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT, add_digests
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.content_hash import TableFile, read_file, table_files, table_schema
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.shared.content_hash import sorted_rows
+from rewindow.tables.delta.table_rows import TableFile, read_file, table_files, table_schema
+from rewindow.tables.shared.arrow_tables import sorted_rows
 from rewindow.tables.shared.diff import first_difference
-from rewindow.tables.shared.drift import Drift, difference_of
-from rewindow.tables.shared.lost_runs import repeatable
+from rewindow.tables.shared.drift import Drift, difference_of, repeatable
 from rewindow.tables.shared.publications import SHARED_TABLES, Due, Reports, due_rows, due_tables, net, publication_id
 
 Digest = Callable[[pa.Table], str]

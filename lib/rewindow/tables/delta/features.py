@@ -46,11 +46,13 @@ def check_refusal(path: str, error: Exception) -> None:
     said = one_line(error)
     if found := _UNKNOWN.search(said):
         _refuse_managed(path, [found[1]])
-        message = (
-            f"{path} has a feature that this reader does not know: {found[1]}. Drop it from the table "
-            "(ALTER TABLE ... DROP FEATURE), or name another table"
+        raise StorageError(
+            "table-feature-unknown",
+            "{path} has a feature that this reader does not know: {features}. Drop it from the table (ALTER "
+            "TABLE ... DROP FEATURE), or name another table",
+            path=path,
+            features=found[1],
         )
-        raise StorageError(message)
     # The reader may stumble over files of commits that are not published before it comes to the feature.
     if "catalog-managed" in said or _has_staged_commits(path):
         _refuse_managed(path, _MANAGED[:1])
@@ -67,12 +69,15 @@ def _has_staged_commits(path: str) -> bool:
 def _refuse_managed(path: str, features: Iterable[str]) -> None:
     found = [feature for feature in features if feature in _MANAGED]
     if found:
-        message = (
-            f"{path} is a catalog-managed table ({found[0]}): only its catalog knows its newest commits, so nothing may read "
-            "or write its files directly. Use a target with governed tables (`commit: spark`, see "
-            "docs/deployment/databricks.md) and the table's name in the catalog, or name another table"
+        raise ConfigError(
+            "table-managed-by-catalog",
+            "{path} is a catalog-managed table ({features}): only its catalog knows its newest commits, so "
+            "nothing may read or write its files directly. Use a target with governed tables (`commit: "
+            "spark`, see docs/deployment/databricks.md) and the table's name in the catalog, or name "
+            "another table",
+            path=path,
+            features=found[0],
         )
-        raise ConfigError(message)
 
 
 def check_writable(path: str, table: DeltaTable) -> None:
@@ -91,11 +96,13 @@ def check_writable(path: str, table: DeltaTable) -> None:
         found.append("column mapping")
     found += [key for key in sorted(configuration) if key.startswith("delta.constraints.")]
     if found:
-        message = (
-            f"{path} has features that files added directly would not respect: {', '.join(found)}. "
-            "Drop them from the table (ALTER TABLE ... DROP FEATURE), or name another table"
+        raise StorageError(
+            "table-feature-refused",
+            "{path} has features that files added directly would not respect: {features}. Drop them from the "
+            "table (ALTER TABLE ... DROP FEATURE), or name another table",
+            path=path,
+            features=", ".join(found),
         )
-        raise StorageError(message)
 
 
 def direct_problem(table: DeltaTable) -> str:

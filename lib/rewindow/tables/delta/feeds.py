@@ -1,11 +1,11 @@
-"""Feeds in Delta: the landing ledger, and the log tables that follow it."""
+"""Feeds in Delta: the landing ledger, the log tables that follow it, and what to do when landed data or the ledger is gone."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from deltalake import DeltaTable
 
@@ -18,24 +18,21 @@ from rewindow.control.ingest.stored_progress import Made, made_by
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import identity
-from rewindow.errors import StorageError, not_committed
+from rewindow.errors import CheckpointError, StorageError, not_committed
 from rewindow.storage.locations import check_spark_reads
 from rewindow.tables.delta.claims import check_log_claim, retract_of_deleted
 from rewindow.tables.delta.commit import Retract, add_actions, commit_actions, existing_table, open_table, table_path
-from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.drift import Digest
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.handle_cache import Mark, mark_of
+from rewindow.tables.delta.handle import Mark, mark_of
 from rewindow.tables.delta.job_source import look_at_output
-from rewindow.tables.delta.landed_times import LandedTimes
-from rewindow.tables.delta.landing_ledgers import LandingLedgers
-from rewindow.tables.delta.ledger import Ledger
-from rewindow.tables.delta.log_tables import create_log, missing_columns
-from rewindow.tables.delta.lost_landings import lost_files, lost_landings, more_landings
+from rewindow.tables.delta.ledger import LandingLedgers, Ledger
+from rewindow.tables.delta.log_tables import LandedTimes, create_log, missing_columns
 from rewindow.tables.delta.source_table import look_at_table
-from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.delta.table_rows import table_files
+from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.feeds import first_above
 from rewindow.tables.shared.paths import QUARANTINE, log_path
 from rewindow.tables.shared.publications import log_id, quarantine_id
@@ -44,6 +41,9 @@ NUMBERS_PER_COMMIT = 1_000
 ATTEMPTS = 8
 
 _STAGED = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.(?:parquet|arrow)")
+_WITHOUT_COPY: Final = (
+    "Without a copy, give the feed another name in its file and in those of its jobs, and land the source again"
+)
 
 
 class DeltaFeedTables:
@@ -274,3 +274,29 @@ def _publish(
             raise failure  # a staged file is gone, and no other process has published it
         attempts = 0 if now > reached else attempts + 1
         reached = now
+
+
+def lost_files(feed: str) -> str:
+    """Return what to do if landed files are gone."""
+    return (
+        "Only a copy of the warehouse has what was landed: restore the file from it. Without a copy, land the source again, "
+        f"`rewindow land {feed} --new-generation`, then `rewindow rewind JOB --to 0` and `rewindow run JOB` for each of its jobs"
+    )
+
+
+def more_landings(path: str, feed: str, published: int, known: int) -> CheckpointError:
+    """Return the error of a log that has more landings than its ledger."""
+    return lost_landings(path, feed, f"has {published:,} landings, but its ledger {known:,}")
+
+
+def lost_landings(path: str, feed: str, what: str) -> CheckpointError:
+    """Return the error of a log that has more than its ledger says; ``what`` follows the log's path."""
+    return CheckpointError(
+        "landing-ledger-behind-log",
+        "{path} {change}: an older copy of the ledger was restored for feed {feed!r}, or its newest commit "
+        "is lost. Restore the newest copy. {fix}",
+        path=path,
+        change=what,
+        feed=feed,
+        fix=_WITHOUT_COPY,
+    )

@@ -220,10 +220,12 @@ class Folder:
         except FileNotFoundError:
             return
         except OSError as error:
-            message = (
-                f"{self.full_path(path)} cannot be deleted: {error}. Fix the permission, then run the command again"
-            )
-            raise StorageError(message) from error
+            raise StorageError(
+                "file-undeletable",
+                "{path} cannot be deleted: {error}. Fix the permission, then run the command again",
+                path=self.full_path(path),
+                error=error,
+            ) from error
 
     def copy_from(self, other: Folder, path: str, size: int) -> None:
         """Copy a file of another folder to the same path here, unless a file of that size exists.
@@ -253,13 +255,21 @@ class Folder:
             if is_new:
                 with suppress(OSError):
                     self._fs.delete_file(full)
-            message = f"{shown} cannot be written: {error}. Make room or fix the permission, then run again"
-            raise failed_io(error, message) from error
+            raise failed_io(
+                error,
+                "file-not-writable",
+                "{path} cannot be written: {error}. Make room or fix the permission, then run again",
+                path=shown,
+                error=error,
+            ) from error
         # An answered put is complete, and asking for its time would be another request.
         facts = self.facts(path) if is_local else FileFacts(len(data), time.time_ns() // 1_000_000)
         if facts is None:
-            message = f"{shown} was deleted right after it was written: stop whatever did that, then run again"
-            raise StorageError(message)
+            raise StorageError(
+                "file-deleted-after-write",
+                "{path} was deleted right after it was written: stop whatever did that, then run again",
+                path=shown,
+            )
         return facts
 
     def digest(self, path: str) -> str:
@@ -299,4 +309,4 @@ def _unreadable(path: str, error: Exception) -> RewindowError:
     if (refused := unreadable(path, error)) is not None:
         return refused
     fix = "Restore the file from a copy. `rewindow republish JOB` makes those of outputs and stores again"
-    return StorageError(f"{path} cannot be read: {error}. {fix}")
+    return StorageError("file-unreadable", "{path} cannot be read: {error}. {fix}", path=path, error=error, fix=fix)

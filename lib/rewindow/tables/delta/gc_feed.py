@@ -13,12 +13,12 @@ from rewindow.control.ingest.landings import LANDING
 from rewindow.control.plan.compaction import is_covered
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.compaction import LogPartition, compact, due_in, log_parts
 from rewindow.tables.delta.features import direct_problem
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.fold_file import check_once
 from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.ledger_files import check_once
+from rewindow.tables.delta.merging import LogPartition, compact, due_in, log_parts
 from rewindow.tables.delta.unnamed_files import Unnamed, staged_by
 from rewindow.tables.shared.paths import LANDINGS, QUARANTINE
 from rewindow.tables.shared.warehouse import check_stored_feed
@@ -36,7 +36,7 @@ class FeedGc:
         return list(self._progress.topics)
 
     def compact(self, topic: str) -> Iterator[str | tuple[int, int]]:
-        """Merge a log's small files; see `compaction.compact`."""
+        """Merge a log's small files; see `merging.compact`."""
         return compact(self._root(topic), topic, self._progress.held_paths(topic), uuid4().hex)
 
     def due(self) -> int:

@@ -1,17 +1,36 @@
-"""The garbage collection of a job's tables and folders."""
+"""The garbage collection of a job: merge small files of its tables, and delete files that nothing needs any more.
+
+Files and reports of attempts that the ledger proves dead can go at once. Files that left a table, and files of attempts
+that no ledger row names (a verification, a snapshot or a repair that died), can go when they are older than the retention.
+"Not committed yet" is never a reason.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cached_property
+from itertools import chain
 
-from rewindow.control.gc import Garbage
+from rewindow.contracts.staged_files import StagedFile
+from rewindow.control.gc import UNKNOWN_MS, Garbage
+from rewindow.control.plan.job_state import Branch, JobState
 from rewindow.control.plan.planner import Alive
 from rewindow.control.plan.retention import dead_attempts
+from rewindow.control.plan.spec import CHANGELOG, OUTPUT
+from rewindow.control.plan.stored_runs import attempts_of, bindings_of, run_facts
+from rewindow.tables.delta.claims import is_of_another
+from rewindow.tables.delta.commit import commit_files, open_table, table_path
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.fold_file import check_once
-from rewindow.tables.delta.merge_runs import due_merges, merge, run_files
-from rewindow.tables.delta.orphan_files import JobOrphanFiles
+from rewindow.tables.delta.ledger_files import check_once
+from rewindow.tables.delta.merging import due_run_merges, merge, merged_by, run_files
+from rewindow.tables.delta.retract import removals
+from rewindow.tables.delta.table_rows import table_files
+from rewindow.tables.delta.unnamed_files import Unnamed, staged_by
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.paths import JOURNAL, RUNS
+from rewindow.tables.shared.publications import SHARED_TABLES, published_attempts
 from rewindow.tables.shared.warehouse import check_stored
 
 
@@ -27,13 +46,13 @@ class JobGc:
         return self._orphan_files().drop_reports()
 
     def merge(self, least: int) -> Iterator[str | tuple[int, int]]:
-        """Merge the small files of runs; see `merge_runs.merge`."""
+        """Merge the small files of runs; see `merging.merge`."""
         yield from merge(self._tables.warehouse, self._job, self._tables.state(self._job), least)
 
     def due(self, least: int) -> int:
         """Return how many files `merge` would merge."""
         found = run_files(self._tables.warehouse, self._job, self._tables.state(self._job))
-        return sum(len(group) for one in found for group in due_merges(one, least))
+        return sum(len(group) for one in found for group in due_run_merges(one, least))
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
         """Yield what can be deleted now. All of it is found before the first is yielded."""
@@ -55,3 +74,149 @@ class JobGc:
         plans = [branch.pending for branch in state.branches.values() if branch.pending]
         is_quiet = not any(self._alive(plan.attempt) for plan in plans)
         return JobOrphanFiles(self._tables.warehouse, self._job, state, dead_attempts(state), is_quiet=is_quiet)
+
+
+class JobOrphanFiles:
+    """The folders of one job."""
+
+    def __init__(self, warehouse: str, job: str, state: JobState, dead: Collection[str], *, is_quiet: bool) -> None:
+        """Bind to a job's state. ``is_quiet``: no run of the job is in progress."""
+        self._warehouse, self._job, self._state = warehouse, job, state
+        self._dead, self._is_quiet = frozenset(dead), is_quiet
+        pending = [one.pending for one in state.branches.values() if one.pending]
+        self._pending = {plan.attempt.id for plan in pending} | {plan.repeats or "" for plan in pending}
+
+    def garbage(self, keep_ms: int) -> Iterator[Garbage]:
+        """Yield what can be deleted now."""
+        for path, targets in sorted(self._tables().items()):
+            yield from self._of_table(path, targets, keep_ms)
+        yield from self._internal(keep_ms)
+        yield from self._of_ledgers(keep_ms)
+
+    def drop_reports(self) -> int:
+        """Remove the reports of dead attempts from the journal in one commit; return how many."""
+        path = table_path(self._warehouse, JOURNAL)
+        table = open_table(path)
+        if table is None:
+            return 0
+        dead = {f"job={self._job}/{attempt}.parquet" for attempt in self._dead}
+        listed = {file.path for file in table_files(path, table)} & dead
+        if not listed:
+            return 0
+        app_id = f"rewindow.gc/{self._job}"
+        version = (table.transaction_version(app_id) or 0) + 1
+        nothing: list[StagedFile] = []
+        commit_files(
+            path, nothing, app_id=app_id, version=version, table=table, retract=lambda at, of: removals(at, of, listed)
+        )
+        return len(listed)
+
+    def _tables(self) -> dict[str, set[str]]:
+        """Return the targets of each table that a run of the job ever wrote or may be writing, by path."""
+        branches = self._state.branches.values()
+        pending = (one.pending.binding.tables for one in branches if one.pending is not None)
+        written = chain((one.tables for one in bindings_of(self._state)), (one.tables for one in branches), pending)
+        reset = self._state.reset.tables if self._state.reset else {}
+        found: dict[str, set[str]] = {path: set(targets) for path, targets in reset.items()}
+        for tables in written:
+            for target, table in tables.items():
+                found.setdefault(table.path, set()).add(target)
+        return found
+
+    def _of_table(self, path: str, targets: Collection[str], keep_ms: int) -> Iterator[Garbage]:
+        root = table_path(self._warehouse, path)
+        table = open_table(root)
+        if is_of_another(table, self._job):
+            return
+        if path in self._dropped:
+            yield from self._whole(root, keep_ms)
+            return
+        unnamed = Unnamed(root, table, ".parquet")
+        counts, known = self._counting(path, targets), self._known
+        is_changelog = any(target.startswith(CHANGELOG) for target in targets)  # a run may still read removed files
+        for name in unnamed.paths():
+            attempt = staged_by(name)
+            if attempt in self._dead:
+                yield from unnamed.garbage(name, "of an attempt that did not finish")
+            elif attempt == merged_by(self._job) and unnamed.is_left(name, max(keep_ms, UNKNOWN_MS)):
+                yield from unnamed.garbage(name, "merged into another file")
+            elif path in SHARED_TABLES or attempt in self._pending or attempt in counts:
+                continue
+            elif attempt in known and (self._is_quiet or not is_changelog) and unnamed.is_left(name, keep_ms):
+                yield from unnamed.garbage(name, "left the table")
+            elif attempt not in known and unnamed.is_left(name, max(keep_ms, UNKNOWN_MS)):
+                yield from unnamed.garbage(name, "of an unknown attempt")
+
+    def _internal(self, keep_ms: int) -> Iterator[Garbage]:
+        """Yield the internal logs of attempts: of dead ones at once, of others when they are old."""
+        root = table_path(self._warehouse, f"internal/{self._job}")
+        sizes: dict[str, tuple[int, int]] = {}
+        for name, size, modified_ms in Folder(root).files():
+            attempt = name.partition("/")[0]
+            known, last = sizes.get(attempt, (0, 0))
+            sizes[attempt] = (known + size, max(last, modified_ms))
+        now_ms, known_attempts = time.time_ns() // 1_000_000, self._known
+        for attempt, (size, last) in sorted(sizes.items()):
+            if attempt in self._pending:
+                continue
+            keep = keep_ms if attempt in known_attempts else max(keep_ms, UNKNOWN_MS)
+            if attempt in self._dead or last < now_ms - keep:
+                yield Garbage(root, attempt, size, "the internal logs of an attempt", is_folder=True)
+
+    def _of_ledgers(self, keep_ms: int) -> Iterator[Garbage]:
+        """Yield reports of dead attempts, and files of the ledger that were merged at least a day ago."""
+        root = table_path(self._warehouse, JOURNAL)
+        table = open_table(root)
+        listed = {file.path for file in table_files(root, table)} if table else set()
+        for attempt in sorted(self._dead):
+            path = f"job={self._job}/{attempt}.parquet"
+            facts = Folder(root).facts(path)
+            if facts is not None and path not in listed:
+                yield Garbage(root, path, facts.bytes, "the reports of an attempt that did not finish")
+        merged = Unnamed(root, table, ".parquet", f"job={self._job}")
+        yield from merged.old_garbage(f"{merged_by(self._job)}-", keep_ms, "merged into another file")
+        root = table_path(self._warehouse, RUNS)
+        rows = Unnamed(root, open_table(root), ".parquet", f"name={self._job}")
+        yield from rows.old_garbage("", keep_ms, "merged into another file of the ledger")
+
+    def _whole(self, root: str, keep_ms: int) -> Iterator[Garbage]:
+        """Yield the table of a dropped branch when it has not changed for the retention time."""
+        files = list(Folder(root).files())
+        last = max((modified_ms for _, _, modified_ms in files), default=0)
+        if files and last <= time.time_ns() // 1_000_000 - keep_ms:
+            parent, _, name = root.rpartition("/")
+            yield Garbage(parent, name, sum(size for _, size, _ in files), "a dropped branch's table", is_folder=True)
+
+    @cached_property
+    def _dropped(self) -> set[str]:
+        """The paths of output tables that belong to dropped branches only."""
+        branches = self._state.branches.values()
+        kept = {path for branch in branches if branch.is_kept for path in _outputs(branch)}
+        dropped = (branch for branch in branches if not branch.is_kept)
+        return {path for branch in dropped for path in _own_outputs(branch)} - kept
+
+    def _counting(self, path: str, targets: Collection[str]) -> AbstractSet[str]:
+        """Return the attempts whose files a publication of this table needs."""
+        if any(target.startswith(CHANGELOG) for target in targets):
+            return published_attempts(self._state.shared(path))
+        branches = [one for one in self._state.branches.values() if one.is_kept]
+        return {attempt for one in branches for attempt in attempts_of(one.runs, one.inherited)}
+
+    @cached_property
+    def _known(self) -> set[str]:
+        snapshots = self._state.snapshots.values()
+        runs = {attempt for run in run_facts(self._state) for attempt in (run.planned_by, run.staged_by)}
+        return runs | {attempt for one in snapshots for attempt in (one.spec.attempt.id, one.commit.attempt)}
+
+
+def _outputs(branch: Branch) -> set[str]:
+    return {table.path for target, table in branch.tables.items() if target.startswith(OUTPUT)}
+
+
+def _own_outputs(branch: Branch) -> set[str]:
+    """Return the outputs of a branch that its own runs wrote, if no other branch's runs are in it."""
+    runs = branch.own_runs
+    if any(run.spec.branch != branch.name for run in runs):
+        return set()
+    tables = [table for run in runs for table in run.spec.binding.tables.items()]
+    return _outputs(branch) & {table.path for target, table in tables if target.startswith(OUTPUT)}

@@ -1,26 +1,38 @@
 """Another job's output as a source: its epochs are what arrives, one landing each, with the watermark of the epoch.
 
 Only the published branch counts. A producer whose landed epochs are no longer the same runs' is another source.
+
+Before epochs are landed, their rows are counted in the output. That costs the table's Delta log and the sizes of the files with
+rows of these runs. Files are read only if something else than these runs has written some of their rows, as UPDATE, DELETE and
+OPTIMIZE do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rewindow.contracts.ingest import LogSpec, Piece, SourceLook
+from rewindow.control.plan.job_state import CommittedRun, JobState
+from rewindow.control.plan.spec import add_digests
 from rewindow.errors import SourceError
-from rewindow.tables.delta.commit import open_table, table_path
+from rewindow.tables.delta.check_published import lacking
+from rewindow.tables.delta.commit import existing_table, open_table, table_path
 from rewindow.tables.delta.drift import Digest
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.foreign_log import full_path
-from rewindow.tables.delta.run_drift import difference_from_runs
+from rewindow.tables.delta.run_rows import run_counts
+from rewindow.tables.delta.table_rows import file_batches, table_files, table_schema
+from rewindow.tables.delta.unnamed_files import staged_by
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.drift import difference_of
 from rewindow.tables.shared.job_source import altered, new_epochs
 
 JOB = "job"
@@ -51,8 +63,9 @@ def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str, int | None]:
     """
     table = open_table(path)
     if table is None:
-        message = f"the table {path} is gone: run its job again, which creates it"
-        raise SourceError(message)
+        raise SourceError(
+            "output-table-gone", "the table {path} is gone: run its job again, which creates it", path=path
+        )
     check_writable(path, table)
     actions = pa.table(table.get_add_actions(flatten=True)).to_pydict()
     paths = actions["path"]
@@ -63,3 +76,40 @@ def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str, int | None]:
             folder.check(unquote(name))  # Spark checks pages, but neither their headers nor the footer
     last = None if None in lasts else max(lasts, default=0)
     return tuple(Piece(full_path(path, name)) for name in sorted(paths)), table.schema().to_json(), last
+
+
+def difference_from_runs(
+    path: str, target: str, runs: Sequence[CommittedRun], state: JobState, digest: Digest | None
+) -> str | None:
+    """Describe how the rows of some published runs differ from what the runs wrote; None if they do not.
+
+    Without ``digest``, rows are only counted.
+    """
+    if not runs:
+        return None
+    table, numbers = existing_table(path), {run.spec.run for run in runs}
+    files = table_files(path, table, runs=numbers)
+    if (what := lacking(path, files)) is not None:
+        return what
+    wanted = Counter({run.spec.run: total.rows for run in runs if (total := run.commit.targets.get(target))})
+    attempts = {run.commit.attempt for run in runs}
+    folder, found, digests = Folder(path), Counter[int](), dict[int, list[str]]()
+    if all(staged_by(file.path) in attempts and file.first_run == file.last_run for file in files):
+        for file in files:
+            found.update(run_counts(folder, file) or {})
+    else:
+        schema = table_schema(table)
+        for rows in (batch for file in files for batch in file_batches(folder, file, schema)):
+            for run in runs:
+                own = rows.filter(pc.field("_run") == run.spec.run)
+                found[run.spec.run] += own.num_rows
+                if digest is not None and own.num_rows:
+                    columns = [column.name for column in run.spec.binding.tables[target].columns]
+                    digests.setdefault(run.spec.run, []).append(digest(own.select(columns)))
+    if +found != +wanted:
+        return difference_of(wanted, found, state)
+    for run in runs:
+        known = digests.get(run.spec.run)
+        if known and add_digests(known) != run.commit.targets[target].digest:
+            return f"has other rows of run {run.spec.name}"
+    return None

@@ -1,11 +1,15 @@
 """The journal: what each attempt staged, one append of one file each. Only the ledger makes it true.
 
 A row is a `TaskReport` in JSON: one for each task, and one for the run as a whole.
+
+Before an attempt counts, its staged files are read back. One pass over the bytes of each file finds a flipped, missing or foreign
+byte (`StagedFile.file_digest`); its footer says how many rows it has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
@@ -16,9 +20,10 @@ from rewindow.control.plan.spec import JournalFile
 from rewindow.control.plan.stored_rows import load_stored, stored_json
 from rewindow.errors import InvariantError, StorageError
 from rewindow.tables.delta.commit import commit_files, open_table
-from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.create_table import SHORT_LOG, create_table
-from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.files import SMALL_BYTES, Folder, digest_of
+from rewindow.tables.delta.table_rows import table_files
+from rewindow.tables.shared.audit import INTERNAL
 from rewindow.tables.shared.paths import safe_name
 
 _COLUMNS = pa.schema(
@@ -30,6 +35,7 @@ _COLUMNS = pa.schema(
     ]
 )
 _SCHEMA = pa.schema([pa.field("job", pa.string()), *_COLUMNS])
+_READERS = 4
 
 
 class Journal:
@@ -56,11 +62,17 @@ class Journal:
             )
         found = self._folder.read_whole(path, _COLUMNS.names)
         if found is None:
-            message = f"{self._folder.full_path(path)} was deleted after it was staged: stop whatever did that, then run again"
-            raise StorageError(message)
+            raise StorageError(
+                "staged-file-deleted",
+                "{path} was deleted after it was staged: stop whatever did that, then run again",
+                path=self._folder.full_path(path),
+            )
         if not found.rows().equals(rows):
-            message = f"attempt {attempt} staged something else before: each attempt needs its own id"
-            raise InvariantError(message)
+            raise InvariantError(
+                "attempt-staged-otherwise",
+                "attempt {attempt} staged something else before: each attempt needs its own id",
+                attempt=attempt,
+            )
         return JournalFile(path, found.bytes, found.digest)
 
     def find(self, attempt: str) -> list[TaskReport] | None:
@@ -80,11 +92,15 @@ class Journal:
         if found is None:
             return self._search(attempt)
         if (found.bytes, found.digest) != (file.bytes, file.digest):
-            message = (
-                f"{self._folder.full_path(file.path)} is not what was committed ({file.bytes} bytes, digest "
-                f"{file.digest}). Repeat its run: `rewindow republish {self.job}`"
+            raise StorageError(
+                "report-altered",
+                "{path} is not what was committed ({bytes} bytes, digest {digest}). Repeat its run: "
+                "`rewindow republish {job}`",
+                path=self._folder.full_path(file.path),
+                bytes=file.bytes,
+                digest=file.digest,
+                job=self.job,
             )
-            raise StorageError(message)
         return _as_reports(found.rows(), attempt, self.path)
 
     def _search(self, attempt: str) -> list[TaskReport]:
@@ -94,11 +110,14 @@ class Journal:
             if self._folder.facts(path) is not None:  # the file that is gone is the one that was asked for
                 reports += _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt, self.path)
         if not reports:
-            message = (
-                f"the journal {self.path} no longer has the reports of attempt {attempt}. Repeat its run: `rewindow republish "
-                f"{self.job}`"
+            raise StorageError(
+                "reports-missing",
+                "the journal {path} no longer has the reports of attempt {attempt}. Repeat its run: "
+                "`rewindow republish {job}`",
+                path=self.path,
+                attempt=attempt,
+                job=self.job,
             )
-            raise StorageError(message)
         return sorted(reports, key=_task)
 
     def _files_of_job(self, table: DeltaTable) -> list[str]:
@@ -130,3 +149,55 @@ def _as_reports(rows: pa.Table, attempt: str, table: str) -> list[TaskReport]:
 
 def _task(report: TaskReport) -> tuple[int, int]:
     return report.sub_topology, report.partition
+
+
+def audit_files(reports: Sequence[TaskReport], roots: Mapping[str, str]) -> None:
+    """Check every staged file against its manifest. ``roots`` has for each target the folder of its table.
+
+    Raises `StorageError` (74) naming the first file that is missing, cut short or altered.
+    """
+    files = [file for report in reports for file in report.files if not file.target.startswith(INTERNAL)]
+    folders = {target: Folder(root) for target, root in roots.items()}
+    if sum(file.bytes for file in files) <= SMALL_BYTES:
+        for file in files:
+            _check_file(folders[file.target], file)
+        return
+    with ThreadPoolExecutor(_READERS) as readers:  # digests are computed outside the interpreter's lock
+        for _ in readers.map(lambda file: _check_file(folders[file.target], file), files):
+            pass
+
+
+def _check_file(folder: Folder, file: StagedFile) -> None:
+    if file.bytes <= SMALL_BYTES:  # one request reads it from a bucket
+        try:
+            data = folder.read_bytes(file.path)
+        except StorageError as error:
+            raise _not_as_staged(folder, file, "is gone") from error
+        _check_bytes(folder, file, data.size, digest_of(data))
+        parquet_file = folder.as_parquet(file.path, data, is_checked=True)
+    else:
+        facts = folder.facts(file.path)
+        if facts is None:
+            raise _not_as_staged(folder, file, "is gone")
+        _check_bytes(folder, file, facts.bytes, folder.digest(file.path))
+        parquet_file = folder.open_parquet(file.path, is_checked=True)
+    with parquet_file as parquet:
+        rows = parquet.metadata.num_rows
+    if rows != file.rows or file.stats.get("numRecords", rows) != rows:
+        raise _not_as_staged(folder, file, f"has {rows} rows, not {file.rows}")
+
+
+def _check_bytes(folder: Folder, file: StagedFile, size: int, digest: str) -> None:
+    if size != file.bytes:
+        raise _not_as_staged(folder, file, f"has {size} bytes, not {file.bytes}")
+    if digest != file.file_digest:
+        raise _not_as_staged(folder, file, "has other bytes than were written")
+
+
+def _not_as_staged(folder: Folder, file: StagedFile, what: str) -> StorageError:
+    return StorageError(
+        "staged-file-missing",
+        "the staged file {path} {fault}. Nothing was committed: check the disk and run again",
+        path=folder.full_path(file.path),
+        fault=what,
+    )

@@ -23,14 +23,11 @@ from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity
 from rewindow.errors import InvariantError, RewindowError, StorageError, not_committed
 from rewindow.storage.locations import is_uri
-from rewindow.tables.delta.actions import removal
-from rewindow.tables.delta.commit import commit_actions, open_table
-from rewindow.tables.delta.content_hash import TableFile, table_files
+from rewindow.tables.delta.commit import commit_actions, open_table, removal, table_path
 from rewindow.tables.delta.create_table import SHORT_LOG, create_table
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.fold_file import read_fold, write_fold
-from rewindow.tables.delta.handle_cache import Mark, mark_of, release
+from rewindow.tables.delta.handle import Mark, mark_of, release
 from rewindow.tables.delta.ledger_files import (
     EarlierRows,
     LedgerFiles,
@@ -39,10 +36,13 @@ from rewindow.tables.delta.ledger_files import (
     end_of_large,
     fits,
     is_small,
+    read_fold,
+    write_fold,
 )
 from rewindow.tables.delta.probe_put_if_absent import check_store
+from rewindow.tables.delta.table_rows import TableFile, table_files
 from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
-from rewindow.tables.shared.paths import safe_name
+from rewindow.tables.shared.paths import LANDINGS, safe_name
 
 __all__ = ["Ledger", "LedgerRow"]
 
@@ -140,8 +140,13 @@ class Ledger:
             if len(seen.rows) >= first:
                 break
             if len(seen.rows) != first - 1:
-                message = f"ledger {self.name} has {len(seen.rows)} rows: {first} is not the next number"
-                raise InvariantError(message)
+                raise InvariantError(
+                    "ledger-row-not-next",
+                    "ledger {name} has {rows} rows: {row} is not the next number",
+                    name=self.name,
+                    rows=len(seen.rows),
+                    row=first,
+                )
             if action is None:
                 check_writable(self.path, seen.table)
                 action = self._write(rows, texts)
@@ -166,8 +171,11 @@ class Ledger:
             create_table(self.path, _SCHEMA, ("name",), configuration=_CONFIGURATION)
             seen = self._look()
         if seen is None:
-            message = f"the ledger {self.path} was deleted while it was in use: restore its folder from a copy"
-            raise StorageError(message)
+            raise StorageError(
+                "ledger-deleted",
+                "the ledger {path} was deleted while it was in use: restore its folder from a copy",
+                path=self.path,
+            )
         return seen
 
     def _look(self) -> _Snapshot | None:
@@ -235,10 +243,11 @@ class Ledger:
         else:
             stored = self._files.rows(paths)
             if self._skipped + len(stored) < len(self._rows):
-                message = (
-                    f"{self.path}: the storage listed an older state than before, so it is not consistent. Run again"
+                raise StorageError(
+                    "storage-not-consistent",
+                    "{path}: the storage listed an older state than before, so it is not consistent. Run again",
+                    path=self.path,
                 )
-                raise StorageError(message)
             new = [
                 same if same and same[0] == row[2] else (row[2], self._files.load(row))
                 for row, same in zip(stored, chain(known, repeat(None)), strict=False)
@@ -291,3 +300,16 @@ class Ledger:
         self._seen = None  # its handle must not be used after a commit
         with suppress(DeltaError, OSError):
             commit_actions(seen.table, actions, self._merge_id, len(seen.rows))
+
+
+class LandingLedgers:
+    """The landing ledgers of a warehouse: of each feed always the same object, which reads no file twice."""
+
+    def __init__(self, warehouse: str) -> None:
+        """Bind to a folder or URI. Nothing is read."""
+        self._warehouse = warehouse
+        self._known: dict[str, Ledger] = {}
+
+    def of(self, feed: str) -> Ledger:
+        """Return a feed's ledger."""
+        return self._known.setdefault(feed, Ledger(table_path(self._warehouse, LANDINGS), feed))

@@ -1,19 +1,25 @@
-"""The files of a ledger: which hold which rows, and what is in them. A file never changes, and its name is its digest."""
+"""The files of a ledger: which hold which rows, what is in them, and the stored fold, which says what their rows give (ADR-127).
+
+A file never changes, and its name is the digest of its bytes. The stored fold, a file beside them, names the files that it
+covers. So it fits no other ledger, no older copy and no changed row. A fold that is missing, torn, of another version or of
+other files is as good as none: then all rows are read.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.control.plan.stored_rows import StoredFold
-from rewindow.errors import InvariantError, StorageError
+from rewindow.control.plan.stored_rows import StoredFold, known_part
+from rewindow.errors import InvariantError, RewindowError, StorageError
 from rewindow.storage.locations import is_uri
-from rewindow.tables.delta.content_hash import TableFile
 from rewindow.tables.delta.files import FileFacts, Folder, digest_of
-from rewindow.tables.shared.ledger import Bodies
+from rewindow.tables.delta.table_rows import TableFile
+from rewindow.tables.shared.ledger import Bodies, packed, unpacked
 
 RowValues = tuple[int, str, str, int]
 """A stored row: seq, kind, body, recorded_at."""
@@ -22,6 +28,12 @@ SMALL_ROWS = 400
 """Files with fewer rows are merged when there are many of them. Larger ones stay as they are."""
 
 _DIGEST = re.compile(r"/([0-9a-f]{32})\.parquet$")
+FOLDS = "_folds"
+"""The folder below a ledger. Delta and Spark take no file for data whose path begins with an underscore."""
+_CHECKED = "_checked_folds"
+"""The folder with the digests of the stored folds that were compared with the rows."""
+Check = Callable[[str, Sequence[LedgerRow]], None]
+"""Raises `InvariantError` (70) if the stored fold of a ledger, given by its name, is not what the rows give."""
 
 
 class LedgerFiles:
@@ -80,8 +92,9 @@ class LedgerFiles:
         named, data = _DIGEST.search(path), self._folder.read_bytes(path)
         if named and digest_of(data) != named[1]:
             full = self._folder.full_path(path)
-            message = f"{full} was altered: restore it from a copy before you run or land"
-            raise StorageError(message)
+            raise StorageError(
+                "ledger-altered", "{path} was altered: restore it from a copy before you run or land", path=full
+            )
         return data
 
 
@@ -133,13 +146,57 @@ def check_complete(path: str, name: str, rows: Sequence[RowValues], first: int, 
     """Raise `InvariantError` (70) unless the numbers of rows are those from ``first`` to ``last``."""
     numbers, end = [row[0] for row in rows], first + len(rows) - 1
     if numbers != list(range(first, end + 1)) or last != end:
-        message = (
-            f"the ledger of {name} in {path} is damaged: its rows are numbered {_in_short(numbers)}, "
-            f"its last commit has number {last}. Restore the table from a copy before you run or land"
+        raise InvariantError(
+            "ledger-damaged",
+            "the ledger of {name} in {path} is damaged: its rows are numbered {numbers}, its last commit "
+            "has number {last}. Restore the table from a copy before you run or land",
+            name=name,
+            path=path,
+            numbers=_in_short(numbers),
+            last=last,
         )
-        raise InvariantError(message)
 
 
 def _in_short(numbers: Sequence[int]) -> str:
     shown = ", ".join(str(number) for number in numbers[-5:])
     return f"..., {shown}" if len(numbers) > 5 else shown or "(none)"
+
+
+def read_fold(folder: Folder, name: str) -> StoredFold | None:
+    """Return the stored fold of a ledger; None if there is none that this version can use."""
+    with suppress(RewindowError, OSError):
+        removal = f"Delete the folder {folder.full_path(FOLDS)}"
+        found = unpacked(name, bytes(folder.read_bytes(fold_path(name))), removal)
+        return found.fold if found and found.fold.covers else None
+    return None
+
+
+def check_once(folder: Folder, name: str, rows: Sequence[LedgerRow], check: Check) -> None:
+    """Compare a stored fold with the rows, unless a file beside it says that this was done. Raises as ``check`` does.
+
+    It reads all rows, so a ledger that is used for years would pay for its length at every `gc`.
+    """
+    stored, _ = known_part(rows)
+    if stored is None or _was_checked(folder, name, stored):
+        return
+    check(name, rows)
+    with suppress(RewindowError):
+        folder.write_bytes(f"{_CHECKED}/{name}", pa.py_buffer(stored.digest.encode()))
+
+
+def _was_checked(folder: Folder, name: str, stored: StoredFold) -> bool:
+    with suppress(RewindowError):
+        return bool(stored.digest) and bytes(folder.read_bytes(f"{_CHECKED}/{name}")) == stored.digest.encode()
+    return False
+
+
+def write_fold(folder: Folder, name: str, fold: StoredFold) -> None:
+    """Store what the rows of some files give. A failure costs later commands time, and nothing else."""
+    data = packed(name, fold, {"files": sorted(fold.covers)})
+    with suppress(RewindowError):
+        folder.write_bytes(fold_path(name), pa.py_buffer(data))
+
+
+def fold_path(name: str) -> str:
+    """Return the path of a ledger's stored fold below the ledger's table."""
+    return f"{FOLDS}/{name}"

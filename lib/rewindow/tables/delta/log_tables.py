@@ -1,19 +1,36 @@
-"""The tables of logs: their columns, which a newer generation may extend."""
+"""The tables of logs: their columns, which a newer generation may extend, and what is in their files.
+
+The Delta log alone tells which files hold which offsets, without Spark or opening a file. Timestamps, by which records are
+released, are read from the files.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake import Schema as DeltaSchema
 
 from rewindow.contracts.reserved_names import LOG_COLUMNS, other_name
-from rewindow.control.ingest.landings import LogSchema
-from rewindow.errors import CheckpointError
-from rewindow.tables.delta.commit import open_table
+from rewindow.contracts.tasks import LogFile
+from rewindow.control.ingest.landings import Feed, LogSchema
+from rewindow.control.ingest.watermarks import HeldFile
+from rewindow.errors import CheckpointError, SourceError, StorageError
+from rewindow.streams.record import TopicPartition
+from rewindow.tables.delta.commit import existing_table, open_table
 from rewindow.tables.delta.create_table import create_table
-from rewindow.tables.delta.features import check_writable
-from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.delta.features import check_writable, direct_problem
+from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.table_rows import check_folders, table_files
+from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.feeds import LOG_PARTITIONS
+
+TIMES_CACHED = 16_000_000
 
 
 def create_log(path: str, schema: LogSchema) -> DeltaTable:
@@ -43,9 +60,107 @@ def missing_columns(path: str, table: DeltaTable, schema: LogSchema) -> list[pa.
     wanted = _log_schema(schema)
     for field in wanted:
         if field.name in existing and existing[field.name] != field.type:
-            message = (
-                f"the log {path} has {field.name} as {existing[field.name]} from an older generation, "
-                f"now it is {field.type}: {other_name(field.name)}, and use that name wherever the feed and its jobs name it"
+            raise CheckpointError(
+                "log-column-type-changed",
+                "the log {path} has {column} as {landed_type} from an older generation, now it is {type}: "
+                "{fix}, and use that name wherever the feed and its jobs name it",
+                path=path,
+                column=field.name,
+                landed_type=existing[field.name],
+                type=field.type,
+                fix=other_name(field.name),
             )
-            raise CheckpointError(message)
     return [field for field in wanted if field.name not in existing]
+
+
+class _File(NamedTuple):
+    path: str
+    generation: int
+    partition: int
+    first: int | None
+    last: int | None
+
+
+class LogFiles:
+    """The files of one log table at the time of construction."""
+
+    def __init__(self, path: str) -> None:
+        """Read the table's Delta log. Raises `SourceError` (66) if there is no table."""
+        table = open_table(path)
+        if table is None:
+            raise SourceError(
+                "log-missing",
+                "there is no log at {path}: land the feed first, or restore the table from a copy",
+                path=path,
+            )
+        self._path = path
+        self.problem = direct_problem(table)
+        """Why the files do not hold the table's rows; ``""`` if they do."""
+        actions = pa.table(table.get_add_actions(flatten=True))
+        nothing = [None] * actions.num_rows
+        names = ("path", "partition.generation", "partition.partition", "min.offset", "max.offset")
+        columns = [actions[name].to_pylist() if name in actions.column_names else nothing for name in names]
+        paths, generations, partitions = columns[:3]
+        check_folders(path, paths, {"generation": generations, "partition": partitions})
+        self._files: dict[int, list[_File]] = {}
+        for file in map(_File._make, zip(*columns, strict=True)):
+            self._files.setdefault(file.partition, []).append(file)
+        if not self.problem and None in self._files:
+            self.problem = "its files are not partitioned by generation and partition"
+
+    def find(self, feed: Feed, where: TopicPartition, start: int, end: int) -> list[LogFile]:
+        """Return the files that hold the offsets ``[start, end)`` of a topic-partition, by first offset.
+
+        Of each generation only the offsets that the feed still has. A file without statistics may hold any offset.
+        """
+        found = {
+            LogFile(
+                f"{self._path}/{unquote(file.path)}",
+                first if file.first is None else max(file.first, first),
+                last if file.last is None else min(file.last, last),
+            )
+            for generation, first, last, _ in feed.spans(where, start, end)
+            for file in self._files.get(where.partition, ())
+            if file.generation == generation
+            and (file.first is None or file.first <= last)
+            and (file.last is None or file.last >= first)
+        }
+        return sorted(found, key=lambda file: (file.first, file.path))
+
+
+class LandedTimes:
+    """A cache of the timestamps of landed files, which never change: at most `TIMES_CACHED` timestamps."""
+
+    def __init__(self) -> None:
+        self._files: dict[tuple[str, str], npt.NDArray[np.int64]] = {}
+        self._rows = 0
+
+    def of(self, root: str, file: HeldFile) -> npt.NDArray[np.int64]:
+        """Return a file's timestamps in offset order; from the log if `gc` has merged the file into another."""
+        path, folder = file.path, Folder(root)
+        if (root, path) not in self._files:
+            exists = folder.facts(path) is not None
+            rows = folder.read_table(path, ["timestamp"]) if exists else _rows_of(root, file)
+            times = np.asarray(rows["timestamp"])
+            if self._rows + len(times) > TIMES_CACHED:
+                self._files.clear()
+                self._rows = 0
+            self._files[root, path] = times
+            self._rows += len(times)
+        return self._files[root, path]
+
+
+def _rows_of(root: str, file: HeldFile) -> pa.Table:
+    """Return the rows of a merged file from the log. Raises `StorageError` (74) if they are not there."""
+    folder, directory = Folder(root), file.path.rpartition("/")[0]
+    names = [one.path for one in table_files(root, existing_table(root)) if one.path.startswith(f"{directory}/")]
+    parts = [folder.read_table(name, ["offset", "timestamp"]) for name in names]
+    is_wanted = (pc.field("offset") >= file.start) & (pc.field("offset") < file.end)
+    rows = pa.concat_tables(parts).filter(is_wanted).sort_by("offset") if parts else None
+    if rows is None or not np.array_equal(np.asarray(rows["offset"]), np.arange(file.start, file.end)):
+        raise StorageError(
+            "log-rows-lost",
+            "{path} is gone, and so are its rows: restore it from a copy",
+            path=folder.full_path(file.path),
+        )
+    return rows

@@ -66,11 +66,13 @@ def _check(warehouse: str, paths: list[str]) -> None:
     for path in paths:
         real = os.path.realpath(path)
         if os.path.commonpath((root, real)) != root:
-            message = (
-                f"{path} leads out of the warehouse through a symbolic link, to {real}. Put the files themselves into the "
-                "warehouse, or name their folder as the warehouse"
+            raise ConfigError(
+                "path-leaves-warehouse",
+                "{path} leads out of the warehouse through a symbolic link, to {target}. Put the files "
+                "themselves into the warehouse, or name their folder as the warehouse",
+                path=path,
+                target=real,
             )
-            raise ConfigError(message)
 
 
 def _inside(full: str) -> tuple[int, list[str], tuple[str, ...]]:

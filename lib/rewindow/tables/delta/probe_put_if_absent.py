@@ -35,11 +35,13 @@ def check_store(path: str) -> None:
     try:
         DeltaTable.create(probe, _SCHEMA, storage_options=options_of(probe))
         if any(_winners(probe, turn) > 1 for turn in range(ROUNDS)):
-            message = (
-                f"{path}: its store lets two writers write the same version, so a committed row could be lost. Use a store that "
-                "supports If-None-Match (docs/deployment/buckets.md), or a local folder as the warehouse"
+            raise ConfigError(
+                "storage-without-put-if-absent",
+                "{path}: its store lets two writers write the same version, so a committed row could be "
+                "lost. Use a store that supports If-None-Match (docs/deployment/buckets.md), or a local "
+                "folder as the warehouse",
+                path=path,
             )
-            raise ConfigError(message)
     finally:
         with suppress(OSError):
             Folder(probe).remove()

@@ -22,13 +22,13 @@ from rewindow.control.plan.spec import OUTPUT, TableSpec
 from rewindow.errors import CheckpointError, ConfigError, StorageError
 from rewindow.tables.delta.claims import check_claim, check_owner, is_of_another, is_published
 from rewindow.tables.delta.commit import Retract, commit_files, existing_table, open_table, table_path
-from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.create_table import OWNER, SHORT_LOG, adopt_table, create_table
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.reset import finish_reset
 from rewindow.tables.delta.retract import retract_all, retract_job, retract_runs
-from rewindow.tables.shared.arrow_schema import arrow_schema
+from rewindow.tables.delta.table_rows import table_files
+from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.drift import publish_again, repeat_run
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
@@ -145,8 +145,13 @@ def check_not_lost(
         if all(any(sizes(path).get(file.path) == file.bytes for path in paths) for file in _staged(run, due, reports)):
             continue
         lost = table_path(warehouse, due.table.path)
-        message = f"the table {lost} {what}. {publish_again(job, branch)}"
-        raise StorageError(message)
+        raise StorageError(
+            "published-table-altered",
+            "the table {table} {change}. {fix}",
+            table=lost,
+            change=what,
+            fix=publish_again(job, branch),
+        )
 
 
 def _publication(due: Due, ordinal: int) -> tuple[Publication, bool]:

@@ -13,17 +13,16 @@ from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.planned_tasks import Restored
 from rewindow.control.plan.spec import RunSpec, TargetTotal
 from rewindow.errors import StorageError
-from rewindow.tables.delta.audit import audit_files
 from rewindow.tables.delta.check_published import check_ledger
 from rewindow.tables.delta.checkpoints import find_checkpoint
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.diff import staged_rows
 from rewindow.tables.delta.drift import Digest, Files, find_drift
+from rewindow.tables.delta.journal import audit_files
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, totals
 from rewindow.tables.shared.diff import first_difference
-from rewindow.tables.shared.drift import Drift
-from rewindow.tables.shared.lost_runs import lost_runs
+from rewindow.tables.shared.drift import Drift, lost_runs
 from rewindow.tables.shared.paths import internal_path
 
 

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
-from rewindow.tables.delta.actions import Actions, file_stats, partition_values, removal
-from rewindow.tables.delta.content_hash import TableFile, column_bounds, read_file, table_files, table_schema
+from rewindow.tables.delta.commit import Actions, file_stats, partition_values, removal
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.run_counts import with_run_counts
+from rewindow.tables.delta.run_rows import with_run_counts
+from rewindow.tables.delta.table_rows import TableFile, column_bounds, read_file, table_files, table_schema
 from rewindow.tables.shared.paths import QUARANTINE
 from rewindow.tables.shared.publications import SHARED_TABLES
 

@@ -62,8 +62,14 @@ def row_queries(tables: Mapping[str, tuple[pa.Schema, Batches]]) -> Iterator[Row
                 write_deltalake(path, pa.RecordBatchReader.from_batches(schema, batches()))
                 builder.register(name, DeltaTable(path))
             except (DeltaError, pa.ArrowException, OSError) as error:
-                why = f"the rows of {name} cannot be copied to {folder}: {one_line(error)}"
-                raise failed_io(error, f"{why}. Make room in TMPDIR, then run again") from error
+                raise failed_io(
+                    error,
+                    "rows-not-copied",
+                    "the rows of {table} cannot be copied to {folder}: {error}. Make room in TMPDIR, then run again",
+                    table=name,
+                    folder=folder,
+                    error=one_line(error),
+                ) from error
         yield RowQueries(builder)
 
 

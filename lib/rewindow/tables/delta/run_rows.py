@@ -1,8 +1,14 @@
-"""Read the rows of one run of a target, batch by batch, and no others."""
+"""What single runs have published: the rows of a run, how many rows of each run a file has, and the metrics of a chain of runs.
+
+Delta's statistics tell how many rows of a run a file has that one run wrote; a merged file has it in its footer.
+"""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,9 +16,14 @@ import pyarrow.compute as pc
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.job_state import CommittedRun
 from rewindow.errors import StorageError
-from rewindow.tables.delta.commit import existing_table
-from rewindow.tables.delta.content_hash import read_file, table_files, table_schema
+from rewindow.tables.delta.commit import existing_table, open_table, table_path
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.table_rows import TableFile, read_file, read_rows, rows_of, table_files, table_schema
+from rewindow.tables.shared.audit import MEASURES, add_up_runs, reported
+from rewindow.tables.shared.paths import METRICS
+from rewindow.tables.shared.publications import Reports
+
+_KEY = b"rewindow.runs"
 
 
 def staged_batches(
@@ -41,8 +52,13 @@ def run_batches(
         return
     found = pa.concat_tables(_published(root, run.spec.run))
     if found.num_rows != sum(file.rows for file in staged):
-        message = f"{root} lacks rows of run {run.spec.name}: publish them again, `rewindow republish {run.spec.job}`"
-        raise StorageError(message)
+        raise StorageError(
+            "published-rows-missing",
+            "{path} lacks rows of run {run}: publish them again, `rewindow republish {job}`",
+            path=root,
+            run=run.spec.name,
+            job=run.spec.job,
+        )
     yield from found.select(list(names)).to_batches()
 
 
@@ -54,3 +70,46 @@ def _published(root: str, run: int) -> Iterator[pa.Table]:
     for file in table_files(root, table):
         if (file.first_run or 0) <= run <= (file.last_run or run):
             yield read_file(Folder(root), file, schema).filter(pc.field("_run") == run)
+
+
+def with_run_counts(rows: pa.Table) -> pa.Table:
+    """Return rows that say in the footer of their file how many there are of each run."""
+    if "_run" not in rows.column_names:
+        return rows
+    counted = pc.value_counts(rows["_run"])
+    counts = {str(one["values"]): one["counts"] for one in counted.to_pylist() if one["values"] is not None}
+    return rows.replace_schema_metadata({_KEY: json.dumps(counts).encode()})
+
+
+def run_counts(folder: Folder, file: TableFile) -> Counter[int] | None:
+    """Return how many rows of each run a file has; None if that cannot be known without reading it."""
+    if file.first_run is not None and file.first_run == file.last_run:
+        return Counter({file.first_run: rows_of(folder, file)})
+    if file.rows == 0:
+        return Counter()
+    if file.first_run is None:
+        return None
+    stated = folder.footer(file.path).get(_KEY)
+    return None if stated is None else Counter({int(run): count for run, count in json.loads(stated).items()})
+
+
+def measures(warehouse: str, runs: Sequence[CommittedRun], reports: Reports) -> list[dict[str, Any]]:
+    """Return the metrics of a chain of runs of one job, by task; see `add_up_runs`.
+
+    The report of a run is read only if the table lacks its metrics, because they are not published yet. A table has the
+    metrics of many runs in one file, since `gc` merges its files. Raises `StorageError` (74) for a table that cannot be read.
+    """
+    published = _published_measures(warehouse, runs)
+    known = set(pc.unique(published["_run"]).to_pylist())
+    others = [run for run in runs if run.spec.run not in known]
+    rest = reported((run.spec.run, report) for run in others for report in reports(run))
+    return add_up_runs(pa.concat_tables([published, rest]))
+
+
+def _published_measures(warehouse: str, runs: Sequence[CommittedRun]) -> pa.Table:
+    path = table_path(warehouse, METRICS)
+    if not runs or open_table(path) is None:
+        return MEASURES.empty_table()
+    numbers = pa.array([run.spec.run for run in runs], pa.int64())
+    own = (pc.field("job") == runs[0].spec.job) & pc.field("_run").isin(numbers)
+    return read_rows(path, MEASURES.names, own).cast(MEASURES)

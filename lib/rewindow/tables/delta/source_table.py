@@ -41,8 +41,11 @@ def look_at_table(spec: LogSpec, position: Mapping[str, Any] | None, window: Rea
     """
     table = open_table(spec.source.location)
     if table is None:
-        message = f"there is no Delta table at {spec.source.name}: fix `source:`, or create the table first"
-        raise SourceError(message)
+        raise SourceError(
+            "source-table-missing",
+            "there is no Delta table at {source}: fix `source:`, or create the table first",
+            source=spec.source.name,
+        )
     return _TableLook(spec, table, position, window).look()
 
 
@@ -121,12 +124,14 @@ class _TableLook:
                 return self._dated(commits, None)
         if not self._needs_arrivals:
             return None
-        message = (
-            f"log {self._spec.topic}: the Delta log of {self._name} no longer tells when its rows were added (old "
-            "versions were cleaned up, their files were deleted by VACUUM, or rows were rewritten): name a column that does, "
-            "`arrived_at: COLUMN`"
+        raise ConfigError(
+            "source-arrival-unknown",
+            "log {topic}: the Delta log of {table} no longer tells when its rows were added (old versions "
+            "were cleaned up, their files were deleted by VACUUM, or rows were rewritten): name a column "
+            "that does, `arrived_at: COLUMN`",
+            topic=self._spec.topic,
+            table=self._name,
         )
-        raise ConfigError(message)
 
     @property
     def _needs_arrivals(self) -> bool:
@@ -144,11 +149,14 @@ class _TableLook:
         for version in range(after + 1, self._version + 1):
             commit = read_commit(self._root, version)
             if commit is None:
-                message = (
-                    f"{self._name}: version {version} was cleaned out of its Delta log before it was landed. To go on, "
-                    f"{self._again}. Then land more often than delta.logRetentionDuration"
+                raise SourceError(
+                    "source-version-cleaned",
+                    "{table}: version {version} was cleaned out of its Delta log before it was landed. To "
+                    "go on, {fix}. Then land more often than delta.logRetentionDuration",
+                    table=self._name,
+                    version=version,
+                    fix=self._again,
                 )
-                raise SourceError(message)
             self._check_only_adds(commit)
             commits.append(commit)
         return commits
@@ -159,11 +167,14 @@ class _TableLook:
         for version, arrival in position.get("later", ()):
             commit = read_commit(self._root, version)
             if commit is None:
-                message = (
-                    f"{self._name}: version {version} was cleaned out of its Delta log before its rows were due. To go on, "
-                    f"{self._again}"
+                raise SourceError(
+                    "source-version-cleaned-early",
+                    "{table}: version {version} was cleaned out of its Delta log before its rows were due. "
+                    "To go on, {fix}",
+                    table=self._name,
+                    version=version,
+                    fix=self._again,
                 )
-                raise SourceError(message)
             pending.append((commit, arrival))
         return pending
 
@@ -198,11 +209,16 @@ class _TableLook:
             is_landed = name in named or (spec.value is None and name not in spec.ignore)
             if name in partitions and field["type"] == "binary" and is_landed:
                 way = "" if name in named else f", or leave the column out, `ignore: [{name}]`"
-                message = (
-                    f"log {spec.topic}: {self._name} is partitioned by {name}, which is BINARY. Writers store such values as "
-                    f"different texts, so nobody can tell its bytes. Partition the table by another column{way}"
+                raise ConfigError(
+                    "source-partition-binary",
+                    "log {topic}: {table} is partitioned by {column}, which is BINARY. Writers store such "
+                    "values as different texts, so nobody can tell its bytes. Partition the table by "
+                    "another column{way}",
+                    topic=spec.topic,
+                    table=self._name,
+                    column=name,
+                    way=way,
                 )
-                raise ConfigError(message)
 
     def _check_same_table(self, position: Mapping[str, Any]) -> None:
         if position.get("kind") != DELTA or position["id"] != self._metadata.id:
@@ -211,29 +227,40 @@ class _TableLook:
             what = f"went back from version {position['version']} to {self._version}"
         else:
             return
-        message = (
-            f"{self._name} {what} since it was landed. Put the table back, or land it again: "
-            "`rewindow land FEED --new-generation`"
+        raise SourceError(
+            "source-table-replaced",
+            "{table} {change} since it was landed. Put the table back, or land it again: `rewindow land FEED "
+            "--new-generation`",
+            table=self._name,
+            change=what,
         )
-        raise SourceError(message)
 
     def _check_only_adds(self, commit: TableCommit) -> None:
         if commit.operation.startswith("RESTORE"):
-            message = (
-                f"{self._name}: version {commit.version} is a RESTORE, so rows that were landed may be gone. Land it "
-                "again: `rewindow land FEED --new-generation`"
+            raise SourceError(
+                "source-table-restored",
+                "{table}: version {version} is a RESTORE, so rows that were landed may be gone. Land it "
+                "again: `rewindow land FEED --new-generation`",
+                table=self._name,
+                version=commit.version,
             )
-            raise SourceError(message)
         if commit.takes_rows:
-            message = (
-                f"{self._name}: version {commit.version} ({commit.operation}) changed or deleted rows, but a log is "
-                "append-only. Write changes as new rows. To go on with this table, land it again, with what it has now: "
-                "`rewindow land FEED --new-generation`"
+            raise DataError(
+                "source-rows-changed",
+                "{table}: version {version} ({operation}) changed or deleted rows, but a log is "
+                "append-only. Write changes as new rows. To go on with this table, land it again, with "
+                "what it has now: `rewindow land FEED --new-generation`",
+                table=self._name,
+                version=commit.version,
+                operation=commit.operation,
             )
-            raise DataError(message)
         if any(file.has_deletions for file in commit.adds if file.data_change):
-            message = f"{self._name}: version {commit.version} added files with deletion vectors: switch them off"
-            raise SourceError(message)
+            raise SourceError(
+                "source-deletion-vectors",
+                "{table}: version {version} added files with deletion vectors: switch them off",
+                table=self._name,
+                version=commit.version,
+            )
 
     def _check_exist(self, pieces: Sequence[Piece], active: Mapping[str, Any]) -> None:
         """Check that files which OPTIMIZE has replaced still exist: VACUUM deletes them later."""
@@ -242,11 +269,15 @@ class _TableLook:
             gone = (
                 "and deleted by VACUUM" if self._is_direct else "(the table is read as a whole: it has column mapping)"
             )
-            message = (
-                f"{self._name}: {path} was rewritten by OPTIMIZE {gone} before it was landed. To go on, {self._again}. "
-                "Then land before each OPTIMIZE"
+            raise SourceError(
+                "source-rewritten-before-landing",
+                "{table}: {path} was rewritten by OPTIMIZE {gone} before it was landed. To go on, "
+                "{fix}. Then land before each OPTIMIZE",
+                table=self._name,
+                path=path,
+                gone=gone,
+                fix=self._again,
             )
-            raise SourceError(message)
 
     def _first_gone(self, pieces: Sequence[Piece], active: Mapping[str, Any]) -> str | None:
         """Return the first file that can no longer be read: it has left the table, and VACUUM has deleted it."""

@@ -18,12 +18,11 @@ from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.errors import UsageError
 from rewindow.streams.serde.schema import PARTITION
-from rewindow.tables.delta.branch_hash import store_rows
-from rewindow.tables.delta.checkpoints import changelog_files
+from rewindow.tables.delta.checkpoints import changelog_files, store_rows
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.json_values import json_value
-from rewindow.tables.shared.store_rows import in_order
+from rewindow.tables.shared.arrow_tables import json_value
+from rewindow.tables.shared.checkpoints import in_order
 
 FORMATS = ("parquet", "csv", "json")
 
@@ -70,16 +69,26 @@ class Stores:
         rows = store_rows(self._tables.warehouse, self._run, self._basis(), store, self._tables.reports)
         for column, value in (where or {}).items():
             if column not in keys:
-                message = f"{column!r} is not a key column of store {store!r}: its key columns are {_listed(keys)}"
-                raise UsageError(message)
+                raise UsageError(
+                    "store-key-column-unknown",
+                    "{column!r} is not a key column of store {store!r}: its key columns are {keys}",
+                    column=column,
+                    store=store,
+                    keys=_listed(keys),
+                )
             rows = rows.filter(pa.array([_text(one) == value for one in rows[column].to_pylist()], pa.bool_()))
         return in_order(rows, keys)
 
     def keys(self, store: str) -> Sequence[str]:
         """Return the names of a store's key columns. Raises `UsageError` (2) for an unknown store."""
         if store not in self._binding.stores:
-            message = f"there is no store {store!r}: run {self._run.spec.name} has {_listed(self._binding.stores)}"
-            raise UsageError(message)
+            raise UsageError(
+                "store-unknown",
+                "there is no store {store!r}: run {run} has {stores}",
+                store=store,
+                run=self._run.spec.name,
+                stores=_listed(self._binding.stores),
+            )
         return self._binding.keys[store]
 
     def _describe(self, store: str) -> Row:
@@ -122,11 +131,14 @@ def export(rows: pa.Table, to: Path) -> None:
     """Write rows to a new file, in the format of its suffix. Raises `UsageError` (2) for another suffix or an existing file."""
     suffix = to.suffix.removeprefix(".").lower()
     if suffix not in FORMATS:
-        message = f"{to} has no known format: end its name with .{', .'.join(FORMATS)}"
-        raise UsageError(message)
+        raise UsageError(
+            "export-format-unknown",
+            "{file} has no known format: end its name with .{formats}",
+            file=to,
+            formats=", .".join(FORMATS),
+        )
     if to.exists():
-        message = f"{to} exists already: name a new file, or remove that one"
-        raise UsageError(message)
+        raise UsageError("export-file-exists", "{file} exists already: name a new file, or remove that one", file=to)
     to.parent.mkdir(parents=True, exist_ok=True)
     if suffix == "parquet":
         pq.write_table(rows, to, write_page_checksum=True)

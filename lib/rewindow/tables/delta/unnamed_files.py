@@ -10,8 +10,8 @@ from urllib.parse import unquote
 from deltalake import DeltaTable
 
 from rewindow.control.gc import UNKNOWN_MS, Garbage
-from rewindow.tables.delta.content_hash import table_files
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.table_rows import table_files
 
 _HOUR_MS = 3_600_000
 _NAME = re.compile(r"(.+)-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.(?:parquet|arrow)")
@@ -24,7 +24,7 @@ class Unnamed:
         """Bind to a table's path, its handle (None: no table), and the files whose names end so, in one of its folders."""
         self._root, self._table, self._suffix, self._below = root, table, suffix, below
         self._facts: dict[str, Callable[[], tuple[int, int]]] = {}
-        # Not a cache of a method: in a reference cycle, the handle would return to its own cache late (`handle_cache`).
+        # Not a cache of a method: in a reference cycle, the handle would return to its own cache late (`handle`).
         self._left: dict[int, set[str]] = {}
 
     def paths(self) -> Iterator[str]:

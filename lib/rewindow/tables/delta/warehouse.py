@@ -19,26 +19,21 @@ from rewindow.control.plan.spec import Commit, JournalFile, RunSpec, TableSpec, 
 from rewindow.errors import InvariantError, StorageError
 from rewindow.storage.locations import check_spark_reads
 from rewindow.streams.record import TopicPartition
-from rewindow.tables.delta.audit import audit_files
-from rewindow.tables.delta.branch_hash import branch_hashes
 from rewindow.tables.delta.check_published import Checked, check_published
-from rewindow.tables.delta.checkpoints import find_checkpoint
+from rewindow.tables.delta.checkpoints import find_checkpoint, stage_snapshot
 from rewindow.tables.delta.claims import check_owners
 from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.content_hash import content_hash, count_rows
-from rewindow.tables.delta.diff import compare_tables, staged_rows, unstored_partition
+from rewindow.tables.delta.diff import branch_hashes, compare_tables, staged_rows, unstored_partition
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.journal import Journal
-from rewindow.tables.delta.landing_ledgers import LandingLedgers
-from rewindow.tables.delta.ledger import Ledger
-from rewindow.tables.delta.log_files import LogFiles
-from rewindow.tables.delta.measures import measures
+from rewindow.tables.delta.journal import Journal, audit_files
+from rewindow.tables.delta.ledger import LandingLedgers, Ledger
+from rewindow.tables.delta.log_tables import LogFiles
 from rewindow.tables.delta.publish import check_targets, lagging, prepare, publish
 from rewindow.tables.delta.reset import finish_reset, unknown
-from rewindow.tables.delta.run_rows import run_batches, staged_batches
-from rewindow.tables.delta.snapshots import stage_snapshot
+from rewindow.tables.delta.run_rows import measures, run_batches, staged_batches
+from rewindow.tables.delta.table_rows import content_hash, count_rows
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, totals
-from rewindow.tables.shared.checkpoint import Checkpoint
+from rewindow.tables.shared.checkpoints import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
 from rewindow.tables.shared.ledger import dated
 from rewindow.tables.shared.paths import JOURNAL, RUNS, internal_path, log_path

@@ -1,4 +1,8 @@
-"""What an attempt staged: complete it, compare it with the attempt that it repeats, and audit it."""
+"""An attempt on its way to the COMMIT: its plan, which may wait for it, and what it staged, which is compared and audited.
+
+A plan that waits becomes one append with the COMMIT. It has no number that others respect: any append to the job's ledger in the
+meantime makes the run start again. So it waits only on the branch main, and only while no other branch is active.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +13,32 @@ import pyarrow as pa
 from rewindow.contracts.expectations import EXPECTATIONS
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.job_state import JobState
+from rewindow.control.plan.job_state import JobState, LedgerRow
+from rewindow.control.plan.ledger_state import COMMIT, FORGET, PLAN, SNAPSHOT
 from rewindow.control.plan.planned_tasks import METRICS_TARGET
-from rewindow.control.plan.spec import Commit, JournalFile, RunSpec
-from rewindow.control.plan.stored_rows import stored_json
+from rewindow.control.plan.spec import MAIN, Commit, JournalFile, RunSpec
+from rewindow.control.plan.stored_rows import known_part, stored_json
 from rewindow.errors import InvariantError, StorageError
-from rewindow.tables.governed.blocks import block_path, journal_row, rows_of_block
 from rewindow.tables.governed.journal import SparkJournal, summary
+from rewindow.tables.governed.journal_blocks import block_path, journal_row, rows_of_block
 from rewindow.tables.governed.own_table import REPORT
 from rewindow.tables.shared.audit import audit_counts, commit_of
 from rewindow.tables.shared.diff import first_difference
 from rewindow.tables.shared.warehouse import not_deterministic
+
+_RECENT = 20
+"""Rows of the ledger, after a stored fold, that must all be of the branch main, as far as they are of one branch."""
+_OF_ANY = (COMMIT, SNAPSHOT, FORGET)
+"""The kinds of rows that no branch has alone, or whose branch shows in another row."""
+
+
+def may_hold(state: JobState, known: Sequence[LedgerRow], rows: Sequence[LedgerRow]) -> bool:
+    """Return whether rows to append are a plan that may be held, given the ledger so far."""
+    if len(rows) != 1 or rows[0].kind != PLAN or rows[0].body["branch"] != MAIN:
+        return False
+    recent = known_part(known)[1][-_RECENT:]
+    is_alone = all(row.kind in _OF_ANY or (row.kind == PLAN and row.body["branch"] == MAIN) for row in recent)
+    return is_alone and not any(one.pending for name, one in state.branches.items() if name != MAIN)
 
 
 def stage(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
@@ -30,7 +49,11 @@ def stage(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskReport]) -
         journal.hold(attempt, [journal_row(last.sub_topology, last.partition, REPORT, "", text, None)])
     staged = summary(attempt, journal.reports(attempt))
     if staged != summary(attempt, reports):
-        raise StorageError(f"attempt {attempt} differs in the journal from its reports: run again")
+        raise StorageError(
+            "journal-differs-from-reports",
+            "attempt {attempt} differs in the journal from its reports: run again",
+            attempt=attempt,
+        )
     return staged
 
 
@@ -59,7 +82,11 @@ def audit(journal: SparkJournal, state: JobState, spec: RunSpec, staged: Journal
     """Check all that was staged, as it was read back or is held; return the COMMIT of the attempt."""
     reports = journal.reports(spec.attempt.id)
     if summary(spec.attempt.id, reports) != staged:
-        raise StorageError(f"attempt {spec.attempt.id} differs from what was staged. Nothing was committed: run again")
+        raise StorageError(
+            "journal-differs-from-staged",
+            "attempt {attempt} differs from what was staged. Nothing was committed: run again",
+            attempt=spec.attempt.id,
+        )
     audit_counts(spec, feed, reports)
     journal.check(spec.attempt.id, [file for report in reports for file in report.files])
     return commit_of(state, spec, staged, reports)

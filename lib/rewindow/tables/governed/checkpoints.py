@@ -1,15 +1,34 @@
-"""The checkpoint that a run resumes from, as blocks of the journal: no store has a table of its own here."""
+"""Checkpoints and snapshots as blocks of the journal: no store has a table of its own here.
+
+A snapshot replaces the changelog blocks of all earlier runs. The journal holds it until the SNAPSHOT row takes it along, so both
+are one commit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from rewindow.control.plan.job_state import CommittedRun
+import pyarrow as pa
+
+from rewindow.contracts.staged_files import StagedFile, TaskReport
+from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.retention import decide_snapshot
 from rewindow.control.plan.spec import CHANGELOG
+from rewindow.control.plan.stored_rows import stored_json
+from rewindow.engine.worker.staging import StagingTarget
 from rewindow.streams.serde.schema import PARTITION
-from rewindow.tables.governed.blocks import ROOT, block_path
-from rewindow.tables.shared.checkpoint import Checkpoint, since_last_added
+from rewindow.tables.governed.journal import SparkJournal, summary
+from rewindow.tables.governed.journal_blocks import ROOT, block_path, file_row, journal_row, rows_of_block
+from rewindow.tables.governed.own_table import REPORT
+from rewindow.tables.shared.arrow_tables import arrow_schema
+from rewindow.tables.shared.audit import totals
+from rewindow.tables.shared.checkpoints import Checkpoint, current_rows, since_last_added, snapshot_rows
 from rewindow.tables.shared.publications import Reports
+
+BLOCK_ROWS = 250_000
+"""The rows of a block of a snapshot."""
 
 
 def find_checkpoint(head: CommittedRun | None, basis: Sequence[CommittedRun], reports: Reports) -> Checkpoint:
@@ -29,3 +48,85 @@ def find_checkpoint(head: CommittedRun | None, basis: Sequence[CommittedRun], re
                 stores[key] = (*stores.get(key, ()), path)
                 rows, size = rows + file.rows, size + file.bytes
     return Checkpoint(states, stores, rows, size)
+
+
+def store_changes(
+    journal: SparkJournal, run: CommittedRun, basis: Sequence[CommittedRun], stores: Sequence[str], reports: Reports
+) -> dict[str, pa.Table]:
+    """Return what a restore of some stores reads, in the order of the runs. ``basis``: see `JobState.basis`.
+
+    One query fetches all blocks. Raises `StorageError` (74) if one is gone.
+    """
+    found = {store: _blocks_of(basis, store, reports) for store in stores}
+    data = journal.block_data([path for blocks in found.values() for path, _ in blocks])
+    changes = {}
+    for store, blocks in found.items():
+        schema = arrow_schema(run.spec.binding.tables[f"{CHANGELOG}{store}"].columns)
+        rows = [_filled(data[path], values, schema) for path, values in blocks]
+        changes[store] = pa.concat_tables([schema.empty_table(), *rows])
+    return changes
+
+
+def _blocks_of(basis: Sequence[CommittedRun], store: str, reports: Reports) -> list[tuple[str, Mapping[str, str]]]:
+    """Return the path and the partition values of each block of a store's changelog that counts."""
+    target = f"{CHANGELOG}{store}"
+    return [
+        (block_path(run.commit.attempt, target, file.path), file.partition_values)
+        for run in since_last_added(basis, target)
+        for report in reports(run)
+        for file in report.files
+        if file.target == target
+    ]
+
+
+def _filled(data: bytes, values: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
+    """Return a block's rows in the changelog's columns, with the values of its partition columns."""
+    rows = rows_of_block(data)
+    columns = [
+        rows[field.name].cast(field.type)
+        if field.name in rows.column_names
+        else pa.chunked_array([pa.repeat(pa.scalar(values.get(field.name)).cast(field.type), rows.num_rows)])
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def stage_snapshot(
+    journal: SparkJournal, state: JobState, run: CommittedRun, attempt: str, reports_of: Reports
+) -> LedgerRow:
+    """Let the journal hold a snapshot; return the ledger row that makes it count if it is the ledger's next row.
+
+    Raises `StorageError` (74) if a block of a store is gone.
+    """
+    number = state.rows + 1  # the `_run` of its rows
+    stores = sorted(run.spec.binding.stores)
+    changes = store_changes(journal, run, state.basis(run.spec.run), stores, reports_of)
+    files: list[StagedFile] = []
+    with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
+        for store in stores:
+            rows = current_rows(changes.pop(store), run, store, reports_of(run))
+            for file in _written(folder, run, store, rows, number, attempt):
+                files.append(file)
+                journal.hold(attempt, [file_row(0, file.partition, attempt, file, folder)])
+    report = TaskReport(0, 0, tuple(files), {}, (), {})
+    journal.hold(attempt, [journal_row(0, 0, REPORT, "", stored_json(report.as_json()), None)])
+    return decide_snapshot(state, run, attempt, summary(attempt, [report]), totals([report]))
+
+
+def _written(
+    folder: str, run: CommittedRun, store: str, rows: pa.Table, number: int, attempt: str
+) -> Iterator[StagedFile]:
+    """Write a store's rows to local files, each of one partition."""
+    target = f"{CHANGELOG}{store}"
+    columns = run.spec.binding.tables[target].columns
+    stored = [column for column in columns if column.name != PARTITION]
+    for partition, own in snapshot_rows(rows, number, columns):
+        where = StagingTarget(target, folder, attempt=attempt, partition=partition)
+        for start in range(0, own.num_rows, BLOCK_ROWS):
+            with where.file(stored, ["_run"], partition) as writer:
+                block = own.slice(start, BLOCK_ROWS).select([column.name for column in stored])
+                for batch in block.cast(writer.schema).to_batches():
+                    writer.write(batch)
+                staged = writer.close()
+            if staged is not None:
+                yield staged

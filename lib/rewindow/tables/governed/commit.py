@@ -18,7 +18,7 @@ from rewindow.control.plan.stored_rows import check_layout
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import ConfigError, RewindowError, StorageError, one_line
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.history import exists, has_files
+from rewindow.tables.governed.commit_history import exists, has_files
 from rewindow.tables.governed.names import TableName
 
 _TYPES: Mapping[str, str] = {"long": "bigint", "json": "string"}
@@ -92,8 +92,12 @@ def check_properties(spark: SparkSession, name: TableName, properties: Mapping[s
     for key, value in properties.items():
         if kept.get(key) != value:
             what = "is written by another job or branch" if key == OWNER else f"lacks the property {key} = {value!r}"
-            message = f"the table {name} {what}: name another table or branch"
-            raise ConfigError(message)
+            raise ConfigError(
+                "catalog-table-taken",
+                "the table {table} {reason}: name another table or branch",
+                table=name,
+                reason=what,
+            )
 
 
 def _create_unless_created(spark: SparkSession, name: TableName, what: str) -> None:
@@ -107,11 +111,13 @@ def _create_unless_created(spark: SparkSession, name: TableName, what: str) -> N
                 raise
             time.sleep(_LOOK_SECONDS)
             if not looks_left:
-                message = (
-                    f"the table {name} cannot be created: {one_line(error)}. If the catalog does not have it and its folder has "
-                    "files, a statement died there: delete the folder, then run again"
-                )
-                raise StorageError(message) from error
+                raise StorageError(
+                    "catalog-table-not-created",
+                    "the table {table} cannot be created: {error}. If the catalog does not have it and its "
+                    "folder has files, a statement died there: delete the folder, then run again",
+                    table=name,
+                    error=one_line(error),
+                ) from error
         else:
             return
 

@@ -2,8 +2,8 @@
 
 The history shows whether anything but rewindow changed a table since its last publication but one; earlier commits were
 looked at before that one was published. Only then are the rows of each run counted. The history is not read if the table
-certainly is as the last run left it (`looks`). `republish` reads all rows and compares their digests with the COMMIT rows, so it
-also finds an UPDATE that keeps every count.
+certainly is as the last run left it (`published`). `republish` reads all rows and compares their digests with the COMMIT rows,
+so it also finds an UPDATE that keeps every count.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT, add_digests
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.engine.worker.digest import RowsDigest
-from rewindow.tables.governed.history import exists
-from rewindow.tables.governed.looks import Looks
+from rewindow.tables.governed.commit_history import exists
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.publish import own_rows, published_tables
-from rewindow.tables.governed.row_counts import NO_RUN, altered, check_counts
-from rewindow.tables.governed.versions import is_on_its_way, lacking, ordinal_at
+from rewindow.tables.governed.published import Looks, is_on_its_way, lacking, ordinal_at
+from rewindow.tables.governed.run_rows import NO_RUN, altered, check_counts
 from rewindow.tables.shared.drift import Drift, difference_of
 from rewindow.tables.shared.job_source import NewEpochs
 from rewindow.tables.shared.publications import Due, due_rows, net, older_ledger, publication_id

@@ -40,10 +40,9 @@ from rewindow.engine.worker.failures import mark
 from rewindow.engine.worker.packing import PIECE_BYTES
 from rewindow.errors import NotNowError, RewindowError, StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.blocks import ROOT, ROW, file_row, journal_row
-from rewindow.tables.governed.journal import SparkJournal
+from rewindow.tables.governed.journal import SparkJournal, hold_rows
+from rewindow.tables.governed.journal_blocks import ROOT, ROW, file_row, journal_row
 from rewindow.tables.governed.own_table import REPORT
-from rewindow.tables.governed.staged_rows import hold_rows
 
 _BLOCK_TOPIC = -2
 """The topic of packs that are blocks, numbered as `paths_of` lists them. They precede all others of their task."""
@@ -90,8 +89,12 @@ class RowsEngine(SparkEngine):
         journal.read_back(attempt, part)
         reports = journal.reports(attempt, part)
         if len(reports) != len(work.tasks):
-            message = f"sub-topology {part} of attempt {attempt} is not in the journal: run again"
-            raise failure or StorageError(message)
+            raise failure or StorageError(
+                "journal-lacks-part",
+                "sub-topology {sub_topology} of attempt {attempt} is not in the journal: run again",
+                sub_topology=part,
+                attempt=attempt,
+            )
         return reports
 
     def stage_rows(

@@ -22,15 +22,22 @@ from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredRows, identity
 from rewindow.engine.spark.spark_job import mapped
-from rewindow.tables.governed.blocks import block_path, rows_of_block
 from rewindow.tables.governed.commit import OWNER, create_table, is_there, owner
-from rewindow.tables.governed.folds import Given
-from rewindow.tables.governed.history import exists, has_files, last_version, look_at
+from rewindow.tables.governed.commit_history import exists, has_files, last_version, look_at
 from rewindow.tables.governed.job_source import look_at_output
 from rewindow.tables.governed.journal import SparkJournal
-from rewindow.tables.governed.landed_appends import QUARANTINED, LandedAppends, landed_appends, to_store
-from rewindow.tables.governed.log_publication import LogPublication, columns_of, emptied
-from rewindow.tables.governed.log_rows import frame_of_log
+from rewindow.tables.governed.journal_blocks import block_path, rows_of_block
+from rewindow.tables.governed.ledger_folds import Given
+from rewindow.tables.governed.log_tables import (
+    QUARANTINED,
+    LandedAppends,
+    LogPublication,
+    columns_of,
+    emptied,
+    frame_of_log,
+    landed_appends,
+    to_store,
+)
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_rows import feed_name
 from rewindow.tables.governed.publish import land_once

@@ -11,7 +11,7 @@ from rewindow.control.gc import UNKNOWN_MS, Garbage
 from rewindow.control.ingest.feed_progress import fold_progress
 from rewindow.control.ingest.landings import LANDING, PLAN
 from rewindow.tables.governed.feeds import CatalogFeedTables
-from rewindow.tables.governed.journal_rows import JournalRows
+from rewindow.tables.governed.journal import JournalRows
 from rewindow.tables.governed.own_rows import feed_name
 from rewindow.tables.shared.ledger import now_ms
 from rewindow.tables.shared.warehouse import check_stored_feed

@@ -12,7 +12,7 @@ from rewindow.control.gc import UNKNOWN_MS, Garbage
 from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.planner import Alive
 from rewindow.control.plan.retention import WHY, Needed, dead_attempts, is_state
-from rewindow.tables.governed.journal_rows import JournalRows, is_report
+from rewindow.tables.governed.journal import JournalRows, is_report
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.ledger import now_ms
 from rewindow.tables.shared.warehouse import check_stored

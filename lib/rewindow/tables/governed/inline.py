@@ -18,10 +18,9 @@ from rewindow.control.plan.stored_rows import stored_json
 from rewindow.engine.worker.local import VECTORIZED_SHARE, LocalEngine, SubTopologyRunner, as_in_a_worker
 from rewindow.engine.worker.record_execution import run_tasks
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.blocks import ROOT, block_path, file_row, journal_row
-from rewindow.tables.governed.journal import SparkJournal
+from rewindow.tables.governed.journal import SparkJournal, hold_rows
+from rewindow.tables.governed.journal_blocks import ROOT, block_path, file_row, journal_row
 from rewindow.tables.governed.own_table import REPORT
-from rewindow.tables.governed.staged_rows import hold_rows
 
 
 class Staged(Protocol):

@@ -27,8 +27,9 @@ def look_at_output(
     found = new_epochs(tables, spec, position)
     name, version = tables.name_of(found.table.path), tables.version_of(found.table)
     if version is None:
-        message = f"the table {name} is gone: run its job again, which creates it"
-        raise SourceError(message)
+        raise SourceError(
+            "catalog-output-gone", "the table {table} is gone: run its job again, which creates it", table=name
+        )
     if (what := difference_from_runs(spark, found, name, tables.looks(found.job))) is not None:
         raise altered(found.job, str(name), what)
     with mapped():

@@ -5,27 +5,35 @@ write files into governed tables. So a run stages the same rows under the same d
 
 What this process made itself is held in memory, until the ledger row that makes it true takes it along in its commit. What
 Spark's workers made is appended by them. Either way an attempt without that row has no effect.
+
+`gc` lists and deletes the rows by attempt and part. The part of a block is the first element of its target: ``output``,
+``changelog``, ``internal``, ``log``, ``metrics``, ``quarantine``, ``expectations``. That of another row is its kind.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
+from rewindow.control.gc import Garbage
+from rewindow.control.plan.planned_tasks import METRICS_TARGET
 from rewindow.control.plan.spec import JournalFile, canonical_json
-from rewindow.control.plan.stored_rows import load_stored
+from rewindow.control.plan.stored_rows import load_stored, stored_json
 from rewindow.engine.spark.spark_job import for_packs, mapped
 from rewindow.engine.worker.parquet_writer import DIGEST_BYTES
+from rewindow.engine.worker.staging import StagingTarget, stage_rows
 from rewindow.errors import NotNowError, RewindowError, StorageError
-from rewindow.tables.governed.blocks import BLOCK, ROW_SCHEMA, block_path, digest_of
+from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.commit import add_once
-from rewindow.tables.governed.history import last_version
+from rewindow.tables.governed.commit_history import last_version
+from rewindow.tables.governed.journal_blocks import BLOCK, ROW_SCHEMA, block_path, digest_of, file_row, journal_row
 from rewindow.tables.governed.own_table import METRIC, REPORT, OwnTable, rows_of
 from rewindow.tables.shared.ledger import now_ms
 
@@ -33,6 +41,14 @@ _MOST_BYTES = 32 << 20
 """Held rows of more bytes are appended before the ledger row: one statement cannot carry them."""
 _KEPT_BYTES = 64 << 20
 """Bytes of blocks that are kept in memory after they were appended, to be published from there."""
+DRIVER = 1_000_000
+"""The journal's sub-topology number for what the driver stages."""
+_PART = f"CASE kind WHEN '{BLOCK}' THEN split(path, '/')[1] ELSE kind END"
+_AT_ONCE = 500
+"""The attempts that one statement names."""
+_NEVER = 1 << 62
+"""Stands for the time of rows without one, which are never old."""
+Item = TypeVar("Item")
 
 
 class SparkJournal:
@@ -230,8 +246,13 @@ class SparkJournal:
             path = block_path(attempt, file.target, file.path)
             if self._digests.get(path) != [file.file_digest]:
                 what = "differs from what was staged" if path in self._digests else "is gone"
-                message = f"the journal {self._table.name}: {path} {what}. Nothing was committed: run again"
-                raise StorageError(message)
+                raise StorageError(
+                    "journal-altered",
+                    "the journal {table}: {path} {fault}. Nothing was committed: run again",
+                    table=self._table.name,
+                    path=path,
+                    fault=what,
+                )
 
     def drop(self, attempts: Sequence[str]) -> None:
         """Remove all rows of some attempts, in one commit if there may be any in the table."""
@@ -246,13 +267,19 @@ class SparkJournal:
 
     def _lost_blocks(self) -> RewindowError:
         if self._is_overtaken():
-            message = (
-                f"{self.name}: another process decided first, and `gc` deleted what it replaced. Run the command again"
+            return NotNowError(
+                "journal-cleaned-by-other",
+                "{name}: another process decided first, and `gc` deleted what it replaced. Run the command again",
+                name=self.name,
             )
-            return NotNowError(message)
         is_feed = self.name.startswith("feed:")
         fix = "restore it from a copy" if is_feed else f"repeat their runs: `rewindow republish {self.name}`"
-        return StorageError(f"blocks are gone from the journal {self._table.name}, or doubled: {fix}")
+        return StorageError(
+            "journal-blocks-lost",
+            "blocks are gone from the journal {table}, or doubled: {fix}",
+            table=self._table.name,
+            fix=fix,
+        )
 
     def _of(self, attempts: Sequence[str]) -> DataFrame:
         rows = self._table.frame()
@@ -296,3 +323,83 @@ def _digests(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             pa.array(texts, pa.string()),
         ]
         yield pa.RecordBatch.from_arrays(columns, names=["kind", "part", "path", "text"])
+
+
+def hold_rows(
+    journal: SparkJournal, target: str, attempt: str, columns: Sequence[Column], rows: Iterable[tuple[Any, ...]]
+) -> list[StagedFile]:
+    """Let the journal hold a few rows as a block, and metrics also one by one, for the view."""
+    listed = list(rows)
+    with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
+        files = stage_rows(StagingTarget(target, folder, attempt=attempt, partition=0), columns, listed)
+        journal.hold(attempt, [file_row(DRIVER, 0, attempt, file, folder) for file in files])
+    if target == METRICS_TARGET:
+        names = [column.name for column in columns]
+        texts = [stored_json(dict(zip(names, row, strict=True))) for row in listed]
+        journal.hold(attempt, [journal_row(DRIVER, 0, METRIC, "", text, None) for text in texts])
+    return files
+
+
+class Listed(NamedTuple):
+    """The rows of an attempt and a part, and when the last of them was appended (epoch ms)."""
+
+    attempt: str
+    part: str
+    recorded_at: int
+
+
+class JournalRows:
+    """The rows of one job or feed that are no rows of its ledger."""
+
+    def __init__(self, table: OwnTable, name: str) -> None:
+        """``name``: of a job, or see `feed_name`. Nothing is read."""
+        self._table, self._name = table, name
+
+    def listed(self) -> list[Listed]:
+        """Return what there is, without reading a block."""
+        if not self._table.exists():
+            return []
+        grouped = self._rows().groupBy("attempt", F.expr(_PART).alias("part"))
+        with mapped():
+            found = grouped.agg(F.coalesce(F.max("recorded_at"), F.lit(_NEVER)).alias("last")).collect()
+        return sorted(Listed(row["attempt"], row["part"], row["last"]) for row in found)
+
+    def garbage(self, found: Sequence[tuple[Listed, str]]) -> Iterator[Garbage]:
+        """Yield garbage with its size. ``found``: what can be deleted, and why. A path names an attempt and a part."""
+        for some in _in_parts(found):
+            attempts = sorted({one.attempt for one, _ in some})
+            rows = self._rows().where(F.col("attempt").isin(attempts))
+            sizes = rows.groupBy("attempt", F.expr(_PART).alias("part")).agg(F.sum(F.length("data")).alias("size"))
+            with mapped():
+                known = {(row["attempt"], row["part"]): row["size"] or 0 for row in sizes.collect()}
+            for one, why in some:
+                path = f"{one.attempt}/{one.part}"
+                yield Garbage(str(self._table.name), path, known.get((one.attempt, one.part), 0), why)
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Delete rows by `Garbage.path`, a few hundred attempts in one commit. What is gone already makes no difference."""
+        for some in _in_parts(sorted(paths)):
+            by_part: dict[str, list[str]] = {}
+            for path in some:
+                attempt, _, part = path.rpartition("/")
+                by_part.setdefault(part, []).append(f"'{attempt}'")
+            named = [f"({_PART} = '{part}' AND attempt IN ({', '.join(of)}))" for part, of in sorted(by_part.items())]
+            self._table.delete(f"name = '{self._name}' AND seq IS NULL AND ({' OR '.join(named)})")
+
+    def merge_files(self) -> None:
+        """Merge the small files of the name's rows."""
+        if self._table.exists():
+            self._table.merge_files(self._name)
+
+    def _rows(self) -> DataFrame:
+        return self._table.frame().where((F.col("name") == self._name) & F.col("seq").isNull())
+
+
+def _in_parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    for start in range(0, len(items), _AT_ONCE):
+        yield items[start : start + _AT_ONCE]
+
+
+def is_report(part: str) -> bool:
+    """Return whether a part is reports or metrics, which are kept as long as their attempt may count."""
+    return part in (REPORT, METRIC)

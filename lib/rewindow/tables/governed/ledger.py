@@ -8,7 +8,7 @@ number, or else the rows do.
 Delta accepts any higher version, so only steps of one are a compare-and-set: rows that are appended together are one row of
 the table (``ROWS``). Versions count appends; the numbers of the rows follow from all rows before them.
 
-The first rows may be known only by what they give (`tables.governed.folds`): a fold says how many appends they are.
+The first rows may be known only by what they give (`tables.governed.ledger_folds`): a fold says how many appends they are.
 
 During a command (`SparkLedger.keep`), the rows that were read or appended are kept. A decision on rows that are no longer
 all rows does no harm: its append fails.
@@ -27,11 +27,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity
 from rewindow.errors import AccessError, CheckpointError, InvariantError, NotNowError, not_committed
-from rewindow.tables.governed import folds
-from rewindow.tables.governed.folds import Found, Given, KeptFold
-from rewindow.tables.governed.history import last_version
+from rewindow.tables.governed import ledger_folds
+from rewindow.tables.governed.commit_history import last_version
+from rewindow.tables.governed.ledger_folds import Found, Given, KeptFold, Seen
 from rewindow.tables.governed.own_table import OwnTable, is_text, rows_of
-from rewindow.tables.governed.seen import Seen
 from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
 
 ROWS = "ROWS"
@@ -101,7 +100,7 @@ class SparkLedger:
     def due_fold(self, give: Callable[[StoredRows], Given]) -> tuple[KeptFold, int] | None:
         """Return the fold of the stored rows, if it is time to store one, and since when reports are needed."""
         known = self._look()
-        if len(known.later) < folds.EVERY:
+        if len(known.later) < ledger_folds.EVERY:
             return None
         rows = self._rows_of(known, [])
         given = give(rows)
@@ -169,8 +168,13 @@ class SparkLedger:
             if known.rows >= first:
                 break
             if known.rows != first - 1:
-                message = f"ledger {self.name} has {known.rows} rows: {first} is not the next number"
-                raise InvariantError(message)
+                raise InvariantError(
+                    "catalog-ledger-row-not-next",
+                    "ledger {name} has {rows} rows: {row} is not the next number",
+                    name=self.name,
+                    rows=known.rows,
+                    row=first,
+                )
             number = known.appends + 1
             try:
                 values = (self.name, number, kind, text, rows[0].recorded_at)
@@ -190,16 +194,21 @@ class SparkLedger:
             known = self._look(afresh=True)
         if known.rows < first:
             if last_version(self._table.spark_of(), self._table.name, self._app_id) > known.appends:
-                message = (
-                    f"rows of the ledger of {self.name} were deleted from {self._table.name}: RESTORE the version of that table "
-                    "before they were"
+                raise CheckpointError(
+                    "catalog-ledger-rows-deleted",
+                    "rows of the ledger of {name} were deleted from {table}: RESTORE the version of that "
+                    "table before they were",
+                    name=self.name,
+                    table=self._table.name,
                 )
-                raise CheckpointError(message)
             raise not_committed(f"row {first} of the ledger {self.name}", _ATTEMPTS, failure) from failure
         has_landed = any(append.text == text for append in known.later)
         if was_held and not has_landed:
-            message = f"{self.name}: another process decided first, so this one made nothing. Run the command again"
-            raise NotNowError(message)
+            raise NotNowError(
+                "ledger-decided-by-other",
+                "{name}: another process decided first, so this one made nothing. Run the command again",
+                name=self.name,
+            )
         return has_landed
 
     @property
@@ -226,11 +235,14 @@ class SparkLedger:
         rows = sorted((row for row in found.rows if row["seq"] is not None), key=lambda row: int(row["seq"]))
         numbers, covered = [row["seq"] for row in rows], _Known([], found.kept)
         if numbers != [covered.appends + at for at in range(1, len(numbers) + 1)]:
-            message = (
-                f"the ledger of {self.name} in {self._table.name} is damaged: its last rows are numbered {numbers[-5:]}. "
-                "Restore the table from a copy before you run or land"
+            raise InvariantError(
+                "catalog-ledger-damaged",
+                "the ledger of {name} in {table} is damaged: its last rows are numbered {numbers}. "
+                "Restore the table from a copy before you run or land",
+                name=self.name,
+                table=self._table.name,
+                numbers=numbers[-5:],
             )
-            raise InvariantError(message)
         appends: list[_Append] = []
         before = covered.rows
         for row in rows:

@@ -31,17 +31,20 @@ def _locked(folder: str) -> int:
         Path(folder).mkdir(parents=True, exist_ok=True)
         lock = os.open(f"{folder}/{NAME}", os.O_CREAT | os.O_WRONLY, 0o644)
     except OSError as error:
-        message = (
-            f"{folder}, where the catalog's tables are, cannot be written ({error.strerror}): give this user access"
-        )
-        raise AccessError(message) from error
+        raise AccessError(
+            "catalog-folder-not-writable",
+            "{folder}, where the catalog's tables are, cannot be written ({reason}): give this user access",
+            folder=folder,
+            reason=error.strerror,
+        ) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         os.close(lock)
-        message = (
-            f"another process commits through Spark in {folder}, and a local disk allows one at a time. "
-            "Wait for it, or let both use one server (`connect: sc://...`)"
-        )
-        raise NotNowError(message) from error
+        raise NotNowError(
+            "catalog-folder-locked",
+            "another process commits through Spark in {folder}, and a local disk allows one at a time. "
+            "Wait for it, or let both use one server (`connect: sc://...`)",
+            folder=folder,
+        ) from error
     return lock

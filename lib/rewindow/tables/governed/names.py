@@ -25,10 +25,11 @@ class TableName(NamedTuple):
         if len(parts) == 2:
             parts = [default_catalog, *parts]
         if len(parts) != 3 or not all(_PART.fullmatch(part) for part in parts):
-            message = (
-                f"{text!r} is not the name of a table: write catalog.schema.table, with letters, digits, '_' and '-'"
+            raise ConfigError(
+                "catalog-table-name-invalid",
+                "{table!r} is not the name of a table: write catalog.schema.table, with letters, digits, '_' and '-'",
+                table=text,
             )
-            raise ConfigError(message)
         return cls(*parts)
 
     @property

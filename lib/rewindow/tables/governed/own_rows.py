@@ -4,24 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredRows
-from rewindow.engine.spark.spark_job import planned_once
-from rewindow.tables.governed.folds import Found, Given, StoredFolds
+from rewindow.engine.spark.spark_job import mapped, planned_once
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.ledger import SparkLedger
+from rewindow.tables.governed.ledger_folds import Found, Given, Seen, StoredFolds
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.own_table import REPORT, OwnTable
-from rewindow.tables.governed.seen import Seen
+from rewindow.tables.governed.own_table import FOLD, METRIC, REPORT, OwnTable
+from rewindow.tables.shared.paths import JOURNAL, LANDINGS, METRICS, RUNS
+
+_FEEDS = "feed:"
+_PART = (
+    f"CASE WHEN kind = '{METRIC}' THEN '{METRICS}' WHEN seq IS NULL THEN '{JOURNAL}' "
+    f"WHEN startswith(name, '{_FEEDS}') THEN '{LANDINGS}' ELSE '{RUNS}' END"
+)
+_STATED = (
+    "CASE WHEN get_json_object(body, '$') IS NULL OR NOT startswith(trim(body), '{') THEN '' "
+    "ELSE coalesce(get_json_object(body, '$.format'), '1') END"
+)
+"""Rows of format 1 do not state it. A text that is no JSON object states nothing."""
 
 
 def feed_name(feed: str) -> str:
     """Return the name under which a feed's rows are stored. No job has it: names of jobs have no colon."""
-    return f"feed:{feed}"
+    return f"{_FEEDS}{feed}"
 
 
 class OwnRows:
@@ -118,3 +131,28 @@ class OwnRows:
                 reports = [row for row in found.rows if row["kind"] == REPORT and row["seq"] is None]
                 self.journal(one).know((row["attempt"], row["sub_topology"], row["body"]) for row in reports)
         return self._found[name]
+
+
+class Stated(NamedTuple):
+    """How many rows of a job or feed state a format, as text. ``part`` is the table that they would be in as files."""
+
+    part: str
+    name: str
+    kind: str
+    stated: str
+    rows: int
+
+
+def stated_formats(table: OwnTable) -> list[Stated]:
+    """Return the number of all rows by what they are and the format that they state. No block is read."""
+    columns = {
+        "part": _PART,
+        "name": "name",
+        "kind": "CASE WHEN seq IS NULL THEN kind ELSE 'ledger' END",
+        "stated": _STATED,
+    }
+    rows = table.frame().where(F.col("kind") != FOLD)  # it is read again only by the version that wrote it
+    grouped = rows.groupBy(*(F.expr(text).alias(column) for column, text in columns.items()))
+    with mapped(), planned_once(table.spark_of()):
+        found = grouped.agg(F.count("*").alias("rows")).collect()
+    return sorted(Stated(*(row[column] for column in Stated._fields)) for row in found)

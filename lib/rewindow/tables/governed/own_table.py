@@ -2,7 +2,8 @@
 
 Rows that belong together are appended in one commit, whatever their kind. A ledger row has a number (``seq``); a row of the
 journal has none and names its attempt. Job ``a`` has the name ``a``, feed ``b`` the name ``feed:b``, and what their ledgers give
-``fold:a`` and ``fold:feed:b``.
+``fold:a`` and ``fold:feed:b``. The metrics of all jobs are a view of the journal's rows, so a run adds them in the commit that
+makes it true.
 """
 
 from __future__ import annotations
@@ -15,22 +16,21 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from rewindow.contracts.staged_files import METRICS
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import RewindowError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.blocks import BLOCK
-from rewindow.tables.governed.commit import add_once, create_table
-from rewindow.tables.governed.history import exists, recent_token
-from rewindow.tables.governed.metrics_view import create_metrics_view
+from rewindow.tables.governed.commit import add_once, create_table, ddl
+from rewindow.tables.governed.commit_history import commit_noted, exists, recent_token
+from rewindow.tables.governed.journal_blocks import BLOCK
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.noted_commit import commit_noted
 
 NAME = "rewindow_ledger"
 METRICS_VIEW = "rewindow_metrics"
 REPORT, METRIC = "report", "metric"
 """The other kinds of journal rows: a task's report, a row of the metrics."""
 FOLD = "fold"
-"""The kind of a row that says what the first rows of a ledger give (`tables.governed.folds`)."""
+"""The kind of a row that says what the first rows of a ledger give (`tables.governed.ledger_folds`)."""
 COLUMNS = (
     Column("name", "string"),
     Column("seq", "long"),
@@ -165,3 +165,10 @@ def fold_name(name: str) -> str:
 def is_text() -> Expression:
     """Return the condition of ledger rows and reports: everything but blocks and metrics."""
     return ~F.col("kind").isin(BLOCK, METRIC)
+
+
+def create_metrics_view(spark: SparkSession, view: TableName, table: TableName, kind: str) -> None:
+    """Create the view of the rows of a kind, whose bodies are rows of the metrics as JSON, if it does not exist."""
+    parsed = f"SELECT from_json(body, '{ddl(METRICS)}') AS metric FROM {table.quoted} WHERE kind = '{kind}'"  # noqa: S608 - our own names
+    with mapped():
+        spark.sql(f"CREATE VIEW IF NOT EXISTS {view.quoted} AS SELECT metric.* FROM ({parsed})")  # noqa: S608

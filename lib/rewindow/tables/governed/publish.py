@@ -2,7 +2,7 @@
 
 As in `tables.delta.publish`, the k-th commit to a table is a function of the ledger alone. Delta silently skips a repeated
 version, so starting too early does no harm. Before the next ordinal, the history shows that the last one is there. After the
-last ordinal nothing follows that depends on it, and the next command looks at the table before anything else (`looks`).
+last ordinal nothing follows that depends on it, and the next command looks at the table before anything else (`published`).
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from rewindow.control.plan.planned_tasks import METRICS_TARGET
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT, RunSpec, TableSpec
 from rewindow.engine.spark.spark_job import for_packs, mapped
 from rewindow.errors import AccessError, not_committed
-from rewindow.tables.governed.blocks import batches_of_block, block_path
 from rewindow.tables.governed.commit import OWNER, add_once, check_properties, owner, table_version
-from rewindow.tables.governed.history import exists, last_version
+from rewindow.tables.governed.commit_history import exists, last_version
 from rewindow.tables.governed.journal import SparkJournal
-from rewindow.tables.governed.looks import Looks
+from rewindow.tables.governed.journal_blocks import batches_of_block, block_path
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.row_counts import check_counts
-from rewindow.tables.governed.versions import begins_epoch, changes_rows, lacking, ordinal_at, version_of
+from rewindow.tables.governed.published import Looks, begins_epoch, changes_rows, lacking, ordinal_at, version_of
+from rewindow.tables.governed.run_rows import check_counts
 from rewindow.tables.shared.publications import SHARED_TABLES, Due, due_tables, net, publication_id, unknown_rows
 
 _ATTEMPTS = 5

@@ -1,14 +1,31 @@
-"""Read the rows of one run of a target from its blocks in the journal, and no others."""
+"""What single runs have published: the rows of a run, how many rows of each run an output has, and what the tasks reported.
+
+Rows are read from the run's blocks in the journal. They are counted in an output that something but rewindow may have changed.
+Reports are read once and verified against the COMMIT rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from rewindow.contracts.staged_files import TaskReport
-from rewindow.tables.governed.blocks import batches_of_block, block_path
-from rewindow.tables.governed.journal import SparkJournal
+from rewindow.control.plan.job_state import CommittedRun, JobState
+from rewindow.engine.spark.spark_job import mapped
+from rewindow.errors import StorageError
+from rewindow.tables.governed.commit_history import TableLook
+from rewindow.tables.governed.journal import SparkJournal, summary
+from rewindow.tables.governed.journal_blocks import batches_of_block, block_path
+from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.published import is_on_its_way, ordinal_at
+from rewindow.tables.shared.drift import Drift, difference_of, publish_again
+from rewindow.tables.shared.publications import Due, due_rows
+
+NO_RUN = -1
+"""Stands for the run of rows that name none."""
 
 
 def block_batches(
@@ -24,3 +41,67 @@ def block_batches(
     data = journal.block_data(paths)
     for path in paths:
         yield from batches_of_block(data[path], names)
+
+
+def check_counts(
+    spark: SparkSession, job: str, state: JobState, branch: str, due: Due, name: TableName, found: TableLook
+) -> None:
+    """Check that an output has as many rows of each run as were published. They are counted only if it was touched.
+
+    A table that is about to be republished is not checked. Raises `StorageError` (74) naming `republish`.
+    """
+    if found.is_untouched or is_on_its_way(due, found.reached):
+        return
+    with mapped():
+        rows = spark.table(name.quoted).groupBy("_run").count().collect()
+    counted = Counter({NO_RUN if row["_run"] is None else row["_run"]: row["count"] for row in rows})
+    wanted = due_rows(due, ordinal_at(due, found.reached))
+    if counted != wanted:
+        raise altered(job, branch, Drift(due.target, str(name), difference_of(wanted, counted, state)))
+
+
+def altered(job: str, branch: str, drift: Drift) -> StorageError:
+    """Return the error of a table that is not what was published."""
+    return StorageError(
+        "catalog-table-altered",
+        "{table} {change}: it was altered outside rewindow (RESTORE, DELETE, UPDATE, a drop). {fix}",
+        table=drift.path,
+        change=drift.what,
+        fix=publish_again(job, branch),
+    )
+
+
+class RunReports:
+    """The reports of runs and snapshots, by attempt."""
+
+    def __init__(self, journal_of: Callable[[str], SparkJournal]) -> None:
+        """``journal_of`` returns a job's journal. Nothing is read."""
+        self._journal_of = journal_of
+        self._known: dict[str, list[TaskReport]] = {}
+        self._rows: dict[str, int] = {}
+
+    def of(self, run: CommittedRun) -> list[TaskReport]:
+        """Return what a committed run's tasks reported. Raises `StorageError` (74) if the journal was altered."""
+        attempt, job = run.commit.attempt, run.spec.job
+        if attempt not in self._known:
+            journal, stated = self._journal_of(job), run.commit.journal
+            reports = journal.reports(attempt)
+            if summary(attempt, reports) != stated:
+                # A command reads recent reports, perhaps not all of the oldest attempt.
+                reports = journal.reports_afresh(attempt)
+            if summary(attempt, reports) != stated:
+                raise StorageError(
+                    "catalog-reports-missing",
+                    "the journal lacks what attempt {attempt} reported. Repeat its run: `rewindow republish {job}`",
+                    attempt=attempt,
+                    job=job,
+                )
+            self._known[attempt] = reports
+            self._rows |= {
+                block_path(attempt, file.target, file.path): file.rows for report in reports for file in report.files
+            }
+        return self._known[attempt]
+
+    def rows_staged(self, path: str) -> int | None:
+        """Return the rows of a block that a run staged; None if its report was not read."""
+        return self._rows.get(path)

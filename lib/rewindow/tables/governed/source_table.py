@@ -16,7 +16,7 @@ from rewindow.contracts.ingest import ARRIVAL, NEW_ROWS, OLD_ROWS, Governed, Log
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import ConfigError, DataError, SourceError
-from rewindow.tables.governed.history import exists, is_quiet
+from rewindow.tables.governed.commit_history import exists, is_quiet
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.shared.feeds import DELTA
 
@@ -50,16 +50,20 @@ def look_at_table(
     version removed rows; `ConfigError` (78) if its new rows cannot be determined.
     """
     if not exists(spark, name):
-        message = f"there is no table {name}: fix `source:`, or create the table first"
-        raise SourceError(message)
+        raise SourceError(
+            "catalog-source-missing", "there is no table {table}: fix `source:`, or create the table first", table=name
+        )
     with mapped():
         (detail,) = spark.sql(f"DESCRIBE DETAIL {name.quoted}").select("id", "properties").collect()
     if spec.source_offsets is None and dict(detail["properties"]).get(_TRACKING) != "true":
-        message = (
-            f"log {spec.topic}: row tracking must tell which rows of {name} are new, and it is off: ALTER TABLE {name} "
-            f"SET TBLPROPERTIES ('{_TRACKING}' = 'true'); or name its own `partition:` and `offset:`"
+        raise ConfigError(
+            "row-tracking-off",
+            "log {topic}: row tracking must tell which rows of {table} are new, and it is off: ALTER TABLE "
+            "{table} SET TBLPROPERTIES ('{property}' = 'true'); or name its own `partition:` and `offset:`",
+            topic=spec.topic,
+            table=name,
+            property=_TRACKING,
         )
-        raise ConfigError(message)
     versions = list(_history(spark, name))
     _check_same_table(name, detail["id"], versions, position)
     landed = position["version"] if position else -1
@@ -95,11 +99,13 @@ def _governed(
     if position is None and versions[0].number > 0:
         if window.until_ms is None and spec.timestamp != ARRIVAL:
             return Governed(name.quoted)
-        message = (
-            f"log {spec.topic}: the history of {name} no longer tells when its first rows were added (old versions were "
-            "cleaned up): name a column that does, `arrived_at: COLUMN`"
+        raise ConfigError(
+            "catalog-arrival-unknown",
+            "log {topic}: the history of {table} no longer tells when its first rows were added (old "
+            "versions were cleaned up): name a column that does, `arrived_at: COLUMN`",
+            topic=spec.topic,
+            table=name,
         )
-        raise ConfigError(message)
     arrivals = tuple((version.number, version.time_ms) for version in versions)
     return Governed(name.quoted, -1 if after is None else after, arrivals)
 
@@ -133,25 +139,41 @@ def _check_same_table(
         return
     again = "Put the table back, or land it again: `rewindow land FEED --new-generation`"
     if position.get("kind") != DELTA or position["id"] != table_id:
-        message = f"{name} was dropped and created again since it was landed. {again}"
-        raise SourceError(message)
-    if position["version"] > versions[-1].number:
-        message = f"{name} went back from version {position['version']} to {versions[-1].number}. {again}"
-        raise SourceError(message)
-    if versions[0].number > position["version"] + 1:
-        message = (
-            f"{name}: version {position['version'] + 1} was cleaned out of its history before it was landed. Land more "
-            "often than delta.logRetentionDuration, or land everything again: `rewindow land FEED --new-generation`"
+        raise SourceError(
+            "catalog-source-replaced",
+            "{table} was dropped and created again since it was landed. {fix}",
+            table=name,
+            fix=again,
         )
-        raise SourceError(message)
+    if position["version"] > versions[-1].number:
+        raise SourceError(
+            "catalog-source-restored",
+            "{table} went back from version {landed_version} to {version}. {fix}",
+            table=name,
+            landed_version=position["version"],
+            version=versions[-1].number,
+            fix=again,
+        )
+    if versions[0].number > position["version"] + 1:
+        raise SourceError(
+            "catalog-version-cleaned",
+            "{table}: version {version} was cleaned out of its history before it was landed. Land more "
+            "often than delta.logRetentionDuration, or land everything again: `rewindow land FEED "
+            "--new-generation`",
+            table=name,
+            version=position["version"] + 1,
+        )
 
 
 def _check_only_adds(name: TableName, versions: Iterable[_Version]) -> None:
     for version in versions:
         if version.takes_rows:
-            message = (
-                f"{name}: version {version.number} ({version.operation}) changed or deleted rows, but a log is append-only. "
+            raise DataError(
+                "catalog-source-rows-changed",
+                "{table}: version {version} ({operation}) changed or deleted rows, but a log is append-only. "
                 "Write changes as new rows. To go on with this table, land it again, with what it has now: "
-                "`rewindow land FEED --new-generation`"
+                "`rewindow land FEED --new-generation`",
+                table=name,
+                version=version.number,
+                operation=version.operation,
             )
-            raise DataError(message)

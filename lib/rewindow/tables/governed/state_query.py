@@ -9,9 +9,9 @@ import pyarrow as pa
 from rewindow.control.plan.branch_decisions import check_has_state
 from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.errors import UsageError
-from rewindow.tables.governed.store_changes import store_changes
+from rewindow.tables.governed.checkpoints import store_changes
 from rewindow.tables.governed.warehouse import CatalogTables
-from rewindow.tables.shared.store_rows import current_rows, in_order
+from rewindow.tables.shared.checkpoints import current_rows, in_order
 
 
 class CatalogStores:
@@ -37,5 +37,11 @@ class CatalogStores:
         """Return the names of a store's key columns. Raises `UsageError` (2) for an unknown store."""
         if store not in self._binding.stores:
             known = ", ".join(sorted(self._binding.stores)) or "none"
-            raise UsageError(f"there is no store {store!r}: run {self._run.spec.name} has {known}")
+            raise UsageError(
+                "catalog-store-unknown",
+                "there is no store {store!r}: run {run} has {stores}",
+                store=store,
+                run=self._run.spec.name,
+                stores=known,
+            )
         return self._binding.keys[store]

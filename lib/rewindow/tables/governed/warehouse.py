@@ -19,19 +19,16 @@ from rewindow.control.plan.spec import OUTPUT, Commit, JournalFile, RunSpec, Tab
 from rewindow.engine.spark.open_table import named
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.streams.record import TopicPartition
-from rewindow.tables.governed.attempts import audit, check_repeats, stage, staged_rows
-from rewindow.tables.governed.blocks import ROOT, block_path
-from rewindow.tables.governed.checkpoints import find_checkpoint
+from rewindow.tables.governed.attempts import audit, check_repeats, may_hold, stage, staged_rows
+from rewindow.tables.governed.checkpoints import find_checkpoint, stage_snapshot
 from rewindow.tables.governed.commit import OWNER, check_owners, create_table, owner, table_version
 from rewindow.tables.governed.diff import compare_frames, frame_hash
 from rewindow.tables.governed.drift import check_ledger, check_published, find_drift
-from rewindow.tables.governed.held_plan import may_hold
-from rewindow.tables.governed.job_folds import give_state
-from rewindow.tables.governed.journal import SparkJournal
-from rewindow.tables.governed.journal_rows import JournalRows
-from rewindow.tables.governed.landed_files import landed_files
+from rewindow.tables.governed.journal import JournalRows, SparkJournal
+from rewindow.tables.governed.journal_blocks import ROOT, block_path
 from rewindow.tables.governed.ledger import SparkLedger
-from rewindow.tables.governed.looks import JobLooks
+from rewindow.tables.governed.ledger_folds import give_state
+from rewindow.tables.governed.log_tables import landed_files
 from rewindow.tables.governed.names import TableName, log_name
 from rewindow.tables.governed.own_rows import OwnRows, feed_name
 from rewindow.tables.governed.own_table import METRIC, NAME
@@ -44,16 +41,13 @@ from rewindow.tables.governed.publish import (
     published_tables,
     unpublished,
 )
-from rewindow.tables.governed.run_reports import RunReports
-from rewindow.tables.governed.run_rows import block_batches
-from rewindow.tables.governed.snapshots import stage_snapshot
-from rewindow.tables.governed.versions import lacking
-from rewindow.tables.shared.audit import INTERNAL, totals
-from rewindow.tables.shared.checkpoint import Checkpoint
+from rewindow.tables.governed.published import JobLooks, lacking
+from rewindow.tables.governed.run_rows import RunReports, block_batches
+from rewindow.tables.shared.audit import INTERNAL, add_up_runs, reported, totals
+from rewindow.tables.shared.checkpoints import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
 from rewindow.tables.shared.drift import Drift
 from rewindow.tables.shared.ledger import dated
-from rewindow.tables.shared.measures import add_up_runs, reported
 from rewindow.tables.shared.paths import METRICS
 from rewindow.tables.shared.publications import SHARED_TABLES
 from rewindow.tables.shared.warehouse import Feeds, JobStates

@@ -1,20 +1,30 @@
-"""Check an attempt's reports against what was due, which finds lost and doubled records, and add them up."""
+"""Check an attempt's reports against what was due, which finds lost and doubled records, and add them up.
+
+The metrics of several runs are added up by task: counts and totals are added, extrema taken, the newest value counts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rewindow.contracts.staged_files import SHARED, StagedFile, TaskReport
+import pyarrow as pa
+
+from rewindow.contracts.staged_files import METRICS, SHARED, StagedFile, TaskReport
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import Commit, JournalFile, RunSpec, TargetTotal, add_digests, make_commit
 from rewindow.errors import InvariantError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import PARTITION
+from rewindow.tables.shared.arrow_tables import arrow_schema
 
 INTERNAL = "internal/"
 """The prefix of the targets of internal logs. They are never published, so they are counted but not read back."""
+MEASURE = ("sub_topology", "partition", "level", "node", "name", "reason")
+_VALUES = ("count", "total", "minimum", "maximum", "current")
+MEASURES = arrow_schema([column for column in METRICS if column.name in {"_run", *MEASURE, *_VALUES}])
+"""The columns of the metrics table that sums are made from."""
 
 
 def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> None:
@@ -30,8 +40,13 @@ def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> No
     ]
     due = [(part, partition) for part in range(parts) for partition in range(feed.definition.partitions)]
     if sorted(tasks) != due:
-        message = f"run {spec.name}: {len(tasks)} tasks reported, {len(due)} were due; nothing was committed"
-        raise InvariantError(message)
+        raise InvariantError(
+            "task-reports-missing",
+            "run {run}: {tasks} tasks reported, {due} were due; nothing was committed",
+            run=spec.name,
+            tasks=len(tasks),
+            due=len(due),
+        )
     sent = _sent(reports)
     everywhere = {node["source"] for part in spec.binding.topology for node in part["nodes"] if _is_global(node)}
     for report in reports:
@@ -39,11 +54,16 @@ def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> No
             where = TopicPartition(topic, 0 if topic in everywhere else report.partition)
             wanted = feed.records(spec.epochs, where) if topic in feed.definition.logs else sent.get(where, 0)
             if taken != wanted:
-                message = (
-                    f"run {spec.name}: the task of {topic}-{report.partition} took {taken} records, {wanted} were due; "
-                    "nothing was committed"
+                raise InvariantError(
+                    "task-records-miscounted",
+                    "run {run}: the task of {topic}-{partition} took {taken} records, {due} were due; "
+                    "nothing was committed",
+                    run=spec.name,
+                    topic=topic,
+                    partition=report.partition,
+                    taken=taken,
+                    due=wanted,
                 )
-                raise InvariantError(message)
 
 
 def _is_global(node: Mapping[str, Any]) -> bool:
@@ -106,3 +126,26 @@ def _sent(reports: Sequence[TaskReport]) -> Mapping[TopicPartition, int]:
                 where = TopicPartition(file.target.removeprefix(INTERNAL), int(file.partition_values[PARTITION]))
                 sent[where] = sent.get(where, 0) + file.rows
     return sent
+
+
+def reported(reports: Iterable[tuple[int, TaskReport]]) -> pa.Table:
+    """Return the metrics of reports, each with the number of its run, as rows of the metrics table."""
+    rows = [
+        {"_run": run, "sub_topology": report.sub_topology, "partition": report.partition, **measure}
+        for run, report in reports
+        for measure in report.metrics
+    ]
+    return pa.Table.from_pylist(rows, schema=MEASURES)
+
+
+def add_up_runs(rows: pa.Table) -> list[dict[str, Any]]:
+    """Return one dictionary for each measure of a task, with the columns of a report's metrics and its task."""
+    rows = rows.select(MEASURES.names).sort_by("_run")
+    kinds = {"minimum": "min", "maximum": "max", "current": "last"}
+    wanted = [(name, kinds.get(name, "sum")) for name in _VALUES]
+    summed = rows.group_by(list(MEASURE), use_threads=False).aggregate(wanted)
+    names = {f"{name}_{function}": name for name, function in wanted}
+    added: list[dict[str, Any]] = summed.rename_columns(
+        [names.get(name, name) for name in summed.column_names]
+    ).to_pylist()
+    return added

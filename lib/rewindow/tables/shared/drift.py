@@ -1,12 +1,17 @@
-"""What both adapters say of a table that is not what was published."""
+"""What both adapters say of a table that is not what was published, and which runs must be repeated to make it so again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from rewindow.control.plan.job_state import JobState
-from rewindow.control.plan.spec import MAIN
+from rewindow.control.plan.job_state import CommittedRun, JobState
+from rewindow.control.plan.repair_decisions import needed
+from rewindow.control.plan.spec import CHANGELOG, MAIN
+from rewindow.tables.shared.publications import due_tables, net
+
+IsWhole = Callable[[CommittedRun, str, str], bool]
+"""Returns whether what a run staged for a target, whose table has a path, is intact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +45,47 @@ def difference_of(wanted: Mapping[int, int], found: Mapping[int, int], state: Jo
             name = names.get(run, f"run {run}")
             return f"has {found.get(run, 0)} rows of {name}, {wanted.get(run, 0)} were published"
     return "has other rows than were published"
+
+
+def lost_runs(
+    state: JobState, branch: str, targets: Collection[str], is_whole: IsWhole
+) -> tuple[list[CommittedRun], list[int]]:
+    """Return the runs whose rows for these targets are gone or altered, in ledger order; also runs on hold and those after them.
+
+    First those that are needed, with all runs that their state depends on; then the numbers of the others.
+    """
+    snapshots, repeated = _snapshots(state), repeatable(state)
+    lost: dict[int, CommittedRun] = {}
+    for due in due_tables(state, branch):
+        if due.target in targets:
+            for run in net(due.publications).adds:
+                if not is_whole(run, due.target, due.table.path):
+                    lost[run.spec.run] = run
+    for run in (run for one in state.branch(branch).unpublished for run in one.adds):
+        tables = run.spec.binding.tables.items()
+        if any(target in targets and not is_whole(run, target, table.path) for target, table in tables):
+            lost[run.spec.run] = run
+    given_up = [number for number in lost if number not in repeated]
+    wanted = {number: run for number, run in lost.items() if number in repeated}
+    waiting = list(wanted.values())
+    while waiting:
+        for one in state.basis(waiting.pop().spec.parent):
+            number = one.spec.run
+            if number not in wanted and number not in snapshots and not _has_state(one, is_whole):
+                wanted[number] = one
+                waiting.append(one)
+    return sorted(wanted.values(), key=lambda run: run.spec.run), given_up
+
+
+def repeatable(state: JobState) -> frozenset[int]:
+    """Return the runs that `republish` repeats if their files are gone. Others, and snapshots, it gives up."""
+    return needed(state) - _snapshots(state)
+
+
+def _snapshots(state: JobState) -> frozenset[int]:
+    return frozenset(one.spec.run for one in state.snapshots.values())
+
+
+def _has_state(run: CommittedRun, is_whole: IsWhole) -> bool:
+    tables = run.spec.binding.tables.items()
+    return all(is_whole(run, target, table.path) for target, table in tables if target.startswith(CHANGELOG))

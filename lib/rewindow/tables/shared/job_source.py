@@ -54,11 +54,15 @@ class NewEpochs:
 
 def altered(job: str, table: str, what: str) -> StorageError:
     """Return the error for an output of which rows that are to be landed are not those that were published."""
-    message = (
-        f"{table} {what}: it was altered outside rewindow (UPDATE, DELETE, RESTORE, a rewrite, deleted files), and nothing of it "
-        f"was landed. Publish it again, then land again: `rewindow republish {job}`"
+    return StorageError(
+        "job-output-altered",
+        "{table} {change}: it was altered outside rewindow (UPDATE, DELETE, RESTORE, a rewrite, deleted "
+        "files), and nothing of it was landed. Publish it again, then land again: `rewindow republish "
+        "{job}`",
+        table=table,
+        change=what,
+        job=job,
     )
-    return StorageError(message)
 
 
 def new_epochs(tables: Warehouse, spec: LogSpec, position: Mapping[str, Any] | None) -> NewEpochs:
@@ -70,19 +74,30 @@ def new_epochs(tables: Warehouse, spec: LogSpec, position: Mapping[str, Any] | N
     branch = state.branch(MAIN)
     runs = branch.published_runs
     if branch.runs and not runs:
-        message = (
-            f"the job {job} has published no run: {branch.runs[0].spec.name} is on hold. Accept it, `rewindow publish {job} "
-            "--accept`, then land again"
+        raise SourceError(
+            "job-has-published-nothing",
+            "the job {job} has published no run: {run} is on hold. Accept it, `rewindow publish {job} "
+            "--accept`, then land again",
+            job=job,
+            run=branch.runs[0].spec.name,
         )
-        raise SourceError(message)
     if not runs:
-        message = f"the job {job} has not run in {tables.home}: `rewindow run {job}` first"
-        raise SourceError(message)
+        raise SourceError(
+            "job-never-run",
+            "the job {job} has not run in {warehouse}: `rewindow run {job}` first",
+            job=job,
+            warehouse=tables.home,
+        )
     target = branch.tables.get(OUTPUT + output)
     if target is None:
         names = ", ".join(name.removeprefix(OUTPUT) for name in branch.tables if name.startswith(OUTPUT))
-        message = f"the job {job} has no output {output!r}: it has {names}"
-        raise SourceError(message)
+        raise SourceError(
+            "job-output-unknown",
+            "the job {job} has no output {output!r}: it has {outputs}",
+            job=job,
+            output=output,
+            outputs=names,
+        )
     landed = 0
     if position is not None:
         landed = position["epoch"]

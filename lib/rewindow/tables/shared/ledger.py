@@ -1,20 +1,33 @@
-"""Ledger rows as both adapters store them."""
+"""Ledger rows, and what they give, as both adapters store them.
+
+A stored fold is bytes: a line with digest and size of the rest, which is a head and the lines, compressed (ADR-127).
+"""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from hashlib import blake2b
+from typing import Any, NamedTuple
 from uuid import uuid4
+
+import pyarrow as pa
 
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import canonical_json
-from rewindow.control.plan.stored_rows import load_stored, stored_json
+from rewindow.control.plan.stored_rows import FORMAT, StoredFold, load_stored, stored_json
+from rewindow.control.plan.stored_state import LAYOUT
 from rewindow.errors import CheckpointError, InvariantError
 
 _WRITER = "_writer"
 """A token of each append: two writers may append equal rows at one number, and only one of them has won."""
+_BINDING = '"binding":'
+_CODEC = "zstd"
+_VERSION = [FORMAT, LAYOUT]
+_DIGEST_BYTES = 16
 
 
 def dated(rows: Iterable[LedgerRow]) -> list[LedgerRow]:
@@ -32,8 +45,12 @@ def check_numbered(name: str, rows: Sequence[LedgerRow]) -> None:
     """Raise `InvariantError` (70) unless rows to append are numbered one after the other."""
     numbers = [row.seq for row in rows]
     if not rows or numbers[0] < 1 or numbers != list(range(numbers[0], numbers[0] + len(rows))):
-        message = f"ledger {name}: rows must be numbered without gaps, got {numbers}"
-        raise InvariantError(message)
+        raise InvariantError(
+            "ledger-rows-not-numbered",
+            "ledger {name}: rows must be numbered without gaps, got {numbers}",
+            name=name,
+            numbers=numbers,
+        )
 
 
 def new_token() -> str:
@@ -54,8 +71,11 @@ def load_body(text: str, table: str) -> tuple[dict[str, Any], str]:
     body = load_stored(text, table)
     token = body.pop(_WRITER, None)
     if token is None:
-        message = f"{table} has a row without the token of its append: choose another warehouse and land again"
-        raise CheckpointError(message)
+        raise CheckpointError(
+            "ledger-row-without-token",
+            "{table} has a row without the token of its append: choose another warehouse and land again",
+            table=table,
+        )
     return body, token
 
 
@@ -81,4 +101,39 @@ class Bodies:
         return body, token
 
 
-_BINDING = '"binding":'
+class Unpacked(NamedTuple):
+    """A stored fold, and what else its head says."""
+
+    fold: StoredFold
+    head: Mapping[str, Any]
+
+
+def packed(name: str, fold: StoredFold, more: Mapping[str, Any]) -> bytes:
+    """Return a stored fold of a ledger as bytes. ``more``: what its head is to say besides, as JSON."""
+    head = {"version": _VERSION, "name": name, "rows": fold.rows, "token": fold.token, **more}
+    data = "\n".join((json.dumps(head), *fold.lines)).encode()
+    body: bytes = pa.compress(data, codec=_CODEC, asbytes=True)
+    return f"{_digest_of(body)} {len(data)}\n".encode() + body
+
+
+def unpacked(name: str, data: bytes, removal: str) -> Unpacked | None:
+    """Return the stored fold of a ledger; None if the bytes are torn, of another ledger or of another version.
+
+    ``removal``: see `StoredFold`.
+    """
+    with suppress(ValueError, LookupError, pa.ArrowException):
+        stated, _, body = data.partition(b"\n")
+        digest, size = stated.decode().split()
+        if digest != _digest_of(body):
+            return None
+        text = pa.decompress(body, int(size), codec=_CODEC, asbytes=True).decode()
+        first, *lines = text.split("\n")
+        head = json.loads(first)
+        if head["version"] == _VERSION and head["name"] == name:
+            covers = frozenset(head.get("files", ()))
+            return Unpacked(StoredFold(head["rows"], head["token"], covers, lines, digest, removal), head)
+    return None
+
+
+def _digest_of(data: bytes) -> str:
+    return blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()

@@ -26,8 +26,12 @@ def output_path(name: str, branch: str = MAIN) -> str:
     """
     parts = [safe_name(part, "table") for part in name.split(".")]
     if is_reserved(name):
-        message = f"table {name!r} uses a name that rewindow reserves ({', '.join(RESERVED)}): choose another name"
-        raise ConfigError(message)
+        raise ConfigError(
+            "table-name-reserved",
+            "table {table!r} uses a name that rewindow reserves ({reserved}): choose another name",
+            table=name,
+            reserved=", ".join(RESERVED),
+        )
     suffix = "" if branch == MAIN else f"__{safe_name(branch, 'branch')}"
     return "/".join(parts) + suffix
 
@@ -55,6 +59,10 @@ def internal_path(job: str, attempt: str, topic: str) -> str:
 def safe_name(name: str, what: str) -> str:
     """Return a name unchanged if it is safe in paths and in SQL. Raises `ConfigError` (78) otherwise."""
     if not _NAME.fullmatch(name):
-        message = f"{name!r} cannot name a {what}: use letters, digits, '_', '-', single dots; a letter or digit first"
-        raise ConfigError(message)
+        raise ConfigError(
+            "name-invalid",
+            "{name!r} cannot name a {kind}: use letters, digits, '_', '-', single dots; a letter or digit first",
+            name=name,
+            kind=what,
+        )
     return name

@@ -110,22 +110,29 @@ def quarantine_id(ledger: str, feed: str, generation: int) -> str:
 
 def unknown_rows(table: str, job: str, *, fix: str) -> CheckpointError:
     """Return the error of a table with rows that no publication of the job's ledger added."""
-    message = (
-        f"{table} has rows that the ledger of job {job!r} did not publish: they are of a ledger that was deleted, or "
-        f"something else wrote them. Restore that ledger from a copy, name another table, or {fix}"
+    return CheckpointError(
+        "table-rows-of-no-ledger",
+        "{table} has rows that the ledger of job {job!r} did not publish: they are of a ledger that was "
+        "deleted, or something else wrote them. Restore that ledger from a copy, name another table, or "
+        "{fix}",
+        table=table,
+        job=job,
+        fix=fix,
     )
-    return CheckpointError(message)
 
 
 def unknown_landings(
     table: str, feed: str, *, fix: str = "remove that table (its folder, or DROP TABLE)"
 ) -> CheckpointError:
     """Return the error of a log or quarantine with rows that no landing of the feed's ledger added."""
-    message = (
-        f"{table} has rows that the landing ledger of feed {feed!r} did not publish: they are of a ledger that was deleted. "
-        f"Restore that ledger from a copy, or {fix} and land again: `rewindow land {feed}`"
+    return CheckpointError(
+        "log-rows-of-no-ledger",
+        "{table} has rows that the landing ledger of feed {feed!r} did not publish: they are of a ledger "
+        "that was deleted. Restore that ledger from a copy, or {fix} and land again: `rewindow land {feed}`",
+        table=table,
+        feed=feed,
+        fix=fix,
     )
-    return CheckpointError(message)
 
 
 def older_ledger(table: str, job: str, published: int, known: int, start_over: str = "") -> CheckpointError:
@@ -134,11 +141,17 @@ def older_ledger(table: str, job: str, published: int, known: int, start_over: s
     ``start_over``: how to do so, if not with ``reset``.
     """
     start_over = start_over or f"`rewindow reset {job}`"
-    message = (
-        f"{table} has {published} publications, but the ledger of {job!r} names {known}: an older copy of the ledger was "
-        f"restored, or its newest commit is lost. Restore the newest copy, or start over: {start_over}"
+    return CheckpointError(
+        "job-ledger-behind-tables",
+        "{table} has {published} publications, but the ledger of {job!r} names {known}: an older copy of "
+        "the ledger was restored, or its newest commit is lost. Restore the newest copy, or start over: "
+        "{start_over}",
+        table=table,
+        published=published,
+        job=job,
+        known=known,
+        start_over=start_over,
     )
-    return CheckpointError(message)
 
 
 def due_rows(due: Due, published: int) -> Counter[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
@@ -11,13 +11,13 @@ from typing import Any, Protocol
 from rewindow.control.ingest.feed_progress import progress_lines
 from rewindow.control.ingest.landings import Feed, fold_feed
 from rewindow.control.ingest.stored_progress import feed_of
-from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, LedgerRow, Standing
 from rewindow.control.plan.ledger_state import fold, fold_row
-from rewindow.control.plan.spec import RunSpec, TableSpec
+from rewindow.control.plan.spec import OUTPUT, RunSpec, TableSpec
 from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity, known_part
 from rewindow.control.plan.stored_state import state_lines, state_of
 from rewindow.control.verify import Scratch
-from rewindow.errors import InvariantError, SourceError
+from rewindow.errors import InvariantError, SourceError, UsageError
 from rewindow.tables.shared.diff import TableDiff
 
 
@@ -142,11 +142,14 @@ def _read(lines: Sequence[str]) -> list[Any]:
 
 def wrong_fold(name: str, stored: StoredFold) -> InvariantError:
     """Return the error of a stored fold that is not what the rows of the ledger give."""
-    message = (
-        f"the stored fold of the ledger of {name!r} is not what its first {stored.rows} rows give. {stored.removal}: the next "
-        "commands read all rows, and write it anew"
+    return InvariantError(
+        "ledger-fold-wrong",
+        "the stored fold of the ledger of {name!r} is not what its first {rows} rows give. {removal}: the "
+        "next commands read all rows, and write it anew",
+        name=name,
+        rows=stored.rows,
+        removal=stored.removal,
     )
-    return InvariantError(message)
 
 
 class Feeds:
@@ -183,16 +186,40 @@ def _with_rows(before: Feed | None, rows: Sequence[LedgerRow]) -> Feed | None:
 
 def _landed(name: str, feed: Feed | None, home: str) -> Feed:
     if feed is None:
-        message = f"feed {name!r} was never landed in {home}: `rewindow land {name}` first"
-        raise SourceError(message)
+        raise SourceError(
+            "feed-never-landed",
+            "feed {feed!r} was never landed in {warehouse}: `rewindow land {feed}` first",
+            feed=name,
+            warehouse=home,
+        )
     return feed
 
 
 def not_deterministic(spec: RunSpec, target: str, different: str) -> InvariantError:
     """Return the error of an attempt that made other rows than the attempt that it repeats."""
-    message = (
-        f"run {spec.name} is not deterministic: {target} differs from what the previous attempt staged, {different}. "
-        "Nothing was committed: find the clock, the random number or the set order in the job's code "
-        "(`rewindow verify`); if you changed the code on purpose, run with --replan"
+    return InvariantError(
+        "run-not-deterministic",
+        "run {run} is not deterministic: {target} differs from what the previous attempt staged, "
+        "{different}. Nothing was committed: find the clock, the random number or the set order in the "
+        "job's code (`rewindow verify`); if you changed the code on purpose, run with --replan",
+        run=spec.name,
+        target=target,
+        different=different,
     )
-    return InvariantError(message)
+
+
+def check_not_deleted(job: str, branch: Branch, version_of: Callable[[TableSpec], int | None]) -> None:
+    """Raise `UsageError` (2) if a branch was dropped and an output to which its runs added rows is gone."""
+    if branch.standing is not Standing.DROPPED:
+        return
+    for target, table in branch.tables.items():
+        totals = [run.commit.targets.get(target) for run in branch.runs if run.spec.branch == branch.name]
+        has_rows = target.startswith(OUTPUT) and any(total.rows for total in totals if total)
+        if has_rows and version_of(table) is None:
+            raise UsageError(
+                "branch-dropped",
+                "branch {branch!r} was dropped, and `rewindow gc` has deleted its rows. To have them "
+                "again, replay on a new branch: `rewindow backfill {job} --from LANDING --branch NAME`",
+                branch=branch.name,
+                job=job,
+            )

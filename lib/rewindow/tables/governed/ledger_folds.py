@@ -1,4 +1,4 @@
-"""What the first rows of ledgers give, as rows of rewindow's own table in a catalog (ADR-138).
+"""What the first rows of ledgers give, as rows of rewindow's own table in a catalog, so that no command reads all rows (ADR-138).
 
 The fold of the ledger of ``X`` is one row of the partition ``fold:X``, which each new one replaces. A mark, a property of the
 view of the metrics, says how many appends some fold of ``X`` covers. So a command that has read the marks, which takes no Spark
@@ -23,17 +23,30 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rewindow.control.plan.stored_rows import StoredFold
+from rewindow.control.plan.job_state import JobState
+from rewindow.control.plan.spec import MAIN
+from rewindow.control.plan.stored_rows import StoredFold, StoredRows
+from rewindow.control.plan.stored_state import state_lines
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import RewindowError
 from rewindow.tables.governed.own_table import FOLD, OwnTable, fold_name, is_text, rows_of
-from rewindow.tables.governed.seen import Seen
-from rewindow.tables.shared.ledger import now_ms
-from rewindow.tables.shared.packed_folds import packed, unpacked
+from rewindow.tables.shared.ledger import now_ms, packed, unpacked
+from rewindow.tables.shared.warehouse import JobStates
 
 EVERY = 200
 """A fold is stored when so many appends follow the last one."""
 _PROPERTY = "rewindow.fold."
+_SLACK_MS = 24 * 3_600_000
+"""Reports are recorded before the COMMIT of their run, by the clocks of other machines."""
+
+
+class Seen(NamedTuple):
+    """At a Delta version of a table, the last version of an application id. Then the table had the rows of its publications."""
+
+    table: str
+    app: str
+    version: int
+    reached: int
 
 
 class Mark(NamedTuple):
@@ -47,7 +60,7 @@ class Mark(NamedTuple):
 class KeptFold:
     """The stored fold of a ledger: the appends that it covers, and what runs saw of tables in them.
 
-    Of a feed, ``landed`` says what they landed (`tables.governed.landed_appends`).
+    Of a feed, ``landed`` says what they landed (`tables.governed.log_tables`).
     """
 
     fold: StoredFold
@@ -162,3 +175,16 @@ def _of_all(names: Sequence[str], marks: Mapping[str, Mark]) -> Expression:
         is_later = (F.col("seq") > mark.appends) | (F.col("seq").isNull() & (F.col("recorded_at") >= mark.since_ms))
         parts += [F.col("name") == fold_name(name), (F.col("name") == name) & is_later]
     return reduce(or_, parts)
+
+
+def give_state(rows: StoredRows) -> Given:
+    """Return what the rows of a job's ledger give."""
+    state = JobStates().fold("this job", rows)
+    return Given(state_lines(state), _oldest_report(state))
+
+
+def _oldest_report(state: JobState) -> int:
+    """Return since when (epoch ms) the runs were committed from which the next one resumes; 0 if that is unknown."""
+    head = state.branches[MAIN].head if MAIN in state.branches else None
+    needed = (head, *state.basis(head.spec.run)) if head else ()
+    return max(min((run.recorded_at for run in needed), default=0) - _SLACK_MS, 0)

@@ -1,4 +1,4 @@
-"""Read the rows of tables, and the hash that two tables share if and only if they hold the same rows (L2).
+"""Read the files and rows of tables, all or the first ones, and hash them: equal hashes mean equal rows (L2).
 
 Rows are read with Arrow from the files that the Delta log names: `DeltaTable.to_pyarrow_table` sometimes aborts the
 interpreter at exit (134), and silently returns nulls under column mapping.
@@ -16,19 +16,19 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from rewindow.errors import StorageError
-from rewindow.streams.serde.schema import Column
+from rewindow.streams.serde.schema import OUTPUT_META, Column
 from rewindow.tables.delta.commit import existing_table, open_table
+from rewindow.tables.delta.delta_log import way_out
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Handle
-from rewindow.tables.delta.unreadable_log import way_out
-from rewindow.tables.shared.arrow_schema import arrow_schema
-from rewindow.tables.shared.content_hash import hash_rows
+from rewindow.tables.shared.arrow_tables import arrow_schema, hash_rows
 
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _FACTS = {"path", "num_records", "size_bytes", "min._run", "max._run", "min.seq", "max.seq"}
 _CONVERTED: Mapping[str, Callable[[str], Any]] = {"string": str, "integer": int, "long": int}
 """The types of partition columns whose values are converted here; a log has them as text."""
 _TYPES = {"string": "string", "long": "long", "double": "double", "boolean": "boolean", "binary": "binary"}
+_BATCH_ROWS = 100_000
 
 
 class TableFile(NamedTuple):
@@ -237,10 +237,15 @@ def check_folders(path: str, files: Sequence[Any], partitions: Mapping[str, Sequ
         for file, value in zip(files, values, strict=True):
             for part in file.split("/")[:-1]:
                 if part.startswith(mark) and unquote(part.removeprefix(mark)) not in (str(value), _NO_PARTITION):
-                    message = (
-                        f"the Delta log of {path} is damaged: it says that {file} has {name} {value}. {way_out(path)}"
+                    raise StorageError(
+                        "delta-log-value-wrong",
+                        "the Delta log of {path} is damaged: it says that {file} has {name} {value}. {fix}",
+                        path=path,
+                        file=file,
+                        name=name,
+                        value=value,
+                        fix=way_out(path),
                     )
-                    raise StorageError(message)
 
 
 def _check_readable(path: str, table: DeltaTable) -> None:
@@ -249,5 +254,31 @@ def _check_readable(path: str, table: DeltaTable) -> None:
     if "deletionVectors" in features and pa.table(table.deletion_vectors()).num_rows:
         found.append("deletion vectors")
     if found:
-        message = f"{path} cannot be read file by file: {', '.join(found)}. Rewrite it (REORG TABLE ... APPLY (PURGE))"
-        raise StorageError(message)
+        raise StorageError(
+            "table-not-readable-by-file",
+            "{path} cannot be read file by file: {features}. Rewrite it (REORG TABLE ... APPLY (PURGE))",
+            path=path,
+            features=", ".join(found),
+        )
+
+
+def first_rows(path: str, limit: int, *, last: bool = False, keys: Sequence[str] = ()) -> pa.Table:
+    """Return the ``limit`` rows of an output table that come first in the order of timestamp, record and ``keys``.
+
+    ``last``: those that come last, in the same order. Raises `StorageError` (74) if the table cannot be read.
+    """
+    names = [*(column.name for column in OUTPUT_META if column.name != "_run"), *keys]
+    reader = read_batches(path)
+    order = [(name, "descending" if last else "ascending") for name in names if name in reader.schema.names]
+    kept, waiting = reader.schema.empty_table(), []
+    for batch in reader:
+        waiting.append(batch)
+        if sum(one.num_rows for one in waiting) >= _BATCH_ROWS:
+            kept, waiting = _best(kept, waiting, order, limit), []
+    kept = _best(kept, waiting, order, limit)
+    return kept.take(pa.array(range(kept.num_rows - 1, -1, -1), pa.int64())) if last else kept
+
+
+def _best(kept: pa.Table, more: Sequence[pa.RecordBatch], order: Sequence[tuple[str, str]], limit: int) -> pa.Table:
+    rows = pa.concat_tables([kept, pa.Table.from_batches(more, kept.schema)])
+    return rows.sort_by(list(order)).slice(0, limit)

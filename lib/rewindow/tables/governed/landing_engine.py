@@ -29,8 +29,8 @@ from rewindow.engine.worker.landing.source_types import UnsuitableError
 from rewindow.engine.worker.log_blocks import PARTITION
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.errors import NotNowError, RewindowError, StorageError
-from rewindow.tables.governed.blocks import ROW, file_row, journal_row
 from rewindow.tables.governed.journal import SparkJournal
+from rewindow.tables.governed.journal_blocks import ROW, file_row, journal_row
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_table import REPORT
 
@@ -93,8 +93,12 @@ class CatalogLandingEngine(SparkLandingEngine):
         journal.check(write.attempt, files)
         for block in blocks:
             if block.end - block.start != sum(file.rows for file in block.files):
-                message = f"feed {write.feed}: the blocks of landing {block.landing} do not hold its rows: land again"
-                raise StorageError(message)
+                raise StorageError(
+                    "landing-blocks-altered",
+                    "feed {feed}: the blocks of landing {landing} do not hold its rows: land again",
+                    feed=write.feed,
+                    landing=block.landing,
+                )
         return sorted(blocks, key=lambda block: (block.landing, block.partition))
 
 

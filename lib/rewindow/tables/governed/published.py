@@ -1,9 +1,14 @@
 """What a command knows of the tables that a job publishes to: the last publication, and whether its rows are all there.
 
-It is read from a table's history, which is a Spark job, unless an earlier run has told. With its COMMIT a run records which
-version each table had when it looked (`Seen`). If the ledger has at most one publication since, that one is in the table, and
-the table has no other commit, then the table is as it was left. Delta tells both without a job of their own: the publication is
-asked for under its application id, whose state the next publication needs anyway, and a version that does not exist is refused.
+A commit through Spark carries one transaction id, so it cannot close the ids of earlier publication epochs, as a commit to files
+does. Instead all epochs share one id: a publication's version is its ordinal plus the number of republications before it. The
+commit that begins an epoch has a version above all of the epoch before, and Delta skips a writer that still publishes that one.
+
+The last version is read from a table's history, which is a Spark job, unless an earlier run has told. With its COMMIT a run
+records which version each table had when it looked (`Seen`). If the ledger has at most one publication since, that one is in the
+table, and the table has no other commit, then the table is as it was left. Delta tells both without a job of their own: the
+publication is asked for under its application id, whose state the next publication needs anyway, and a version that does not
+exist is refused.
 """
 
 from __future__ import annotations
@@ -12,13 +17,49 @@ from collections.abc import Callable, Iterable
 
 from pyspark.sql import SparkSession
 
+from rewindow.control.plan.job_state import Publication
 from rewindow.tables.governed.commit import is_there
-from rewindow.tables.governed.history import TableLook, is_newest, look_at
+from rewindow.tables.governed.commit_history import TableLook, is_newest, look_at
+from rewindow.tables.governed.ledger_folds import Seen
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_rows import OwnRows
-from rewindow.tables.governed.seen import Seen
-from rewindow.tables.governed.versions import is_on_its_way, lacking, ordinal_at, version_of
-from rewindow.tables.shared.publications import Due
+from rewindow.tables.shared.publications import Due, missing
+
+
+def version_of(due: Due, ordinal: int) -> int:
+    """Return the version under which a publication of the current epoch is committed."""
+    return ordinal + due.restart.epoch - 1
+
+
+def ordinal_at(due: Due, version: int) -> int:
+    """Return the last publication in the current epoch of a table at a version; 0 if the epoch has not begun."""
+    ordinal = version - due.restart.epoch + 1
+    return max(ordinal, 0) if due.restart.epoch == 1 or ordinal >= due.restart.ordinal else 0
+
+
+def is_on_its_way(due: Due, version: int) -> bool:
+    """Return whether a table is about to be republished."""
+    return due.restart.epoch > 1 and ordinal_at(due, version) < due.restart.ordinal
+
+
+def begins_epoch(due: Due, ordinal: int) -> bool:
+    """Return whether a publication replaces the whole content."""
+    return due.restart.epoch > 1 and ordinal == due.restart.ordinal
+
+
+def lacking(due: Due, reached: int) -> list[int]:
+    """Return the ordinals that a table lacks. A publication that changes no rows needs no commit."""
+    return [
+        ordinal
+        for ordinal in missing(due, reached)
+        if begins_epoch(due, ordinal) or changes_rows(due.publications[ordinal - 1], due.target)
+    ]
+
+
+def changes_rows(publication: Publication, target: str) -> bool:
+    """Return whether a publication adds or removes rows of a target."""
+    runs = (*publication.adds, *publication.removes)
+    return any((total := run.commit.targets.get(target)) is not None and total.rows > 0 for run in runs)
 
 
 class Looks:

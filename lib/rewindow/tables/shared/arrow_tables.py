@@ -1,13 +1,53 @@
-"""The hash that two sets of rows share if and only if they hold the same rows (L2)."""
+"""Typed rows as Arrow tables: their schema, their hash (L2), and their values for `json`.
+
+Two sets of rows have the same hash if and only if they hold the same rows.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from hashlib import blake2b
+from math import isfinite
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from rewindow.errors import ConfigError
+from rewindow.streams.serde.schema import Column
+
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+
+_ARROW: Mapping[str, pa.DataType] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "json": pa.string(),
+}
+
+
+def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
+    """Return the Arrow schema of typed columns; all are nullable. Raises `ConfigError` (78) for an unknown type."""
+    return pa.schema([pa.field(column.name, _arrow_type(column)) for column in columns])
+
+
+def _arrow_type(column: Column) -> pa.DataType:
+    if column.type in _ARROW:
+        return _ARROW[column.type]
+    if match := _DECIMAL.fullmatch(column.type):
+        return pa.decimal128(int(match[1]), int(match[2]))
+    raise ConfigError(
+        "column-type-unknown",
+        "column {column!r} has the unknown type {type!r}: use one of {types}, decimal(p,s)",
+        column=column.name,
+        type=column.type,
+        types=", ".join(_ARROW),
+    )
 
 
 def hash_rows(rows: pa.Table, *, exclude: Sequence[str] = ()) -> str:
@@ -53,3 +93,16 @@ def _canonical_bytes(column: pa.Array) -> list[bytes]:
     texts = pc.fill_null(column.cast(pa.large_binary()), b"")
     lengths = pc.binary_length(texts).to_numpy(zero_copy_only=False).tobytes()
     return [nulls, lengths, b"".join(texts.to_pylist())]
+
+
+def json_value(value: Any) -> Any:
+    """Return a value of a row, or rows, for `json`: decimals as text, bytes in hex, and numbers that JSON lacks by name."""
+    if isinstance(value, dict):
+        return {name: json_value(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(one) for one in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float) and not isfinite(value):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+    return str(value) if isinstance(value, Decimal) else value

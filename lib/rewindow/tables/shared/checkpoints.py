@@ -1,8 +1,9 @@
-"""A store's current keys and values, from the rows of its changelog, and as the rows of a snapshot."""
+"""The checkpoint that a run resumes from, and a store's current keys and values, made from the rows of its changelog."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.job_state import CommittedRun
+from rewindow.control.plan.planned_tasks import Restored
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.schema import PARTITION, Column
 from rewindow.streams.state.stores import JOIN, SESSION, WINDOW
@@ -19,6 +21,20 @@ _BOUND = {WINDOW: -2, SESSION: -1}
 
 Fields of a value may have the names of bounds; then those of the key are called otherwise.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint(Restored):
+    """What a run resumes from, and what it costs to read: ``rows`` and ``bytes`` of changelog files."""
+
+    rows: int = 0
+    bytes: int = 0
+
+
+def since_last_added(chain: Sequence[CommittedRun], target: str) -> Sequence[CommittedRun]:
+    """Leave out the runs before a store was last added: a store that was removed and added again begins empty."""
+    gone = [number for number, run in enumerate(chain, start=1) if target not in run.spec.binding.tables]
+    return chain[gone[-1] :] if gone else chain
 
 
 def current_rows(changes: pa.Table, run: CommittedRun, store: str, reports: Iterable[TaskReport]) -> pa.Table:

@@ -1,0 +1,303 @@
+"""The log of a Delta table: what its folder says without being listed, a copy of a bucket's log, and the way out of a broken one.
+
+delta-rs requests each commit in a bucket two or three times, and a checkpoint in a dozen parts. `LogCopy` has the last
+checkpoint and the commits since, under their names, and delta-rs reads it like any log on a disk (ADR-126).
+
+When a log cannot be read, the data files are still there, and a ledger names them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+import weakref
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from rewindow.errors import RewindowError, StorageError, one_line, unreadable
+from rewindow.storage.locations import filesystem_of, is_uri
+from rewindow.storage.objects import Objects
+from rewindow.tables.shared.paths import EXPECTATIONS, JOURNAL, LANDINGS, METRICS, QUARANTINE, RUNS
+
+FileMark = tuple[int, int, int]
+"""The identity of a file: its inode, when it was last modified (epoch ns), its size in bytes."""
+
+_COMMIT_FILE = re.compile(r"(\d{20})\.json")
+_IN_BUCKET: FileMark = (0, 0, 0)
+_HINT = "_last_checkpoint"
+_WHOLE_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_OTHER_CHECKPOINT = re.compile(r"\d{20}\.checkpoint\..+")
+
+_FROM_COPY = "Restore its _delta_log from a copy"
+_ANY_CHECKPOINT = re.compile(r"\d{20}\.checkpoint\..*parquet")
+_LOG_PATH = re.compile(r".*/logs/([^/]+)/[^/]+")
+_CHANGELOG_PATH = re.compile(r".*/state/([^/]+)/[^/]+/[0-9a-f]{8}")
+
+
+def is_in_bucket(path: str, version: int) -> bool:
+    """Return whether a log in a bucket has a commit. Raises OSError if the bucket does not answer."""
+    system, location = filesystem_of(path)
+    try:
+        system.open_input_file(f"{location}/_delta_log/{version:020}.json").close()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def transactions_of(path: str, versions: range) -> dict[str, int | None] | None:
+    """Return the transactions of some commits, which Delta would look for in the whole log; None if they cannot be read."""
+    system, location = filesystem_of(path)
+    found: dict[str, int | None] = {}
+    try:
+        for version in versions:
+            with system.open_input_file(f"{location}/_delta_log/{version:020}.json") as file:
+                lines = file.read().splitlines()
+            for action in (json.loads(line) for line in lines if b'"txn"' in line):
+                if "txn" in action:
+                    found[action["txn"]["appId"]] = action["txn"]["version"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return found
+
+
+def oldest_commit(path: str) -> int:
+    """Return the oldest version whose commit a log's folder has. Raises `StorageError` (74) if a commit is an empty file."""
+    try:
+        with os.scandir(f"{path}/_delta_log") as entries:
+            commits = {int(entry.name[:20]): entry for entry in entries if _COMMIT_FILE.fullmatch(entry.name)}
+            empty = [version for version in commits if commits[version].stat().st_size == 0]
+    except (FileNotFoundError, NotADirectoryError):  # no table
+        return 0
+    if empty:
+        raise broken_commit(path, min(empty), "is empty", is_newest=min(empty) == max(commits))
+    return min(commits, default=0)
+
+
+def has_newer(path: str, version: int) -> bool:
+    """Return whether a log has the next version. Raises `StorageError` (74) if it or one after it is an empty file."""
+    newer = version
+    while (found := file_mark(path, newer + 1)) is not None:
+        newer += 1
+        if found[2] == 0:
+            # As a power failure leaves it behind. Delta would lose without a word what it held.
+            raise broken_commit(path, newer, "is empty", is_newest=file_mark(path, newer + 1) is None)
+    return newer > version
+
+
+def checkpointed(path: str) -> int:
+    """Return the version of a log's last checkpoint; 0 for none."""
+    try:
+        return int(json.loads(Path(f"{path}/_delta_log/_last_checkpoint").read_bytes())["version"])
+    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError):
+        return 0
+
+
+def changed_at(path: str) -> int:
+    """Return when the log's folder last changed; 0 if it does not exist."""
+    try:
+        return os.stat(f"{path}/_delta_log").st_mtime_ns  # noqa: PTH116 - called hundreds of times in a run
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+
+
+def file_mark(path: str, version: int) -> FileMark | None:
+    """Return the identity of a commit's file; None if it does not exist. In a bucket all are taken to be there."""
+    if is_uri(path):
+        return _IN_BUCKET
+    try:
+        found = os.stat(f"{path}/_delta_log/{version:020}.json")  # noqa: PTH116 - called hundreds of times in a run
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+class LogCopy:
+    """The end of one table's log, in a temporary folder that lasts as long as this object."""
+
+    def __init__(self, path: str) -> None:
+        """Bind to a table in a bucket. Nothing is read."""
+        self._path, self._objects = path, Objects(path)
+        self.root = tempfile.mkdtemp(prefix="rewindow-log-")
+        self._removal = weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
+        self._log = Path(self.root) / "_delta_log"
+        self._log.mkdir()
+        self._is_sent = False
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the folder was not removed yet. If both are garbage in one cycle, it goes before its handle is released."""
+        return self._removal.alive
+
+    def begin(self) -> bool:
+        """Copy the last checkpoint and the commits since. False if they cannot be found, or are in another form.
+
+        The log is listed from the checkpoint that it names last. That hint may be old, and commits after it may have been cleaned
+        up; a list also shows newer checkpoints. Raises `StorageError` (74) if a commit between others is gone, OSError.
+        """
+        hint = self._hint()
+        names = list(self._objects.names_after("_delta_log", f"{hint:020}." if hint is not None else ""))
+        if any(_OTHER_CHECKPOINT.fullmatch(name) and not _WHOLE_CHECKPOINT.fullmatch(name) for name in names):
+            return False
+        checkpoints = [int(found[1]) for name in names if (found := _WHOLE_CHECKPOINT.fullmatch(name))]
+        first = max(checkpoints) + 1 if checkpoints else 0
+        commits = [
+            int(found[1]) for name in names if (found := _COMMIT_FILE.fullmatch(name)) and int(found[1]) >= first
+        ]
+        begin = first if checkpoints else min(commits, default=0)
+        if gaps := set(range(begin, max(commits, default=0))) - set(commits):
+            raise broken_commit(self._path, min(gaps), "is gone", is_newest=False)
+        if begin != first or not (commits or checkpoints):
+            return False
+        try:
+            if checkpoints:
+                self._copy(_checkpoint_file(first - 1))
+            for version in commits:
+                self._copy(_commit_file(version))
+        except FileNotFoundError:  # cleaned up since it was listed
+            return False
+        return True
+
+    def note_sent(self) -> None:
+        """Take note that this process has sent a commit: reading on ends with it, whether or not it has a successor."""
+        self._is_sent = True
+
+    def read_on(self, version: int) -> None:
+        """Copy the commits from a version on. Raises OSError."""
+        is_last, self._is_sent = self._is_sent, False
+        with suppress(FileNotFoundError):
+            self._copy(_commit_file(version))
+            while not is_last:
+                version += 1
+                self._copy(_commit_file(version))
+
+    def publish_checkpoint(self, version: int) -> None:
+        """Write the checkpoint that was made of the copy to the bucket, then the hint to it. Raises OSError."""
+        for name in (_checkpoint_file(version), _HINT):
+            self._objects.put(f"_delta_log/{name}", (self._log / name).read_bytes())
+
+    def _hint(self) -> int | None:
+        """Return the version of the checkpoint that the log names last, if it is one file; None if not."""
+        try:
+            said = json.loads(self._read(_HINT))
+            return int(said["version"]) if said.get("parts") is None else None
+        except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def _copy(self, name: str) -> None:
+        (self._log / name).write_bytes(self._read(name))
+
+    def _read(self, name: str) -> bytes:
+        found = self._objects.get(f"_delta_log/{name}")
+        return found.to_pybytes() if found is not None else b""
+
+
+def _commit_file(version: int) -> str:
+    return f"{version:020}.json"
+
+
+def _checkpoint_file(version: int) -> str:
+    return f"{version:020}.checkpoint.parquet"
+
+
+def unreadable_log(path: str, error: Exception) -> RewindowError:
+    """Return the error of a log that could not be read. Only a commit that is read and found broken may be removed."""
+    log, broken = Path(f"{path}/_delta_log"), None
+    if (refused := unreadable(path, error)) is not None:
+        return refused
+    try:
+        if not is_uri(path):
+            broken = _broken(log)
+    except OSError as failure:
+        return unreadable(path, failure) or StorageError(
+            "table-changed-while-read", "{path} changed while it was read: {error}. Run again", path=path, error=failure
+        )
+    if broken is not None:
+        return broken_commit(path, broken.version, broken.what, is_newest=broken.is_newest)
+    return StorageError(
+        "delta-log-unreadable",
+        "the Delta log of {path} cannot be read: {error}. Run again. If that fails, too: {fix}",
+        path=path,
+        error=one_line(error),
+        fix=_FROM_COPY,
+    )
+
+
+def broken_commit(path: str, version: int, what: str, *, is_newest: bool) -> StorageError:
+    """Return the error of a log with a commit that does not parse, is empty or is missing; ``what`` says which."""
+    return StorageError(
+        "delta-log-commit-broken",
+        "the Delta log of {path} cannot be read: its commit {version:020}.json {fault}. {fix}",
+        path=path,
+        version=version,
+        fault=what,
+        fix=way_out(path, is_newest=is_newest),
+    )
+
+
+def way_out(path: str, *, is_newest: bool = False) -> str:
+    """Return how to get the table at a path back whose log is broken, as sentences without the last full stop.
+
+    ``is_newest``: only its newest commit is. Of a ledger, everything before it can still be used.
+    """
+    for ledger, of in ((RUNS, "jobs"), (LANDINGS, "feeds")):
+        if path.endswith(f"/{ledger}"):
+            remove = (
+                "Without one, remove its newest commit, the broken one: the next commands say what is lost then. "
+                if is_newest
+                else ""
+            )
+            return f"{_FROM_COPY}. {remove}Keep the table, which is the ledger of all {of}"
+    return f"{_FROM_COPY}. {_without_copy(path)}"
+
+
+class _Broken(NamedTuple):
+    version: int
+    what: str
+    is_newest: bool
+
+
+def _broken(log: Path) -> _Broken | None:
+    """Return the first broken commit after a log's last checkpoint; None if all are whole. Raises OSError."""
+    names = [path.name for path in log.iterdir()]
+    checkpoints = [int(name[:20]) for name in names if _ANY_CHECKPOINT.fullmatch(name)]
+    commits = sorted(int(name[:20]) for name in names if _COMMIT_FILE.fullmatch(name))
+    first = max(checkpoints) + 1 if checkpoints else 0
+    for version in range(first, max(commits, default=-1) + 1):
+        what = _wrong_with(log / f"{version:020}.json")
+        if what:
+            return _Broken(version, what, version == commits[-1])
+    return None
+
+
+def _wrong_with(commit: Path) -> str:
+    """Return what is wrong with a commit; an empty text if it can be read. Raises OSError."""
+    try:
+        lines = commit.read_bytes().splitlines()
+    except FileNotFoundError:
+        return "is gone"
+    if not any(lines):
+        return "is empty"
+    try:
+        is_whole = all(isinstance(json.loads(line), dict) for line in lines if line)
+    except ValueError:
+        is_whole = False
+    return "" if is_whole else "is cut short or altered, so it cannot be parsed"
+
+
+def _without_copy(path: str) -> str:
+    remove = "remove the folder _delta_log and nothing else, and call"
+    if found := _LOG_PATH.fullmatch(path):
+        return f"Without one, {remove} `rewindow land {found[1]}`"
+    if found := _CHANGELOG_PATH.fullmatch(path):
+        return f"Without one, {remove} `rewindow republish {found[1]}`"
+    if path.endswith(f"/{QUARANTINE}"):
+        return f"Without one, {remove} `rewindow land` for each feed and `rewindow republish` for each job"
+    if path.endswith((f"/{METRICS}", f"/{JOURNAL}", f"/{EXPECTATIONS}")):
+        return f"Without one, {remove} `rewindow republish` for each job"
+    return (
+        f"Without one, if it is an output, {remove} `rewindow republish JOB`, with `--branch` for the table of a branch"
+    )

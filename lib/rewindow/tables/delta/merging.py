@@ -1,0 +1,309 @@
+"""Merge small files of a table into larger ones with the same rows, in one Delta commit with ``dataChange`` false (ADR-110).
+
+A log's new files have the layout of landed files: one generation and partition each, in offset order, named with the CRC-32 of
+their bytes. The old files stay for runs that were planned on them, until `tables.delta.gc_feed` deletes them.
+
+Each run adds a file to each table, and a commit costs more the more files a table has. So `gc` also merges the files of outputs,
+of this job in the tables that several jobs share, and of the journal. Changelogs are bounded by snapshots, and read as they
+were staged. A merged file says in its footer how many rows of each run it has, so `check_published` still counts by run. The old
+files stay: the ledger names them, and `republish`, `promote` and restores read them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.transaction import AddAction, RemoveAction
+
+from rewindow.contracts.reserved_names import LOG_COLUMNS
+from rewindow.control.plan.compaction import LogPart, due_merges, due_neighbours
+from rewindow.control.plan.job_state import JobState
+from rewindow.control.plan.spec import CHANGELOG
+from rewindow.control.plan.stored_runs import attempts_of
+from rewindow.errors import StorageError
+from rewindow.tables.delta.commit import Actions, file_stats, open_table, partition_values, removal, table_path
+from rewindow.tables.delta.features import check_writable, direct_problem
+from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.run_rows import with_run_counts
+from rewindow.tables.delta.table_rows import (
+    TableFile,
+    check_folders,
+    column_bounds,
+    read_file,
+    table_files,
+    table_schema,
+)
+from rewindow.tables.shared.paths import JOURNAL
+from rewindow.tables.shared.publications import SHARED_TABLES, due_tables, publication_id
+
+LogPartition = tuple[int, int]
+"""A generation and a partition."""
+
+_ATTEMPTS = 5
+_FENCE = "rewindow.compact"
+"""The application id of the merges of a log, so that of two at the same time only one lands."""
+SMALL_BYTES = 1 << 20
+"""Larger files of runs are not merged."""
+_TEXT_LIMIT = 32  # as in staged files: no bounds for longer texts
+
+
+class Merge(NamedTuple):
+    """A merge as decided on a handle. ``write`` writes the new files; its actions add them and remove the old ones.
+
+    ``fences``: application ids with the versions under which the merge is committed. Delta refuses it if one of them was
+    committed after the decision.
+    """
+
+    table: DeltaTable
+    fences: Mapping[str, int]
+    write: Callable[[], Actions]
+
+
+def merge_files(step: str, path: str, decide: Callable[[], Merge | None]) -> Iterator[str | tuple[int, int]]:
+    """Merge files of a table. Yield the name of each step before it, then how many files became how many.
+
+    If another commit comes first, decide again; after `_ATTEMPTS` leave the table to the next call. ``decide`` returns
+    None if nothing is to be merged.
+    """
+    for _ in range(_ATTEMPTS):
+        merge = decide()
+        if merge is None:
+            return
+        yield step
+        actions = merge.write()
+        new = {action.path for action in actions if isinstance(action, AddAction)}
+        if not new:
+            return
+        yield f"{step}: written"
+        _commit(merge, actions)
+        after = open_table(path)
+        if after is not None and new <= {file.path for file in table_files(path, after)}:
+            yield len(actions) - len(new), len(new)
+            return
+
+
+def write_merged(
+    folder: Folder, attempt: str, values: Mapping[str, Any], rows: pa.Table, stats: Mapping[str, Any]
+) -> AddAction:
+    """Write rows as a new file of the partition with these values; return the action that adds it.
+
+    Raises `StorageError` (74) if the file, read back, has other rows.
+    """
+    stored = partition_values(values)
+    directory = "/".join(f"{name}={value}" for name, value in stored.items())
+    name, facts = folder.write_staged(directory, attempt, uuid4().hex, rows)
+    if not folder.read_table(name).equals(rows):
+        raise StorageError(
+            "merge-not-as-written",
+            "{file} does not contain what was written: check that disk",
+            file=folder.full_path(name),
+        )
+    return AddAction(name, facts.bytes, stored, facts.modified_ms, False, json.dumps(stats))
+
+
+def _commit(merge: Merge, actions: Actions) -> None:
+    """Try to commit through the handle on which the merge was decided. The caller reads the log to see whether it landed."""
+    table = merge.table
+    # Delta itself lets two commits remove the same files. The transaction ids make the second merge fail. Because there are
+    # no retries, any other commit in between (OPTIMIZE) makes this one fail.
+    fences = [Transaction(app_id, version) for app_id, version in merge.fences.items()]
+    try:
+        table.create_write_transaction(
+            list(actions),
+            mode="append",
+            schema=table.schema(),
+            partition_by=table.metadata().partition_columns,
+            commit_properties=CommitProperties(app_transactions=fences, max_commit_retries=0),
+        )
+    except Exception:  # noqa: BLE001 - the commit may have landed: the log decides
+        time.sleep(0.01)
+
+
+def log_parts(path: str, table: DeltaTable) -> dict[LogPartition, list[LogPart]]:
+    """Return a log's files by generation and partition; files without statistics of their offsets are left out."""
+    actions = pa.table(table.get_add_actions(flatten=True)).to_pydict()
+    names = ("path", "partition.generation", "partition.partition")
+    if not all(name in actions for name in (*names, "min.offset", "max.offset")):
+        return {}
+    paths, generations, partitions = (actions[name] for name in names)
+    check_folders(path, paths, {"generation": generations, "partition": partitions})
+    found: dict[LogPartition, list[LogPart]] = {}
+    facts = zip(
+        paths, actions["num_records"], actions["size_bytes"], actions["min.offset"], actions["max.offset"], strict=True
+    )
+    for log_partition, (name, *numbers) in zip(zip(generations, partitions, strict=True), facts, strict=True):
+        if None not in numbers:
+            found.setdefault(log_partition, []).append(LogPart(unquote(name), *numbers))
+    return found
+
+
+def due_in(path: str, held: Collection[str]) -> list[tuple[LogPartition, list[LogPart]]]:
+    """Return the groups of a log's files that a merge would turn into one file each."""
+    table = open_table(path)
+    return _due_logs(path, table, held) if table is not None and not direct_problem(table) else []
+
+
+def _due_logs(path: str, table: DeltaTable, held: Collection[str]) -> list[tuple[LogPartition, list[LogPart]]]:
+    return [
+        (log_partition, group)
+        for log_partition, parts in sorted(log_parts(path, table).items())
+        for group in due_merges(parts, held)
+    ]
+
+
+def compact(path: str, topic: str, held: Collection[str], attempt: str) -> Iterator[str | tuple[int, int]]:
+    """Merge a log's small files; see `merge_files`. Raises `StorageError` (74) for a file that was altered."""
+
+    def decide() -> Merge | None:
+        table = open_table(path)
+        due = _due_logs(path, table, held) if table is not None and not direct_problem(table) else []
+        if table is None or not due:
+            return None
+        check_writable(path, table)
+        fences = {_FENCE: (table.transaction_version(_FENCE) or 0) + 1}
+        return Merge(table, fences, lambda: _write_logs(Folder(path), due, attempt))
+
+    return merge_files(f"compact {topic}", path, decide)
+
+
+def _write_logs(folder: Folder, due: Sequence[tuple[LogPartition, list[LogPart]]], attempt: str) -> Actions:
+    actions: list[AddAction | RemoveAction] = []
+    for (generation, partition), group in due:
+        rows = _rows_in_order(folder, group)
+        if rows is not None:
+            values = {"generation": generation, "partition": partition}
+            names = [column.name for column in LOG_COLUMNS if column.name in rows.column_names]
+            stats = file_stats(rows.select(names), names)
+            actions.append(write_merged(folder, attempt, values, rows.combine_chunks(), stats))
+            actions += [removal(part.path, values, data_change=False) for part in group]
+    return actions
+
+
+def _rows_in_order(folder: Folder, group: Sequence[LogPart]) -> pa.Table | None:
+    """Return the rows of some files by offset; None if their offsets are not exactly those stated: readers report that."""
+    tables = [folder.read_table(part.path) for part in group]  # checks their CRC-32, so a flipped bit is not copied
+    rows = pa.concat_tables(tables, promote_options="default")
+    expected = np.arange(group[0].first, group[-1].last + 1)
+    if not np.array_equal(np.asarray(rows["offset"]), expected):
+        rows = rows.sort_by("offset")
+    return rows if np.array_equal(np.asarray(rows["offset"]), expected) else None
+
+
+class RunFiles(NamedTuple):
+    """The files of a job in a table that may be merged.
+
+    ``fences``: application ids with their versions, under which rows leave the table. A merge is committed under them too, so
+    Delta refuses whichever of the two comes second: it was decided on files that are not there any more.
+    """
+
+    path: str
+    table: DeltaTable
+    files: list[TableFile]
+    fences: dict[str, int]
+
+
+def merged_by(job: str) -> str:
+    """Return what stands for the attempt in the names of merged files of a job."""
+    return f"merged-{job}"
+
+
+def run_files(warehouse: str, job: str, state: JobState) -> Iterator[RunFiles]:
+    """Yield the tables of a job whose files may be merged."""
+    yield from (found for look in _looks(warehouse, job, state).values() if (found := look()) is not None)
+
+
+def _looks(warehouse: str, job: str, state: JobState) -> dict[str, Callable[[], RunFiles | None]]:
+    """Return, for each table by its path, what opens it and returns its files that may be merged."""
+    found: dict[str, Callable[[], RunFiles | None]] = {}
+    for branch in state.branches.values():
+        for due in due_tables(state, branch.name) if branch.is_kept else ():
+            if not due.target.startswith(CHANGELOG):
+                fence = publication_id(state.ledger, job, due.target, due.restart.epoch)
+                look = partial(_in_table, warehouse, job, due.table.path, fence, len(due.publications))
+                found.setdefault(due.table.path, look)
+    return found | {JOURNAL: partial(_in_journal, warehouse, job, state)}
+
+
+def _in_table(warehouse: str, job: str, name: str, fence: str, publications: int) -> RunFiles | None:
+    """Return a table's files of runs. None if it lags behind the ledger, or is ahead of it: the next call looks again."""
+    path = table_path(warehouse, name)
+    table = open_table(path)
+    published = table.transaction_version(fence) if table else None
+    if table is None or direct_problem(table) or not published or published != publications:
+        return None
+    return RunFiles(path, table, _own(path, table, SHARED_TABLES.get(name), job), {fence: published})
+
+
+def _in_journal(warehouse: str, job: str, state: JobState) -> RunFiles | None:
+    path = table_path(warehouse, JOURNAL)
+    table = open_table(path)
+    if table is None or direct_problem(table):
+        return None
+    fence = f"rewindow.gc/{job}"
+    # Reports of dead attempts leave the journal one by one.
+    ended = {f"job={job}/{attempt}.parquet" for attempt in attempts_of(state.committed)}
+    merged = f"job={job}/{merged_by(job)}-"
+    files = [file for file in table_files(path, table) if file.path in ended or file.path.startswith(merged)]
+    return RunFiles(path, table, files, {fence: (table.transaction_version(fence) or 0) + 1})
+
+
+def _own(path: str, table: DeltaTable, column: str | None, job: str) -> list[TableFile]:
+    """Return a table's files with rows of known runs; of a table that several jobs write, those of this job."""
+    bounds = column_bounds(table, column) if column else {}
+    return [
+        file
+        for file in table_files(path, table)
+        if file.rows and file.first_run is not None and (column is None or bounds.get(file.path) == (job, job))
+    ]
+
+
+def due_run_merges(found: RunFiles, least: int) -> list[list[TableFile]]:
+    """Return the groups of at least ``least`` files that a merge would turn into one file each."""
+    small = [file for file in found.files if file.bytes <= SMALL_BYTES]
+    small.sort(key=lambda file: (file.first_run or 0, file.path))
+    return due_neighbours(small, least)
+
+
+def merge(warehouse: str, job: str, state: JobState, least: int) -> Iterator[str | tuple[int, int]]:
+    """Merge small files, table by table; see `merge_files`. Raises `StorageError` (74) for a file that was altered."""
+    for name, look in _looks(warehouse, job, state).items():
+        yield from merge_files(f"merge {name}", table_path(warehouse, name), partial(_decide_runs, look, job, least))
+
+
+def _decide_runs(look: Callable[[], RunFiles | None], job: str, least: int) -> Merge | None:
+    found = look()
+    groups = due_run_merges(found, least) if found else []
+    return Merge(found.table, found.fences, lambda: _write_runs(found, groups, job)) if found and groups else None
+
+
+def _write_runs(found: RunFiles, groups: Iterable[Sequence[TableFile]], job: str) -> Actions:
+    actions: list[AddAction | RemoveAction] = []
+    for group in groups:
+        actions.append(_merged(found, group, job))
+        actions += [removal(file.path, file.partition, data_change=False) for file in group]
+    return actions
+
+
+def _merged(found: RunFiles, group: Sequence[TableFile], job: str) -> AddAction:
+    """Write the rows of some files as one file, in the order of their runs."""
+    folder, schema, values = Folder(found.path), table_schema(found.table), group[0].partition
+    rows = pa.concat_tables([read_file(folder, file, schema) for file in group])
+    stored = with_run_counts(rows.drop_columns(list(values)).combine_chunks())
+    bounded = [name for name in stored.column_names if _has_bounds(stored[name])]
+    return write_merged(folder, merged_by(job), values, stored, file_stats(stored, bounded))
+
+
+def _has_bounds(column: pa.ChunkedArray) -> bool:
+    if pa.types.is_string(column.type):
+        return bool((pc.max(pc.utf8_length(column)).as_py() or 0) <= _TEXT_LIMIT)
+    return bool(pa.types.is_integer(column.type))

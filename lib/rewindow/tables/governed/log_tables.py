@@ -1,0 +1,217 @@
+"""The tables of logs: what the generations of a feed have landed, grouped as it was appended, and the rows made of it.
+
+Logs are published from landed blocks, and tasks read blocks without Spark. A row's partition columns are in its block's path.
+
+The appends that a stored fold covers were published before it was stored. Of them it keeps how many there are, which of them are
+the last with rows of each topic, and where each partition ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from rewindow.contracts.reserved_names import LOG_COLUMNS
+from rewindow.contracts.staged_files import StagedFile
+from rewindow.contracts.tasks import LogFile, LogSpan
+from rewindow.control.ingest.landings import LANDING, LandedRange, LogSchema
+from rewindow.control.plan.job_state import LedgerRow
+from rewindow.engine.spark.spark_job import mapped
+from rewindow.engine.worker.failures import mark
+from rewindow.errors import StorageError
+from rewindow.streams.record import TopicPartition
+from rewindow.streams.serde.schema import Column
+from rewindow.tables.governed.commit import ddl
+from rewindow.tables.governed.journal import SparkJournal
+from rewindow.tables.governed.journal_blocks import ROOT, block_path, rows_of_block
+from rewindow.tables.governed.ledger import SparkLedger
+from rewindow.tables.governed.ledger_folds import KeptFold
+from rewindow.tables.governed.names import TableName
+from rewindow.tables.shared.feeds import LOG_PARTITIONS, generations
+
+QUARANTINED = ""
+"""Stands for the quarantine where topics are named."""
+Due = tuple[tuple[int, Sequence[tuple[str, str]]], ...]
+"""The numbers of appends that have rows, with path and attempt of each block."""
+_IN_ONE_TASK = 64
+"""So many blocks are decoded by one task, which sees whether all are there: a query less."""
+
+
+class LandedAppends(NamedTuple):
+    """The definition of a generation, and its appends with landings. The first ``before`` of them are covered by a stored fold.
+
+    ``last``: the numbers of the last covered ones with rows, by topic. ``appends`` are the bodies of the others.
+    """
+
+    definition: Mapping[str, Any]
+    before: int
+    last: Mapping[str, int]
+    appends: list[list[Mapping[str, Any]]]
+
+    @property
+    def number(self) -> int:
+        """The number of the last append with landings."""
+        return self.before + len(self.appends)
+
+    def due(self, topic: str) -> Due:
+        """Return the blocks of a topic, or of the quarantine, in the appends that no stored fold covers."""
+        part, named = ("quarantine", None) if topic == QUARANTINED else ("files", topic)
+        every = (_files(append, part, named) for append in self.appends)
+        return tuple((number, files) for number, files in enumerate(every, self.before + 1) if files)
+
+    def last_of(self, topic: str) -> int:
+        """Return the number of the last append with rows of a topic, or of the quarantine; 0 for none."""
+        due = self.due(topic)
+        return due[-1][0] if due else self.last.get(topic, 0)
+
+
+def landed_appends(kept: KeptFold | None, later: Sequence[Sequence[LedgerRow]]) -> list[LandedAppends]:
+    """Return what each generation has landed, from the stored fold of a feed, if it has one, and the appends after it."""
+    stored = kept.landed["generations"] if kept else ()
+    before = [LandedAppends(definition, number, last, []) for definition, number, last in stored]
+    begun = before.pop() if before else None
+    found = [LandedAppends(one, 0, {}, appends) for one, appends in generations(later, begun and begun.definition)]
+    if begun:
+        found[0] = begun._replace(appends=found[0].appends)
+    return [*before, *found]
+
+
+def to_store(landed: Sequence[LandedAppends], ranges: Mapping[TopicPartition, LandedRange]) -> dict[str, Any]:
+    """Return what a stored fold keeps of the landings that it covers, as JSON. ``ranges``: the last of each partition."""
+    made = []
+    for one in landed:
+        last = {topic: one.last_of(topic) for topic in (*one.definition["logs"], QUARANTINED)}
+        made.append([one.definition, one.number, {topic: number for topic, number in last.items() if number}])
+    ends: dict[str, dict[int, int]] = {}
+    for (topic, partition), landed_range in ranges.items():
+        ends.setdefault(topic, {})[partition] = landed_range.end
+    return {"generations": made, "ends": ends}
+
+
+def is_covered(kept: KeptFold, topic: str, partition: int, spans: Sequence[LogSpan]) -> bool:
+    """Return whether landings that a stored fold covers may have some offsets of a partition."""
+    end = kept.landed["ends"].get(topic, {}).get(str(partition), 0)
+    return any(span.first < end for span in spans)
+
+
+def _files(bodies: Sequence[Mapping[str, Any]], part: str, topic: str | None) -> list[tuple[str, str]]:
+    """Return path and attempt of the blocks that landings name: of one topic, or of all."""
+    return [
+        (block_path(body["attempt"], staged.target, staged.path), body["attempt"])
+        for body in bodies
+        for one, files in body[part].items()
+        if topic in (None, one)
+        for staged in map(StagedFile.from_json, files)
+    ]
+
+
+def landed_files(ledger: SparkLedger, topic: str, partition: int, spans: Sequence[LogSpan]) -> list[LogFile]:
+    """Return the landed blocks of a partition that have an offset of the spans, in offset order."""
+    (kept, _), rows = ledger.later(), ledger.read()
+    is_later = kept is not None and not is_covered(kept, topic, partition, spans)
+    return _block_files(rows.later if is_later else rows, topic, partition, spans)
+
+
+def _block_files(rows: Iterable[LedgerRow], topic: str, partition: int, spans: Sequence[LogSpan]) -> list[LogFile]:
+    found = []
+    for row in rows:
+        if row.kind != LANDING:
+            continue
+        for staged in map(StagedFile.from_json, row.body["files"].get(topic, ())):
+            values = {name: int(value) for name, value in staged.partition_values.items()}
+            first, last = staged.stats["minValues"]["offset"], staged.stats["maxValues"]["offset"]
+            if values["partition"] == partition and any(
+                span.generation == values["generation"] and first <= span.last and last >= span.first for span in spans
+            ):
+                path = block_path(row.body["attempt"], f"log/{topic}", staged.path)
+                found.append(LogFile(f"{ROOT}{path}", first, last))
+    return sorted(found, key=lambda file: file.first)
+
+
+class LogPublication(NamedTuple):
+    """A table to publish: a function that creates it, and what was landed of a topic, or for the quarantine.
+
+    ``unknown`` is the SQL condition of rows that the table may not have before the first append. Feeds and jobs share the
+    quarantine.
+    """
+
+    name: TableName
+    create: Callable[[], TableName]
+    app_id: str
+    columns: Sequence[Column]
+    landed: LandedAppends
+    topic: str
+    unknown: str
+    is_shared: bool = False
+
+
+def columns_of(schema: LogSchema) -> tuple[Column, ...]:
+    """Return the columns of a log's table."""
+    return (*(Column(name, "int") for name in LOG_PARTITIONS), *LOG_COLUMNS, *schema.key, *schema.value)
+
+
+def emptied(name: TableName, feed: str) -> StorageError:
+    """Return the error of a log from which all rows were deleted: a table that was filled once does not take them again."""
+    return StorageError(
+        "catalog-log-rows-deleted",
+        "all rows of the log {log} were deleted outside rewindow. Remove the table, `DROP TABLE {log}`, "
+        "then land again, and the rows are written anew: `rewindow land {feed}`",
+        log=name,
+        feed=feed,
+    )
+
+
+def frame_of_log(
+    spark: SparkSession, journal: SparkJournal, paths: Sequence[str], columns: Sequence[Column]
+) -> DataFrame:
+    """Return the rows of landed blocks: from memory if all are there, else decoded by workers.
+
+    Raises `StorageError` (74) if the journal lacks a block.
+    """
+    names = [column.name for column in columns]
+    if journal.in_memory(paths):
+        data = journal.block_data(paths)
+        batches = [batch for path in paths for batch in _rows_of(names, path, data[path])]
+        return spark.createDataFrame(pa.Table.from_batches(batches), ddl(columns)).coalesce(1)
+    rows = journal.blocks(sorted({path.partition("/")[0] for path in paths})).where(F.col("path").isin(list(paths)))
+    if len(paths) <= _IN_ONE_TASK:
+        return rows.coalesce(1).mapInArrow(partial(_decoded, journal.name, names, set(paths)), ddl(columns))
+    with mapped():
+        staged = {row["path"] for row in rows.select("path").collect()}
+    if staged != set(paths):
+        raise _blocks_gone(journal.name)
+    return rows.mapInArrow(partial(_decoded, journal.name, names, set()), ddl(columns))
+
+
+def _blocks_gone(journal: str) -> StorageError:
+    return StorageError(
+        "catalog-journal-blocks-gone",
+        "{journal}: blocks that were landed are gone from the journal: restore the journal from a copy",
+        journal=journal,
+    )
+
+
+def _decoded(
+    journal: str, names: Sequence[str], wanted: set[str], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    found = set()
+    for batch in batches:
+        for path, data in zip(batch.column("path").to_pylist(), batch.column("data").to_pylist(), strict=True):
+            found.add(path)
+            yield from _rows_of(names, path, data)
+    if not wanted <= found:
+        raise RuntimeError(mark(_blocks_gone(journal)))
+
+
+def _rows_of(names: Sequence[str], path: str, data: bytes) -> Iterator[pa.RecordBatch]:
+    rows = rows_of_block(data)
+    for part in path.split("/")[:-1]:
+        column, found, number = part.partition("=")
+        if found and column in LOG_PARTITIONS and column in names:
+            rows = rows.append_column(column, pa.array([int(number)] * rows.num_rows, pa.int32()))
+    yield from rows.select(list(names)).to_batches()
