@@ -39,7 +39,8 @@ def test_the_session_of_a_platform_is_missed_by_name(bench: Bench, command: str)
     assert "--target" in said
     assert "bug in rewindow" not in said
     if "--json" in command:
-        assert json.loads(answer.out).keys() == {"error", "exit_code"}
+        shown = json.loads(answer.out)
+        assert (shown.keys(), shown["code"]) == ({"error", "exit_code", "code"}, "platform-session-missing")
 
 
 @pytest.mark.parametrize("runs_on", ["DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE"])

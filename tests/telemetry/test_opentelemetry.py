@@ -142,7 +142,7 @@ def test_a_failure_is_the_status_of_its_span(bench: Bench, memory: Memory):
     assert span.status.description in answer.err
     assert (span.attributes["rewindow.exit_code"], span.attributes["rewindow.error_code"]) == (
         answer.code,
-        "job-code-failed",
+        "node-failed",
     )
     assert {attributes["rewindow.outcome"] for attributes, _ in memory.numbers()["rewindow.duration"]} >= {"failed"}
 
