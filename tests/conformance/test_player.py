@@ -135,7 +135,7 @@ def test_a_failing_step_is_found_in_a_branch_of_its_own(monkeypatch: pytest.Monk
     ) -> None:
         replayed.append((branch, *ends))
         if ends[0] >= 4:
-            raise RewindowError
+            raise RewindowError("made-up", "landing 4 is too much")
 
     def read_tables(_tables: Any, branch: str, _load: Any, landings: int, played: Played, _scenario: Any) -> None:
         played.steps = [[{"sink": branch}] for _ in range(landings)]
