@@ -221,7 +221,7 @@ def test_a_feed_of_outputs_is_not_due_for_an_epoch_without_rows_that_moves_no_wa
 
 def test_a_job_that_a_process_executes_is_running(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> Any:
-        raise NotNowError("run main/3 is being executed by process 7 on this host: wait for it")
+        raise NotNowError("of-a-test", "run main/3 is being executed by process 7 on this host: wait for it")
 
     monkeypatch.setattr("rewindow.app.listing.next_run", refuse)
     assert listed(bench)[1]["counts"]["status"] == "running"

@@ -109,7 +109,7 @@ def test_a_dead_landing_is_broken_until_it_is_landed_again(bench: Bench, monkeyp
 
 
 def _fails(*_: Any, **__: Any) -> Any:
-    raise StorageError("the disk is gone: mount it")
+    raise StorageError("of-a-test", "the disk is gone: mount it")
 
 
 def test_tables_behind_the_ledger_are_broken_because_readers_miss_rows(

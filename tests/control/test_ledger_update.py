@@ -62,7 +62,7 @@ def test_any_other_decision_appends_nothing(decision):
 def test_what_decides_may_refuse():
     def refuse(_state):
         message = "fenced"
-        raise NotNowError(message)
+        raise NotNowError("of-a-test", "{message}", message=message)
 
     with pytest.raises(NotNowError, match="fenced"):
         drive(update(Rows(), "job", "decide", refuse))

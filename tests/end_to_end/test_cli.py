@@ -111,7 +111,7 @@ def test_suggested_commands_name_the_feed_and_job() -> None:
         pytest.raises(SourceError, match="`rewindow land orders --new-generation`, or `rewindow run totals`"),
         naming(FEED="orders", JOB="totals"),
     ):
-        raise SourceError(message)
+        raise SourceError("of-a-test", "{message}", message=message)
 
 
 def test_the_pages_exit_codes_are_all_that_a_command_can_end_with() -> None:

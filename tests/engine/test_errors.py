@@ -159,7 +159,7 @@ def test_spark_errors_become_one_line_with_a_fix(text, kind, expected):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_marked_error_keeps_its_class(kind):
-    error = kind('record 7 of "events"\nis bad: ä \\ {}')
+    error = kind("of-a-test", "{message}", message='record 7 of "events"\nis bad: ä \\ {}')
     text = WORKER.replace("ValueError: bad", f"RuntimeError: {mark(error)}")
     back = translate(PySparkException(job_failure(text)))
     assert type(back) is kind
@@ -168,7 +168,7 @@ def test_a_marked_error_keeps_its_class(kind):
 
 @given(message=st.text(), code=st.sampled_from(KINDS))
 def test_any_message_survives_marking(message, code):
-    line = mark(code(message))
+    line = mark(code("of-a-test", "{message}", message=message))
     assert len(line.splitlines()) == 1
     back = find_marked(f"before\n{line}\nafter")
     assert (type(back), str(back)) == (code, message)
@@ -196,7 +196,7 @@ def test_what_spark_reports_has_a_code():
 
 
 def test_a_subclass_keeps_the_exit_code_of_its_parent():
-    assert find_marked(mark(errors.TopologyError("x"))).exit_code == 78
+    assert find_marked(mark(errors.TopologyError("of-a-test", "x"))).exit_code == 78
 
 
 def test_exit_codes_are_distinct():
@@ -204,7 +204,8 @@ def test_exit_codes_are_distinct():
 
 
 def test_the_last_mark_counts_because_a_traceback_shows_source_lines_first():
-    text = f"    raise RuntimeError('{mark(DataError('first'))}')\nRuntimeError: {mark(SourceError('second'))}"
+    first, second = mark(DataError("of-a-test", "first")), mark(SourceError("of-a-test", "second"))
+    text = f"    raise RuntimeError('{first}')\nRuntimeError: {second}"
     assert str(find_marked(text)) == "second"
 
 
@@ -215,7 +216,7 @@ def test_a_lost_jvm_is_reported(error):
 
 
 def test_rewindow_errors_pass_unchanged():
-    error = DataError("x")
+    error = DataError("of-a-test", "x")
     assert translate(error) is error
     with pytest.raises(DataError, match=r"^x$"), mapped():
         raise error
@@ -234,7 +235,7 @@ def test_an_error_of_a_worker_crosses_the_jvm(spark):
         from rewindow.errors import DataError
 
         for _ in batches:
-            raise RuntimeError(mark(DataError("record 7 of events/0 has no timestamp: fix it")))
+            raise RuntimeError(mark(DataError("of-a-test", "record 7 of events/0 has no timestamp: fix it")))
         yield
 
     with pytest.raises(DataError, match=r"^record 7 of events/0 has no timestamp: fix it$"), mapped():

@@ -77,10 +77,10 @@ def test_a_file_is_compared_with_its_name(
 def test_corruption_is_reported_before_its_consequences(work: SubTopologyWork, tmp_path: Path) -> None:
     frame: Any = Frame(f"file:{a_file(tmp_path, flipped=False)}")
     with pytest.raises(RewindowError, match="of the job's code"), verified(frame, work):
-        raise RewindowError("of the job's code")
+        raise RewindowError("of-a-test", "of the job's code")
     a_file(tmp_path, flipped=True)
     with pytest.raises(StorageError, match="Restore the file"), verified(frame, work):
-        raise RewindowError("of the job's code")
+        raise RewindowError("of-a-test", "of the job's code")
 
 
 def test_rows_of_unknown_files_are_rejected(work: SubTopologyWork) -> None:
@@ -94,4 +94,4 @@ def test_rows_of_unknown_files_are_rejected(work: SubTopologyWork) -> None:
 def test_a_failure_of_spark_is_raised_even_if_spark_is_lost(work: SubTopologyWork) -> None:
     frame: Any = LostFrame()
     with pytest.raises(RewindowError, match="the first"), verified(frame, work):
-        raise RewindowError("the first")
+        raise RewindowError("of-a-test", "the first")

@@ -113,7 +113,7 @@ def test_a_file_with_rows_of_a_later_interval_must_not_change_even_with_its_size
 def test_a_new_file_that_is_not_complete_yet_does_not_fail_a_repeated_call(tmp_path, tables):
     class Incomplete(LocalEngine):
         def look(self, spec, position):
-            raise StorageError("d1.gz cannot be decompressed. Wait for it.")
+            raise StorageError("of-a-test", "d1.gz cannot be decompressed. Wait for it.")
 
     write(tmp_path, "d0", TODAY - DAY)
     land_locally(DAILY, tables, tmp_path, TODAY)

@@ -169,7 +169,7 @@ def test_a_right_that_is_missing_is_not_tried_again(
     def denied(*_given: object, **_named: object) -> None:
         tried.append(1)
         message = "[INSUFFICIENT_PERMISSIONS] User does not have MODIFY: grant the access"
-        raise AccessError(message)
+        raise AccessError("of-a-test", "{message}", message=message)
 
     monkeypatch.setattr(publish, "add_once", denied)
     with pytest.raises(AccessError, match="does not have MODIFY"):

@@ -82,7 +82,7 @@ def test_the_cause_of_a_commit_that_not_committed_decides_the_exit_code() -> Non
     assert isinstance(not_committed("t", 3, None), StorageError)
     assert isinstance(not_committed("t", 3, DeltaError("Permission denied (os error 13)")), AccessError)
     assert isinstance(not_committed("t", 3, OSError(28, "No space left on device")), LimitError)
-    assert isinstance(not_committed("t", 3, ConfigError("no such column")), ConfigError)
+    assert isinstance(not_committed("t", 3, ConfigError("of-a-test", "no such column")), ConfigError)
     assert one_line("a \x1b[31mred\x1b[0m\n  word") == "a red word"
 
 

@@ -243,7 +243,7 @@ def test_a_process_that_dies_while_it_writes_it_does_no_harm(made, tmp_path, mon
 def test_a_disk_on_which_it_cannot_be_written_stops_nothing(warehouse, monkeypatch):
     def full(self: Folder, path: str, data: pa.Buffer) -> None:
         message = "full"
-        raise StorageError(message)
+        raise StorageError("of-a-test", "{message}", message=message)
 
     before = fold_file(warehouse).read_bytes()
     monkeypatch.setattr(Folder, "write_bytes", full)
