@@ -35,7 +35,6 @@ def test_commands_that_open_files_say_what_to_do_in_a_catalog(
         "head quiet_carriers": "query the table there",
         "head rewindow.quarantine": "query spark_catalog.rewindow.rewindow_quarantine there",
         "head quiet_carriers --held": "run on a branch",
-        "state list quiet_carriers": 'rewindow.Project.load(target="rows").state("quiet_carriers", STORE)',
         "why quiet_carriers UA": "in a target whose tables are files",
     }
     for command, advice in says.items():

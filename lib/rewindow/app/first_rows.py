@@ -17,10 +17,10 @@ from rewindow.config.mistakes import did_you_mean
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.errors import StorageError, UsageError
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.state_query import as_rows
 from rewindow.tables.delta.table_rows import first_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import QUARANTINE, safe_name
+from rewindow.tables.shared.state_query import as_rows
 from rewindow.tables.shared.warehouse import check_not_deleted
 
 INTERNAL = ("_epoch", "_partition", "_offset", "_run")

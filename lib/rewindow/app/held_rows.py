@@ -17,10 +17,10 @@ from rewindow.errors import ConfigError, NothingFoundError, StorageError
 from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.state_query import as_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.drift import repeat_run
 from rewindow.tables.shared.paths import safe_name
+from rewindow.tables.shared.state_query import as_rows
 
 
 def held_rows(project: OpenProject, name: str, *, branch: str, limit: int, last: bool) -> Iterator[dict[str, Any]]:

@@ -30,9 +30,9 @@ from rewindow.report.figures import STEPPED_RUNS
 from rewindow.report.gather import gather
 from rewindow.storage.locations import filesystem_of
 from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.state_query import Stores
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import JOURNAL, METRICS, safe_name
+from rewindow.tables.shared.state_query import Stores
 
 MOST_STORE_ROWS, MOST_STORE_RUNS = 200_000, 1_000
 """A store is read only if a restore reads at most so many changelog rows, of so many runs."""

@@ -15,12 +15,12 @@ from rewindow.contracts.tasks import LogFile, LogTable
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import check_has_state
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.spec import Commit, JournalFile, RunSpec, TableSpec, TargetTotal
+from rewindow.control.plan.spec import CHANGELOG, Commit, JournalFile, RunSpec, TableSpec, TargetTotal
 from rewindow.errors import InvariantError, StorageError
 from rewindow.storage.locations import check_spark_reads
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.delta.check_published import Checked, check_published
-from rewindow.tables.delta.checkpoints import find_checkpoint, stage_snapshot
+from rewindow.tables.delta.checkpoints import changelog_files, find_checkpoint, stage_snapshot, store_rows
 from rewindow.tables.delta.claims import check_owners
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.diff import branch_hashes, compare_tables, staged_rows, unstored_partition
@@ -225,6 +225,16 @@ class DeltaTables:
     def unknown_tables(self, job: str, state: JobState, outputs: Sequence[str]) -> list[str]:
         """Return the tables with rows of the job that its ledger did not publish; see `reset.unknown`."""
         return unknown(self.warehouse, job, state, outputs)
+
+    def store_rows(self, state: JobState, run: CommittedRun, store: str) -> pa.Table:
+        """Return a store's keys and values after a run, with their partition. Raises `StorageError` (74)."""
+        return store_rows(self.warehouse, run, state.basis(run.spec.run), store, self.reports)
+
+    def restored(self, state: JobState, run: CommittedRun, store: str) -> tuple[int, int]:
+        """Return how many rows and bytes of a store's changelog a restore after a run reads."""
+        target, basis = f"{CHANGELOG}{store}", state.basis(run.spec.run)
+        files = changelog_files(self.location_of(run.spec.binding.tables[target]), target, basis, self.reports)
+        return sum(file.rows or 0 for file in files), sum(file.bytes for file in files)
 
     def lagging(self, job: str, state: JobState, branch: str) -> dict[str, int]:
         """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""

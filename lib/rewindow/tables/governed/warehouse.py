@@ -20,7 +20,7 @@ from rewindow.engine.spark.open_table import named
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.governed.attempts import audit, check_repeats, may_hold, stage, staged_rows
-from rewindow.tables.governed.checkpoints import find_checkpoint, stage_snapshot
+from rewindow.tables.governed.checkpoints import changelog_files, find_checkpoint, stage_snapshot, store_rows
 from rewindow.tables.governed.commit import OWNER, check_owners, create_table, owner, table_version
 from rewindow.tables.governed.diff import compare_frames, frame_hash
 from rewindow.tables.governed.drift import check_ledger, check_published, find_drift
@@ -255,6 +255,15 @@ class CatalogTables:
     def measures(self, runs: Sequence[CommittedRun]) -> list[dict[str, Any]]:
         """Return the metrics of a chain of runs, added up by task; see `add_up_runs`."""
         return add_up_runs(reported((run.spec.run, report) for run in runs for report in self.reports(run)))
+
+    def store_rows(self, state: JobState, run: CommittedRun, store: str) -> pa.Table:
+        """Return a store's keys and values after a run, with their partition. Raises `StorageError` (74) for a lost block."""
+        return store_rows(self.journal(run.spec.job), run, state.basis(run.spec.run), store, self.reports)
+
+    def restored(self, state: JobState, run: CommittedRun, store: str) -> tuple[int, int]:
+        """Return how many rows and bytes of a store's changelog a restore after a run reads."""
+        files = [file for _, file in changelog_files(state.basis(run.spec.run), store, self.reports)]
+        return sum(file.rows for file in files), sum(file.bytes for file in files)
 
     def location_of(self, table: TableSpec) -> str:
         """Return a table's full name; for a store that of rewindow's own table, which keeps its changes."""

@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from rewindow.control.ingest.feed_progress import progress_lines
 from rewindow.control.ingest.landings import Feed, fold_feed
 from rewindow.control.ingest.stored_progress import feed_of
@@ -66,6 +68,14 @@ class Warehouse(Scratch, Protocol):
 
     def version_of(self, table: TableSpec) -> int | None:
         """Return a table's Delta version; None if there is no table."""
+        ...
+
+    def store_rows(self, state: JobState, run: CommittedRun, store: str) -> pa.Table:
+        """Return a store's keys and values after a run, with their partition, in no particular order."""
+        ...
+
+    def restored(self, state: JobState, run: CommittedRun, store: str) -> tuple[int, int]:
+        """Return how many rows and bytes of a store's changelog a restore after a run reads."""
         ...
 
     def compare(
