@@ -57,7 +57,7 @@ def pair(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
         for bench, target, table in zip(pair, (TARGET, GOVERNED), ("alerts.totals", f"{HOME}.totals"), strict=True):
             bench.write("conf/targets/local.yaml", target)
             bench.write("conf/feeds/activity.yaml", FEED)
-            bench.write("conf/jobs/counts.yaml", JOB.replace("alerts.totals", table))
+            bench.write("conf/jobs/counts.yaml", JOB.replace("alerts.totals", table) + "dropped: quarantine\n")
             bench.code(SCORE)
             for number in range(RUNS):
                 rows = hour(number)
@@ -84,3 +84,16 @@ def test_state_of_governed_tables(pair: Pair, tmp_path: Path) -> None:
     assert exported[0].read_text() == exported[1].read_text() != ""
     pair.refused("state", "show", "counts", "nothing", code=2)
     pair.refused("state", "list", "counts", "--at", "main/7", code=2)
+
+
+def test_head_of_governed_tables(pair: Pair) -> None:
+    for words in ((), ("-n", "3"), ("-n", "4", "--last")):
+        (shown,) = pair.same("head", "counts", *words)["tables"]
+        assert shown["rows"]
+        table = "rewindow.quarantine"
+        assert pair.same("head", table, *words)["tables"][0]["rows"]
+    pair.same("head", "rewindow.quarantine", "--of", "activity")
+    pair.same("head", "rewindow.quarantine", "--of", "counts", "--branch", "main")
+    pair.refused("head", "nothing", code=2)
+    pair.refused("head", "counts", "--branch", "nothing", code=2)
+    pair.refused("head", "counts", "--held", code=1)

@@ -32,9 +32,6 @@ def test_commands_that_open_files_say_what_to_do_in_a_catalog(
 ) -> None:
     in_catalog(project)
     says = {
-        "head quiet_carriers": "query the table there",
-        "head rewindow.quarantine": "query spark_catalog.rewindow.rewindow_quarantine there",
-        "head quiet_carriers --held": "run on a branch",
         "why quiet_carriers UA": "in a target whose tables are files",
     }
     for command, advice in says.items():

@@ -29,14 +29,15 @@ from rewindow.tables.delta.journal import Journal, audit_files
 from rewindow.tables.delta.ledger import LandingLedgers, Ledger
 from rewindow.tables.delta.log_tables import LogFiles
 from rewindow.tables.delta.publish import check_targets, lagging, prepare, publish
+from rewindow.tables.delta.quarantine import FileQuarantine, open_quarantine
 from rewindow.tables.delta.reset import finish_reset, unknown
 from rewindow.tables.delta.run_rows import measures, run_batches, staged_batches
-from rewindow.tables.delta.table_rows import content_hash, count_rows
+from rewindow.tables.delta.table_rows import content_hash, count_rows, first_rows
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, totals
 from rewindow.tables.shared.checkpoints import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
 from rewindow.tables.shared.ledger import dated
-from rewindow.tables.shared.paths import JOURNAL, RUNS, internal_path, log_path
+from rewindow.tables.shared.paths import JOURNAL, QUARANTINE, RUNS, internal_path, log_path
 from rewindow.tables.shared.warehouse import Feeds, JobStates, not_deterministic
 
 
@@ -264,6 +265,14 @@ class DeltaTables:
     def count_rows(self, table: TableSpec) -> int:
         """Return how many rows a table has."""
         return count_rows(self.location_of(table))
+
+    def first_rows(self, table: TableSpec, limit: int, *, last: bool = False, keys: Sequence[str] = ()) -> pa.Table:
+        """Return the rows of an output that come first, or last, in the order of timestamp, record and ``keys``."""
+        return first_rows(self.location_of(table), limit, last=last, keys=keys)
+
+    def quarantine(self, feeds: Iterable[str]) -> FileQuarantine | None:
+        """Return the quarantine without the replaced landings of some feeds; None if there is none."""
+        return open_quarantine(table_path(self.warehouse, QUARANTINE), map(self.feed_rows, feeds))
 
     def version_of(self, table: TableSpec) -> int | None:
         """Return a table's Delta version; None if there is no table."""

@@ -19,6 +19,7 @@ from rewindow.control.plan.spec import OUTPUT, Commit, JournalFile, RunSpec, Tab
 from rewindow.engine.spark.open_table import named
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.streams.record import TopicPartition
+from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.governed.attempts import audit, check_repeats, may_hold, stage, staged_rows
 from rewindow.tables.governed.checkpoints import changelog_files, find_checkpoint, stage_snapshot, store_rows
 from rewindow.tables.governed.commit import OWNER, check_owners, create_table, owner, table_version
@@ -42,13 +43,15 @@ from rewindow.tables.governed.publish import (
     unpublished,
 )
 from rewindow.tables.governed.published import JobLooks, lacking
+from rewindow.tables.governed.quarantine import CatalogQuarantine, open_quarantine
 from rewindow.tables.governed.run_rows import RunReports, block_batches
+from rewindow.tables.governed.table_rows import first_of
 from rewindow.tables.shared.audit import INTERNAL, add_up_runs, reported, totals
 from rewindow.tables.shared.checkpoints import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
 from rewindow.tables.shared.drift import Drift
 from rewindow.tables.shared.ledger import dated
-from rewindow.tables.shared.paths import METRICS
+from rewindow.tables.shared.paths import METRICS, QUARANTINE
 from rewindow.tables.shared.publications import SHARED_TABLES
 from rewindow.tables.shared.warehouse import Feeds, JobStates
 
@@ -273,6 +276,18 @@ class CatalogTables:
         """Return how many rows a table has."""
         with mapped():
             return self._frame(table).count()
+
+    def first_rows(self, table: TableSpec, limit: int, *, last: bool = False, keys: Sequence[str] = ()) -> pa.Table:
+        """Return the rows of an output that come first, or last, in the order of timestamp, record and ``keys``."""
+        frame = self._frame(table)
+        names = [column.name for column in OUTPUT_META if column.name != "_run"]
+        with mapped():
+            return first_of(frame, [name for name in (*names, *keys) if name in frame.columns], limit, last=last)
+
+    def quarantine(self, feeds: Iterable[str]) -> CatalogQuarantine | None:
+        """Return the quarantine without the replaced landings of some feeds; None if there is none."""
+        ledgers = {feed: (self.journal(feed_name(feed)), self.feed_rows(feed)) for feed in feeds}
+        return open_quarantine(self._spark_of(), self.name_of(QUARANTINE), ledgers)
 
     def version_of(self, table: TableSpec) -> int | None:
         """Return a table's Delta version; None if there is no table. The metrics are a view of rewindow's own table."""

@@ -21,6 +21,7 @@ from rewindow.control.plan.stored_state import state_lines, state_of
 from rewindow.control.verify import Scratch
 from rewindow.errors import InvariantError, SourceError, UsageError
 from rewindow.tables.shared.diff import TableDiff
+from rewindow.tables.shared.quarantine import Quarantine
 
 
 class Warehouse(Scratch, Protocol):
@@ -64,6 +65,14 @@ class Warehouse(Scratch, Protocol):
 
     def count_rows(self, table: TableSpec) -> int:
         """Return how many rows a table has."""
+        ...
+
+    def first_rows(self, table: TableSpec, limit: int, *, last: bool = False, keys: Sequence[str] = ()) -> pa.Table:
+        """Return the rows of an output that come first in the order of timestamp, record and ``keys``, or last in it."""
+        ...
+
+    def quarantine(self, feeds: Iterable[str]) -> Quarantine | None:
+        """Return the quarantine without the replaced landings of some feeds; None if there is none."""
         ...
 
     def version_of(self, table: TableSpec) -> int | None:
