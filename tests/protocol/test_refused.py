@@ -8,9 +8,7 @@ import pytest
 import yaml
 
 from rewindow.app.cli.entry import run_command
-from rewindow.app.maintenance import JobMaintenance
 from rewindow.app.open_project import OpenProject
-from rewindow.errors import ConfigError
 
 
 def in_catalog(project: Path) -> OpenProject:
@@ -18,13 +16,6 @@ def in_catalog(project: Path) -> OpenProject:
     through = {"commit": "spark", "staging": "rows", "catalog": "spark_catalog.rewindow"}
     (project / "conf" / "targets" / "rows.yaml").write_text(yaml.safe_dump({**target, **through}))
     return OpenProject.open(project, "rows")
-
-
-def test_reset_is_refused_in_a_catalog(project: Path) -> None:
-    governed = in_catalog(project)
-    with pytest.raises(ConfigError, match=r"is not available with `commit: spark`.*another name"):
-        JobMaintenance(governed, "quiet_carriers").would_reset()
-    assert "spark" not in vars(governed)
 
 
 def test_commands_that_open_files_say_what_to_do_in_a_catalog(

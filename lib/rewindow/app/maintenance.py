@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rewindow.app.open_project import OpenProject
-from rewindow.app.open_tables import direct, open_feed_gc, open_job_gc, open_repair, output_location
+from rewindow.app.open_tables import open_feed_gc, open_job_gc, open_repair, output_location
 from rewindow.app.publishing import on_hold
 from rewindow.app.readers import outdated_readers
 from rewindow.app.run_references import check_has_branch
@@ -25,8 +25,7 @@ from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.retention import EVERY, decide_forget, due_snapshots
 from rewindow.control.plan.spec import MAIN, OUTPUT, RunRequest
 from rewindow.control.run import RunReport
-from rewindow.errors import ConfigError, naming
-from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.errors import naming
 from rewindow.tables.shared.warehouse import check_not_deleted
 
 KEEP = "30d"
@@ -98,32 +97,25 @@ class JobMaintenance:
 
     def would_reset(self) -> list[str]:
         """Return the paths of the tables that `reset` would empty; none if the job is at its beginning."""
-        tables, outputs = self._reset_tables()
+        outputs, tables = self._outputs(), self._project.tables
         state = tables.state(self._job)
         row = decide_reset(state, tables.unknown_tables(self._job, state, outputs))
         return sorted(row.body["tables"]) if row else []
 
     def reset(self, *, on_step: OnStep = None) -> list[str]:
         """Start the job over and return the paths of the tables that were emptied; see `control.branch`."""
-        tables, outputs = self._reset_tables()
+        outputs = self._outputs()
         with naming(JOB=self._job):
-            row = drive(reset(self._job, outputs, tables), on_step)
+            row = drive(reset(self._job, outputs, self._project.tables), on_step)
         return sorted(row.body["tables"]) if row else []
 
     def outdated(self) -> list[dict[str, Any]]:
         """Return the feeds that hold rows of removed runs of the job, as JSON values."""
         return [asdict(one) for one in outdated_readers(self._project.root, self._project.tables, self._job)]
 
-    def _reset_tables(self) -> tuple[DeltaTables, list[str]]:
-        if self._project.target.commit == "spark":
-            message = (
-                "`reset` is not available with `commit: spark`: a Spark commit cannot fence a process that still publishes. "
-                "Choose another name for the job and its tables"
-            )
-            raise ConfigError(message)
-        config = self._project.job_config(self._job)
-        outputs = [output_location(config, MAIN, None, topic) for topic in config.outputs]
-        return direct(self._project.tables, "choose another name for the job and its tables"), outputs
+    def _outputs(self) -> list[str]:
+        config, catalog = self._project.job_config(self._job), self._project.target.catalog
+        return [output_location(config, MAIN, catalog, topic) for topic in config.outputs]
 
     @property
     def _gc(self) -> JobGc:

@@ -14,8 +14,8 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import LogFile, LogSpan, LogTable
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.ledger_state import COMMIT, RESTAGE, SNAPSHOT
-from rewindow.control.plan.spec import OUTPUT, Commit, JournalFile, RunSpec, TableSpec, TargetTotal
+from rewindow.control.plan.ledger_state import COMMIT, PLAN, RESTAGE, SNAPSHOT
+from rewindow.control.plan.spec import MAIN, OUTPUT, Commit, JournalFile, RunSpec, TableSpec, TargetTotal
 from rewindow.engine.spark.open_table import named
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.streams.record import TopicPartition
@@ -44,6 +44,7 @@ from rewindow.tables.governed.publish import (
 )
 from rewindow.tables.governed.published import JobLooks, lacking
 from rewindow.tables.governed.quarantine import CatalogQuarantine, open_quarantine
+from rewindow.tables.governed.reset import finish_reset, is_finished, unknown_tables
 from rewindow.tables.governed.run_rows import RunReports, block_batches
 from rewindow.tables.governed.table_rows import first_of
 from rewindow.tables.shared.audit import INTERNAL, add_up_runs, reported, totals
@@ -156,6 +157,8 @@ class CatalogTables:
     def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
         """Create missing tables; return the path prefix of each target's blocks."""
         self.journal(spec.job).prepare()
+        for _step in self.finish_reset(spec.job, self.state(spec.job)):
+            pass  # a RESET by another process since this run has published
         for target, table in spec.binding.tables.items():
             if is_published(target):
                 self._create(spec.job, spec.branch, table)
@@ -223,11 +226,34 @@ class CatalogTables:
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
         """Bring a branch's tables up to the ledger; yield before each commit. Any process may do so at any time."""
+        yield from self.finish_reset(job, state)
         for due in published_tables(state, branch):
             if lacking(due, 0):
                 self._create(job, branch, due.table)
         journal = self.journal(job)
         yield from publish(self._spark_of, journal, state, branch, self.name_of, self.reports, self.looks(job))
+
+    def finish_reset(self, job: str, state: JobState) -> Iterator[str]:
+        """Empty the tables that the last RESET names; yield before each commit. Nothing to do once a run was committed since.
+
+        The metrics view shows rows of the journal, so those of the ended identity are deleted there.
+        """
+        if is_finished(state):
+            return
+        branches = {MAIN, *(row.body["branch"] for row in self.ledger_rows(job) if row.kind == PLAN)}
+        yield from finish_reset(self._spark_of(), job, state, branches, self.name_of)
+        rows = JournalRows(self.own.table, job)
+        listed = [f"{one.attempt}/{one.part}" for one in rows.listed() if one.part == METRIC]
+        now = self._states.fold(
+            job, self.own.ledger(job).read_afresh()
+        )  # after the list: it has no metrics of a later COMMIT
+        if listed and not is_finished(now):
+            yield "empty metrics"
+            rows.delete(listed)
+
+    def unknown_tables(self, job: str, state: JobState, outputs: Sequence[str]) -> list[str]:
+        """Return the tables with rows of the job that its ledger did not publish; see `reset.unknown_tables`."""
+        return unknown_tables(self._spark_of(), job, state, outputs, self.name_of)
 
     def unpublished(self, job: str, state: JobState, attempts: Collection[str]) -> set[str]:
         """Return those of some attempts whose rows a publication to some branch's table still adds."""

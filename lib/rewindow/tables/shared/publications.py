@@ -128,15 +128,11 @@ def unknown_landings(
     return CheckpointError(message)
 
 
-def older_ledger(table: str, job: str, published: int, known: int, start_over: str = "") -> CheckpointError:
-    """Return the error of a table that has more publications than the ledger of its job names.
-
-    ``start_over``: how to do so, if not with ``reset``.
-    """
-    start_over = start_over or f"`rewindow reset {job}`"
+def older_ledger(table: str, job: str, published: int, known: int) -> CheckpointError:
+    """Return the error of a table that has more publications than the ledger of its job names."""
     message = (
         f"{table} has {published} publications, but the ledger of {job!r} names {known}: an older copy of the ledger was "
-        f"restored, or its newest commit is lost. Restore the newest copy, or start over: {start_over}"
+        f"restored, or its newest commit is lost. Restore the newest copy, or start over: `rewindow reset {job}`"
     )
     return CheckpointError(message)
 

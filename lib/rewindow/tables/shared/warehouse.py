@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
@@ -53,6 +53,14 @@ class Warehouse(Scratch, Protocol):
 
     def check_owners(self, job: str, branch: str, outputs: Iterable[TableSpec]) -> None:
         """Raise `ConfigError` (78) if an existing output table is not the job's and, in a catalog, the branch's."""
+        ...
+
+    def finish_reset(self, job: str, state: JobState) -> Iterator[str]:
+        """Empty the tables that the last RESET names; yield the name of each commit before it."""
+        ...
+
+    def unknown_tables(self, job: str, state: JobState, outputs: Sequence[str]) -> Sequence[str]:
+        """Return the tables with rows of the job that its ledger did not publish: of these outputs and the job's own."""
         ...
 
     def location_of(self, table: TableSpec) -> str:
