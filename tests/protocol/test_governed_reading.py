@@ -5,65 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.bad_input.scene import FEED, JOB, SCORE, TARGET, Answer, Bench, goes_on, hour
+from rewindow.contracts.instants import instant
+from tests.protocol.pairs import Pair, make_pair
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-HOME = "spark_catalog.reading"
-GOVERNED = (
-    f"target: local\nwarehouse: heartbeats\ncores: 2\nsource: shuffle\ncommit: spark\nstaging: rows\ncatalog: {HOME}\n"
-)
-RUNS = 3
-
-
-class Pair(NamedTuple):
-    """The same project on both adapters, with the same landings and runs."""
-
-    files: Bench
-    governed: Bench
-
-    def answers(self, *words: str) -> tuple[Answer, Answer]:
-        """Return what a command says of each."""
-        return self.files.run(*words), self.governed.run(*words)
-
-    def same(self, *words: str, code: int = 0) -> Any:
-        """Return what a command says of both in JSON, and check that it is the same."""
-        found = []
-        for answer in self.answers(*words, "--json"):
-            assert answer.code == code, answer.err
-            found.append(json.loads(answer.out.replace(f"{HOME}.totals", "alerts.totals")))
-        assert found[1] == found[0]
-        return found[1]
-
-    def refused(self, *words: str, code: int) -> str:
-        """Return the error of a command, and check that it is the same."""
-        files, governed = self.answers(*words)
-        assert (governed.code, governed.err) == (files.code, files.err) and files.code == code
-        return governed.err
 
 
 @pytest.fixture(scope="module")
 def pair(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    root = tmp_path_factory.mktemp("pair")
-    spark.sql(f"CREATE SCHEMA {HOME} LOCATION '{root / 'tables'}'")
-    pair = Pair(Bench(root / "files"), Bench(root / "governed"))
+    """Return a pair after three runs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rewindow.app.open_project.open_session", lambda *_of, **_options: spark)
-        for bench, target, table in zip(pair, (TARGET, GOVERNED), ("alerts.totals", f"{HOME}.totals"), strict=True):
-            bench.write("conf/targets/local.yaml", target)
-            bench.write("conf/feeds/activity.yaml", FEED)
-            bench.write("conf/jobs/counts.yaml", JOB.replace("alerts.totals", table) + "dropped: quarantine\n")
-            bench.code(SCORE)
-            for number in range(RUNS):
-                rows = hour(number)
-                rows[5]["user"] = None  # the quarantine gets it
-                bench.rows(f"h{number}", rows)
-                goes_on(bench)
+        pair = make_pair(spark, tmp_path_factory.mktemp("pair"), "spark_catalog.reading", patch)
+        for number in range(3):
+            pair.goes_on(number)
         yield pair
 
 
@@ -78,8 +36,8 @@ def test_state_of_governed_tables(pair: Pair, tmp_path: Path) -> None:
     assert shown
     assert pair.same("state", "show", "counts", "sums", "--key", "ann", "--at", "main/2") != shown
     pair.same("state", "diff", "counts", "sums", "main/1", "main/3", code=1)
-    exported = [tmp_path / f"{name}.json" for name in Pair._fields]
-    for bench, to in zip(pair, exported, strict=True):
+    exported = [tmp_path / f"{number}.json" for number in range(2)]
+    for bench, to in zip(pair.benches, exported, strict=True):
         assert bench.run("state", "export", "counts", "sums", "--to", str(to)).code == 0
     assert exported[0].read_text() == exported[1].read_text() != ""
     pair.refused("state", "show", "counts", "nothing", code=2)
@@ -97,3 +55,43 @@ def test_head_of_governed_tables(pair: Pair) -> None:
     pair.refused("head", "nothing", code=2)
     pair.refused("head", "counts", "--branch", "nothing", code=2)
     pair.refused("head", "counts", "--held", code=1)
+
+
+def test_head_of_a_run_on_hold(pair: Pair) -> None:
+    for bench in pair.benches:
+        text = (bench.root / "conf/jobs/counts.yaml").read_text().replace("job: counts", "job: held")
+        expects = "expect: [{rows: {max: 1}, on_fail: hold}]"
+        bench.write("conf/jobs/held.yaml", text.replace("totals}", f"held, {expects}}}"))
+        assert bench.run("run", "held").code == 79
+    for words in ((), ("-n", "2", "--last")):
+        found = []
+        for answer in pair.answers("head", "held", "--held", "--json", *words):
+            assert answer.code == 0, answer.err
+            (table,) = json.loads(answer.out.replace(f"{pair.home}.held", "alerts.held"))["tables"]
+            found.append((table["count"], table["rows"], table["keys"]))
+        assert found[1] == found[0]
+        assert found[0][1]
+
+
+def test_why_of_governed_tables(pair: Pair) -> None:
+    rows = pair.same("head", "counts", "-n", "100")["tables"][0]["rows"]
+    for row in (rows[0], rows[-1]):
+        found = []
+        for answer in pair.answers("why", "counts", row["user"], "--at", instant(row["window_start"]), "--json"):
+            assert answer.code == 0, answer.err
+            found.append(json.loads(pair.named(answer.out)))
+            assert found[-1]["run"].pop("committed_ms")
+        assert found[1] == found[0]
+        assert (found[1]["row"]["value"], found[1]["is_reproduced"]) == (len(found[1]["records"]), True)
+    for key in ("ann", "ANN", "zoe"):
+        pair.same("why", "counts", key, "--missing")
+    pair.refused("why", "counts", "zoe", code=1)
+    pair.refused("why", "rewindow.quarantine", "ann", code=2)
+
+
+def test_rows_of_replaced_landings_are_left_out(pair: Pair) -> None:
+    for answer in pair.answers("land", "activity", "--new-generation"):
+        assert answer.code == 0, answer.err
+    (shown,) = pair.same("head", "rewindow.quarantine", "-n", "100")["tables"]
+    assert shown["replaced"] == 3
+    assert {row["landing"] for row in shown["rows"] if row.get("node") is None} == {1}

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rewindow.contracts.expectations import EXPECTATIONS
 from rewindow.contracts.staged_files import TaskReport
@@ -32,7 +33,15 @@ from rewindow.tables.delta.publish import check_targets, lagging, prepare, publi
 from rewindow.tables.delta.quarantine import FileQuarantine, open_quarantine
 from rewindow.tables.delta.reset import finish_reset, unknown
 from rewindow.tables.delta.run_rows import measures, run_batches, staged_batches
-from rewindow.tables.delta.table_rows import content_hash, count_rows, first_rows
+from rewindow.tables.delta.table_rows import (
+    content_hash,
+    count_rows,
+    first_rows,
+    read_batches,
+    rows_of_key,
+    table_files,
+)
+from rewindow.tables.delta.unnamed_files import staged_by
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, totals
 from rewindow.tables.shared.checkpoints import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
@@ -269,6 +278,37 @@ class DeltaTables:
     def first_rows(self, table: TableSpec, limit: int, *, last: bool = False, keys: Sequence[str] = ()) -> pa.Table:
         """Return the rows of an output that come first, or last, in the order of timestamp, record and ``keys``."""
         return first_rows(self.location_of(table), limit, last=last, keys=keys)
+
+    def rows_of_key(self, table: TableSpec, key: Mapping[str, Sequence[Any]]) -> pa.Table:
+        """Return the rows of an output whose key columns have one of the given values, as they were written one after another."""
+        return rows_of_key(self.location_of(table), key)
+
+    def similar_key(self, table: TableSpec, column: str, text: str) -> str | None:
+        """Return a key of an output that differs from a text only in case or in blanks around it; None if there is none."""
+        same = pc.utf8_lower(pc.utf8_trim_whitespace(pc.field(column))) == text.strip().lower()
+        found = (
+            key for batch in read_batches(self.location_of(table), same) for key in batch.column(column).to_pylist()
+        )
+        return next((key for key in found if key != text), None)
+
+    def has_foreign_rows(self, table: TableSpec) -> bool:
+        """Return whether a table has files that no run staged, as after an UPDATE or OPTIMIZE."""
+        path = self.location_of(table)
+        found = open_table(path)
+        return found is not None and not all(staged_by(file.path) for file in table_files(path, found))
+
+    def only_spark_reads(self, feed: Feed, topic: str) -> str:
+        """Return why only Spark can read the records of a log; an empty text if this process can."""
+        table = self.log_table(feed, topic)
+        return table.why if table else ""
+
+    def log_parts(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
+        """Return the files that hold the offsets ``[start, end)`` of a log."""
+        return self.log_files(feed, where, start, end)
+
+    def as_files(self, feed: Feed, parts: Sequence[LogFile]) -> Sequence[LogFile]:  # noqa: ARG002
+        """Return the files as they are."""
+        return parts
 
     def quarantine(self, feeds: Iterable[str]) -> FileQuarantine | None:
         """Return the quarantine without the replaced landings of some feeds; None if there is none."""

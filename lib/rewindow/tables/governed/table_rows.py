@@ -1,8 +1,9 @@
-"""Read rows of a catalog's tables in the order in which people see them."""
+"""Read rows of a catalog's outputs for people: the first or last ones, and those of a key."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -22,3 +23,20 @@ def _ordered(frame: DataFrame, name: str, *, last: bool) -> Iterator[Column]:
     if dict(frame.dtypes)[name] in {"double", "float"}:
         yield F.coalesce(F.isnan(column), F.lit(False)).asc()
     yield column.desc_nulls_last() if last else column.asc_nulls_last()
+
+
+def rows_of_key(frame: DataFrame, key: Mapping[str, Sequence[Any]]) -> pa.Table:
+    """Return the rows whose key columns have one of the given values, in the order in which they were written."""
+    for name, values in key.items():
+        column = F.col(f"`{name}`")
+        same = column.isin([value for value in values if value is not None])
+        frame = frame.where(same | column.isNull() if None in values else same)
+    return frame.orderBy("_epoch", "_partition", "_offset").toArrow()
+
+
+def similar_value(frame: DataFrame, name: str, text: str) -> str | None:
+    """Return a value of a column that differs from a text only in case or in blanks around it; None if there is none."""
+    column = F.col(f"`{name}`")
+    is_similar = (F.lower(F.trim(column)) == text.strip().lower()) & (column != text)
+    found = frame.where(is_similar).select(column).limit(1).collect()
+    return str(found[0][0]) if found else None

@@ -29,6 +29,7 @@ from rewindow.tables.governed.journal import JournalRows, SparkJournal
 from rewindow.tables.governed.journal_blocks import ROOT, block_path
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.ledger_folds import give_state
+from rewindow.tables.governed.log_copies import LogCopies
 from rewindow.tables.governed.log_tables import landed_files
 from rewindow.tables.governed.names import TableName, log_name
 from rewindow.tables.governed.own_rows import OwnRows, feed_name
@@ -46,7 +47,7 @@ from rewindow.tables.governed.published import JobLooks, lacking
 from rewindow.tables.governed.quarantine import CatalogQuarantine, open_quarantine
 from rewindow.tables.governed.reset import finish_reset, is_finished, unknown_tables
 from rewindow.tables.governed.run_rows import RunReports, block_batches
-from rewindow.tables.governed.table_rows import first_of
+from rewindow.tables.governed.table_rows import first_of, rows_of_key, similar_value
 from rewindow.tables.shared.audit import INTERNAL, add_up_runs, reported, totals
 from rewindow.tables.shared.checkpoints import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
@@ -67,6 +68,7 @@ class CatalogTables:
         self._home = TableName.parse(f"{home}.{NAME}", "")
         self.own, self._states, self._folded_feeds = OwnRows(spark, self._home), JobStates(), Feeds()
         self._reports, self.looks = RunReports(self.journal), JobLooks(spark, self.own)
+        self._copies = LogCopies()
         self._created, self._logs = set[tuple[str, str]](), dict[str, tuple[str, str]]()
 
     def command(self, *, feed: str, job: str | None = None) -> AbstractContextManager[None]:
@@ -309,6 +311,33 @@ class CatalogTables:
         names = [column.name for column in OUTPUT_META if column.name != "_run"]
         with mapped():
             return first_of(frame, [name for name in (*names, *keys) if name in frame.columns], limit, last=last)
+
+    def rows_of_key(self, table: TableSpec, key: Mapping[str, Sequence[Any]]) -> pa.Table:
+        """Return the rows of an output whose key columns have one of the given values, as they were written one after another."""
+        with mapped():
+            return rows_of_key(self._frame(table), key)
+
+    def similar_key(self, table: TableSpec, column: str, text: str) -> str | None:
+        """Return a key of an output that differs from a text only in case or in blanks around it; None if there is none."""
+        with mapped():
+            return similar_value(self._frame(table), column, text)
+
+    def has_foreign_rows(self, table: TableSpec) -> bool:  # noqa: ARG002
+        """Return False: `check_published` finds what is known without reading rows."""
+        return False
+
+    def only_spark_reads(self, feed: Feed, topic: str) -> str:
+        """Return why only Spark can read the records of a log; an empty text if this process can, because they were landed."""
+        return "its offsets are those of its source" if topic in feed.definition.source_offsets else ""
+
+    def log_parts(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
+        """Return the landed blocks with offsets ``[start, end)`` of a log."""
+        spans = feed.spans(where, start, end)
+        return landed_files(self.landings(feed.definition.feed), where.topic, where.partition, spans)
+
+    def as_files(self, feed: Feed, parts: Sequence[LogFile]) -> Sequence[LogFile]:
+        """Return landed blocks as local files, which last as long as this object."""
+        return self._copies.files(self.journal(feed_name(feed.definition.feed)), parts)
 
     def quarantine(self, feeds: Iterable[str]) -> CatalogQuarantine | None:
         """Return the quarantine without the replaced landings of some feeds; None if there is none."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from rewindow.contracts.tasks import LogFile
 from rewindow.control.ingest.feed_progress import progress_lines
 from rewindow.control.ingest.landings import Feed, fold_feed
 from rewindow.control.ingest.stored_progress import feed_of
@@ -20,6 +21,7 @@ from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity, 
 from rewindow.control.plan.stored_state import state_lines, state_of
 from rewindow.control.verify import Scratch
 from rewindow.errors import InvariantError, SourceError, UsageError
+from rewindow.streams.record import TopicPartition
 from rewindow.tables.shared.diff import TableDiff
 from rewindow.tables.shared.quarantine import Quarantine
 
@@ -77,6 +79,30 @@ class Warehouse(Scratch, Protocol):
 
     def first_rows(self, table: TableSpec, limit: int, *, last: bool = False, keys: Sequence[str] = ()) -> pa.Table:
         """Return the rows of an output that come first in the order of timestamp, record and ``keys``, or last in it."""
+        ...
+
+    def rows_of_key(self, table: TableSpec, key: Mapping[str, Sequence[Any]]) -> pa.Table:
+        """Return the rows of an output whose key columns have one of the given values, as they were written one after another."""
+        ...
+
+    def similar_key(self, table: TableSpec, column: str, text: str) -> str | None:
+        """Return a key of an output that differs from a text only in case or in blanks around it; None if there is none."""
+        ...
+
+    def has_foreign_rows(self, table: TableSpec) -> bool:
+        """Return whether something else than a run wrote rows of an output, if that is known without reading them."""
+        ...
+
+    def only_spark_reads(self, feed: Feed, topic: str) -> str:
+        """Return why only Spark can read the records of a log; an empty text if this process can."""
+        ...
+
+    def log_parts(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
+        """Return what holds the offsets ``[start, end)`` of a log that this process can read."""
+        ...
+
+    def as_files(self, feed: Feed, parts: Sequence[LogFile]) -> Sequence[LogFile]:
+        """Return parts of a log as files that can be opened, in the same order."""
         ...
 
     def quarantine(self, feeds: Iterable[str]) -> Quarantine | None:
