@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rewindow.app.open_tables import open_repair
 from rewindow.control.health.phrases import command_words
 from rewindow.control.plan.job_state import JobState
 from rewindow.errors import StorageError
@@ -37,6 +36,6 @@ def described_drift(
     tables: Warehouse, job: str, state: JobState, branch: str, target: str | None = None
 ) -> Iterator[str]:
     """Yield a sentence for each table that is not what was published, or only for that of a target."""
-    for one in open_repair(tables).drift(job, state, branch):
+    for one in tables.drift(job, state, branch):
         if target in (None, one.target):
             yield f"{one.path} {one.what}: it was altered outside rewindow (UPDATE, RESTORE, DELETE, a rewrite, deleted files)"

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rewindow.app.open_project import OpenProject
-from rewindow.app.open_tables import open_feed_gc, open_job_gc, open_repair, output_location
+from rewindow.app.open_tables import output_location
 from rewindow.app.publishing import on_hold
 from rewindow.app.readers import outdated_readers
 from rewindow.app.run_references import check_has_branch
@@ -74,7 +74,7 @@ class JobMaintenance:
             check_not_deleted(self._job, state.branch(branch), project.tables.version_of)
             job = project.bind(self._job, branch)
             asked = Asked(branch, None if all_tables else [OUTPUT + name for name in outputs])
-            repair = open_repair(project.tables)
+            repair = project.adapter.repair()
             return drive(republish(job, asked, this_attempt, _LazyEngine(project), project.tables, repair), on_step)
 
     def collect(self, keep_ms: int, *, every: int = EVERY, on_step: OnStep = None) -> Collected:
@@ -119,7 +119,7 @@ class JobMaintenance:
 
     @property
     def _gc(self) -> JobGc:
-        return open_job_gc(self._project.tables, self._job, self._project.is_alive)
+        return self._project.adapter.job_gc(self._job, self._project.is_alive)
 
     def resume(self, branch: str, *, replan: bool, take_over: bool, on_step: OnStep = None) -> Resumed:
         """Complete the plan of an attempt that did not finish unchanged or, with ``replan``, discard it and plan a new run."""
@@ -152,7 +152,7 @@ class FeedMaintenance:
         load_feed(project.root, feed)
         self._project, self._feed = project, feed
         self._tables = project.feed_tables
-        self._gc = open_feed_gc(self._tables, feed, self._is_quiet)
+        self._gc = project.adapter.feed_gc(feed, self._is_quiet)
 
     def collect(self, keep_ms: int, *, on_step: OnStep = None) -> FeedCollected:
         """Merge small files, and delete files that have been superseded for ``keep_ms``, at least one day."""

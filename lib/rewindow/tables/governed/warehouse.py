@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import LogFile, LogSpan, LogTable
+from rewindow.control.health.inputs import StepTimes
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, PLAN, RESTAGE, SNAPSHOT
 from rewindow.control.plan.spec import MAIN, OUTPUT, Commit, JournalFile, RunSpec, TableSpec, TargetTotal
+from rewindow.control.run import Job
 from rewindow.engine.spark.open_table import named
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.streams.record import TopicPartition
@@ -32,7 +36,7 @@ from rewindow.tables.governed.ledger_folds import give_state
 from rewindow.tables.governed.log_copies import LogCopies
 from rewindow.tables.governed.log_tables import landed_files
 from rewindow.tables.governed.names import TableName, log_name
-from rewindow.tables.governed.own_rows import OwnRows, feed_name
+from rewindow.tables.governed.own_rows import OwnRows, feed_name, stored_tables
 from rewindow.tables.governed.own_table import METRIC, NAME
 from rewindow.tables.governed.publish import (
     check_targets,
@@ -55,6 +59,7 @@ from rewindow.tables.shared.drift import Drift
 from rewindow.tables.shared.ledger import dated
 from rewindow.tables.shared.paths import METRICS, QUARANTINE
 from rewindow.tables.shared.publications import SHARED_TABLES
+from rewindow.tables.shared.stored_tables import StoredTable
 from rewindow.tables.shared.warehouse import Feeds, JobStates
 
 
@@ -283,6 +288,25 @@ class CatalogTables:
         """Return what a committed run's tasks reported. Raises `StorageError` (74) if the journal was altered."""
         return self._reports.of(run)
 
+    def known_reports(self, run: CommittedRun) -> None:  # noqa: ARG002
+        """Return None: reports are rows of the journal, so a query reads them."""
+        return
+
+    def check_next(self, job: str, state: JobState, branch: str) -> None:
+        """Do nothing: tables and state are rows, whose files are the platform's to keep."""
+
+    def step_times(self, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:  # noqa: ARG002
+        """Return nothing: one commit stages, makes true and reports."""
+        return {}
+
+    def later_refusals(self, job: Job, state: JobState) -> CatalogRefusals:
+        """Return the checks of the published tables. What only a run refuses, it refuses."""
+        return CatalogRefusals(partial(self.check_published, job.name, state))
+
+    def stored_tables(self) -> list[StoredTable]:
+        """Return the parts of the table of rewindow's own rows with the formats that they state. Raises `StorageError` (74)."""
+        return stored_tables(self.own.table)
+
     def measures(self, runs: Sequence[CommittedRun]) -> list[dict[str, Any]]:
         """Return the metrics of a chain of runs, added up by task; see `add_up_runs`."""
         return add_up_runs(reported((run.spec.run, report) for run in runs for report in self.reports(run)))
@@ -312,6 +336,15 @@ class CatalogTables:
         with mapped():
             return first_of(frame, [name for name in (*names, *keys) if name in frame.columns], limit, last=last)
 
+    def rows_of_runs(self, table: TableSpec, runs: Collection[int]) -> pa.Table:
+        """Return the rows of some runs in an output, in no particular order."""
+        with mapped():
+            return self._frame(table).where(F.col("_run").isin(list(runs))).toArrow()
+
+    def frame(self, session: SparkSession, table: TableSpec) -> DataFrame:
+        """Return an output as a data frame of a Spark session with the catalog."""
+        return session.table(self.name_of(table.path).quoted)
+
     def rows_of_key(self, table: TableSpec, key: Mapping[str, Sequence[Any]]) -> pa.Table:
         """Return the rows of an output whose key columns have one of the given values, as they were written one after another."""
         with mapped():
@@ -325,6 +358,14 @@ class CatalogTables:
     def has_foreign_rows(self, table: TableSpec) -> bool:  # noqa: ARG002
         """Return False: `check_published` finds what is known without reading rows."""
         return False
+
+    def log_path(self, feed: str, topic: str) -> str:
+        """Return the full name of a log that `land` writes."""
+        return str(self.log_name(feed, topic))
+
+    def first_batches(self, feed: str, topic: str) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """Yield nothing: a query takes longer than a small landing."""
+        yield from ()
 
     def only_spark_reads(self, feed: Feed, topic: str) -> str:
         """Return why only Spark can read the records of a log; an empty text if this process can, because they were landed."""
@@ -374,3 +415,18 @@ class CatalogTables:
 
     def _frame(self, table: TableSpec) -> DataFrame:
         return self._spark_of().table(self.name_of(table.path).quoted)
+
+
+class CatalogRefusals:
+    """The checks of a run that are made before it is planned."""
+
+    def __init__(self, check_published: Callable[[str], None]) -> None:
+        """``check_published`` checks the tables of a branch."""
+        self._check_published = check_published
+
+    def check_published(self, branch: str) -> None:
+        """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
+        self._check_published(branch)
+
+    def check_run(self, spec: RunSpec) -> None:
+        """Check nothing more: a run checks its tables when it creates missing ones."""
