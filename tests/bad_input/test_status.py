@@ -13,7 +13,7 @@ import pytest
 
 from rewindow.app.open_project import OpenProject
 from rewindow.errors import StorageError
-from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.delta.adapter import FileAdapter
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.warehouse import DeltaTables
@@ -86,8 +86,9 @@ def test_a_run_that_another_host_may_still_make_is_a_note_in_a_catalog(
     monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
     assert only(status(bench, code=1)[1]["counts"])["level"] == "broken"
     warehouse = str(bench.warehouse)  # the tables are files, and only the target says that a catalog has them
-    monkeypatch.setattr("rewindow.app.open_project.open_tables", lambda *_of: DeltaTables(warehouse))
-    monkeypatch.setattr("rewindow.app.open_project.open_feed_tables", lambda *_of: DeltaFeedTables(warehouse))
+    monkeypatch.setattr(
+        "rewindow.app.open_project.open_adapter", lambda *_of: (FileAdapter(DeltaTables(warehouse)), None)
+    )
     bench.write("conf/targets/gov.yaml", "target: gov\nwarehouse: w\ncommit: spark\nstaging: rows\ncatalog: main.rw\n")
     _, finding = status(bench, "--target", "gov", code=1)[1]["counts"][
         "findings"

@@ -140,6 +140,16 @@ def _republish(root: Path, _seed: int, *targets: str) -> Iterator[str]:
     yield from backend(root).republishing(MAIN, *targets)
 
 
+def _reset(root: Path, seed: int) -> Iterator[str]:
+    """Start over, but only until the first run of the new beginning: a person does not reset that."""
+    tables = backend(root)
+    warehouse = tables.tables()
+    state = warehouse.state(JOB)
+    if state.reset is None or not state.committed:
+        yield from branching.reset(JOB, [tables.output(topic, MAIN) for topic in ("hourly", "sizes")], warehouse)
+    yield from _run(root, seed)
+
+
 def _sampled(tables: Backend, seed: int) -> None:
     tables.land_scene(seed, through=2)
     tables.run(MAIN, 1)
@@ -176,6 +186,15 @@ OPERATIONS = {
         _runs(1, 2, 4),
         lambda root, seed: _republish(root, seed, "output/hourly"),
         (f"{_REPUBLISH} > append rewindow_ledger: executed",),
+    ),
+    "reset": Operation(
+        _branched,
+        _reset,
+        (
+            "reset > append rewindow_ledger: executed",
+            f"empty {HOME}_out.hourly > append hourly: executed",
+            "empty metrics > DELETE FROM: executed",
+        ),
     ),
     "fix": Operation(
         _altered,

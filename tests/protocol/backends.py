@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from rewindow.app.open_tables import open_job_gc, open_repair
 from rewindow.config.feed import FeedConfig, feed_spec
 from rewindow.contracts.landing import LandingEngine
 from rewindow.contracts.steps import drive
@@ -31,11 +30,13 @@ from rewindow.control.plan.spec import Attempt, RunRequest
 from rewindow.control.run import Engine, Job, Steps, steps
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.streams.settings import Semantics
+from rewindow.tables.delta.adapter import FileAdapter
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.governed.adapter import CatalogAdapter
 from rewindow.tables.governed.engine import RowsEngine
 from rewindow.tables.governed.feeds import CatalogFeedTables
 from rewindow.tables.governed.inline import CatalogInlineEngine
@@ -69,6 +70,7 @@ class Backend:
     root: Path
     tables: Callable[[], Any]  # the tables of one of the two adapters, which have methods of their own, too
     engine_of: Callable[[Any], Engine]
+    adapter_of: Callable[[Any], FileAdapter | CatalogAdapter]
     output: Callable[[str, str], str]
     ledger: Callable[[str], Ledger | SparkLedger]
     feeds: Callable[[], tuple[LandingTables, DeltaTables | CatalogTables]]
@@ -120,7 +122,7 @@ class Backend:
         """Return the steps of `republish`, by a process that opens the tables again."""
         tables = self.tables()
         asked, engine = Asked(branch, targets), self.engine_of(tables)
-        return republish(self.job(branch), asked, scene.attempt, engine, tables, open_repair(tables))
+        return republish(self.job(branch), asked, scene.attempt, engine, tables, self.adapter_of(tables).repair())
 
     def collecting(self, *, keep_ms: int = 0, every: int = EVERY, is_alive: bool = False) -> Iterator[str]:
         """Return the steps of `gc` of the job, by a process that opens the tables again.
@@ -128,7 +130,7 @@ class Backend:
         ``is_alive``: other attempts count as alive.
         """
         tables = self.tables()
-        gc, before_ms = open_job_gc(tables, scene.JOB, lambda _attempt: is_alive), now_ms() - keep_ms
+        gc, before_ms = self.adapter_of(tables).job_gc(scene.JOB, lambda _attempt: is_alive), now_ms() - keep_ms
         return collect(scene.JOB, tables, gc, before_ms=before_ms, keep_ms=keep_ms, every=every)
 
     def outputs(self, branch: str) -> dict[str, str]:
@@ -199,6 +201,7 @@ def direct(root: Path) -> Backend:
         root,
         lambda: DeltaTables(warehouse),
         lambda _tables: LocalEngine(),
+        FileAdapter,
         lambda topic, branch: output_path(f"out.{topic}", branch),
         lambda name: Ledger(f"{warehouse}/{LANDINGS}", name),
         lambda: (DeltaFeedTables(warehouse), DeltaTables(warehouse)),
@@ -242,6 +245,7 @@ def of_catalog(spark: SparkSession, root: Path, home: str, *, most_here: int) ->
         root,
         tables,
         engine_of,
+        partial(CatalogAdapter, lambda: spark),
         lambda topic, branch: output_name(f"{home}_out.{topic}", branch, "spark_catalog"),
         tables().own.ledger,
         feeds,

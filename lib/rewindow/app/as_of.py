@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import NamedTuple
 
 from rewindow.app.open_project import OpenProject
 from rewindow.app.run_references import no_runs
 from rewindow.control.plan.branch_decisions import BEGINNING, find_run
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState
 from rewindow.errors import UsageError
-from rewindow.tables.delta.state_query import Stores
-from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import safe_name
-
-if TYPE_CHECKING:
-    from rewindow.tables.governed.warehouse import CatalogTables
+from rewindow.tables.shared.state_query import Stores
 
 
 class AsOf(NamedTuple):
@@ -29,18 +24,6 @@ class AsOf(NamedTuple):
     def runs(self) -> tuple[CommittedRun, ...]:
         """The runs of the branch up to this one."""
         return self.branch.runs[: self.branch.index_of(self.run.spec.run)]
-
-
-class ReadsStores(Protocol):
-    """The stores of a job as of a run, on either adapter."""
-
-    def keys(self, store: str) -> Sequence[str]:
-        """Return the names of a store's key columns. Raises `UsageError` (2) for an unknown store."""
-        ...
-
-    def rows(self, store: str) -> Any:
-        """Return a store's rows as an Arrow table, sorted by key and partition. Raises `UsageError` (2) for an unknown store."""
-        ...
 
 
 def as_of(project: OpenProject, job: str, branch: str, at: str | None) -> AsOf:
@@ -67,10 +50,6 @@ def as_of(project: OpenProject, job: str, branch: str, at: str | None) -> AsOf:
     return AsOf(state, known, run)
 
 
-def stores_of(project: OpenProject, found: AsOf) -> ReadsStores:
+def stores_of(project: OpenProject, found: AsOf) -> Stores:
     """Return the stores as of a run. Raises `CheckpointError` (76) if `gc` forgot them."""
-    if isinstance(project.tables, DeltaTables):
-        return Stores(project.tables, found.state, found.run)
-    from rewindow.tables.governed.state_query import CatalogStores  # noqa: PLC0415 - Spark only where it is needed
-
-    return CatalogStores(cast("CatalogTables", project.tables), found.state, found.run)
+    return Stores(project.tables, found.state, found.run)

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rewindow.app.open_tables import open_repair
 from rewindow.control.health.phrases import command_words
 from rewindow.control.plan.job_state import JobState
-from rewindow.control.plan.spec import TableSpec
 from rewindow.errors import StorageError
-from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.table_rows import table_files
-from rewindow.tables.delta.unnamed_files import staged_by
-from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.warehouse import Warehouse
 
 
@@ -28,17 +22,8 @@ def check_outputs(tables: Warehouse, job: str, state: JobState, branch: str, tar
     """
     tables.check_published(job, state, branch)
     known = state.branch(branch).tables
-    rewritten = [target for target in targets if target in known and has_foreign_files(tables, known[target])]
+    rewritten = [target for target in targets if target in known and tables.has_foreign_rows(known[target])]
     _refuse([told for one in rewritten for told in described_drift(tables, job, state, branch, one)], job, branch)
-
-
-def has_foreign_files(tables: Warehouse, spec: TableSpec) -> bool:
-    """Return whether a table has files that no run staged, as after an UPDATE or OPTIMIZE; False if a catalog governs it."""
-    if not isinstance(tables, DeltaTables):
-        return False
-    path = table_path(tables.warehouse, spec.path)
-    table = open_table(path)
-    return table is not None and not all(staged_by(file.path) for file in table_files(path, table))
 
 
 def _refuse(found: Sequence[str], job: str, branch: str) -> None:
@@ -55,6 +40,6 @@ def described_drift(
     tables: Warehouse, job: str, state: JobState, branch: str, target: str | None = None
 ) -> Iterator[str]:
     """Yield a sentence for each table that is not what was published, or only for that of a target."""
-    for one in open_repair(tables).drift(job, state, branch):
+    for one in tables.drift(job, state, branch):
         if target in (None, one.target):
             yield f"{one.path} {one.what}: it was altered outside rewindow (UPDATE, RESTORE, DELETE, a rewrite, deleted files)"

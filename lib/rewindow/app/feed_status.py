@@ -24,12 +24,7 @@ from rewindow.control.ingest.inspect_sources import epoch_times
 from rewindow.control.ingest.intervals import Grid, grid_of, later_rows, without_finished
 from rewindow.control.ingest.warnings import changed_extractors
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.control.plan.stored_rows import identity
 from rewindow.errors import SourceError, naming
-from rewindow.tables.delta.claims import check_log_claim
-from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.paths import log_path
 
 
 def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now_ms: int) -> FeedHealth:
@@ -45,11 +40,8 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
     spec = feed_spec(config, project_root=str(project.root), warehouse=project.warehouse)
     progress = fold_progress(rows)
     spec = with_landed_grid(spec, progress)
-    if progress.feed is None and isinstance(project.tables, DeltaTables):
-        for log in spec.logs:
-            path = table_path(project.warehouse, log_path(name, log.topic))
-            if (table := open_table(path)) is not None:
-                check_log_claim(path, table, identity(rows), name)
+    if progress.feed is None:
+        project.feed_tables.check_claims(name, [log.topic for log in spec.logs])
     is_landing = any(project.is_alive(attempt) for attempt in progress.unfinished)
     health = partial(FeedHealth, progress, is_landing=is_landing, spec=spec, every=str(config.landing.every or ""))
     grid = grid_of(spec) if spec.every else None

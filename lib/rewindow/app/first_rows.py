@@ -5,29 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import pyarrow.compute as pc
-
 from rewindow.app.open_project import OpenProject
-from rewindow.app.open_tables import direct
-from rewindow.app.quarantine_rows import open_quarantine
 from rewindow.app.run_references import check_has_branch
 from rewindow.config.job import JobConfig
 from rewindow.config.load import load_job, names_of
 from rewindow.config.mistakes import did_you_mean
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.errors import StorageError, UsageError
-from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.state_query import as_rows
-from rewindow.tables.delta.table_rows import first_rows
-from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import QUARANTINE, safe_name
-from rewindow.tables.shared.warehouse import check_not_deleted
+from rewindow.tables.shared.quarantine import Chosen
+from rewindow.tables.shared.state_query import as_rows
+from rewindow.tables.shared.warehouse import Warehouse, check_not_deleted
 
 INTERNAL = ("_epoch", "_partition", "_offset", "_run")
 """Columns that people need not see; the run is named."""
 
 _QUARANTINE = "rewindow.quarantine"
-_SORTED = ("_run", "landing", "name", "topic", "partition", "offset", "timestamp")
 _SHOWN = ("name", "landing", "topic", "partition", "offset", "timestamp", "node", "reason", "record")
 
 
@@ -54,7 +47,7 @@ def output_rows(
             name=name,
         )
     config, topics = find_outputs(project, name, or_else=f", or {_QUARANTINE}")
-    tables = direct(project.tables, "query the table there")
+    tables = project.tables
     state = tables.state(config.job)
     known = state.branch(safe_name(branch or MAIN, "branch"))
     check_has_branch(config.job, state, known.name)
@@ -80,7 +73,7 @@ def output_rows(
             continue
         keys = [column.name for column in table.columns if not column.name.startswith("_")]
         try:
-            rows = first_rows(table_path(tables.warehouse, table.path), limit, last=last, keys=keys)
+            rows = tables.first_rows(table, limit, last=last, keys=keys)
         except StorageError:
             tables.check_published(config.job, state, known.name)  # if files are gone, it names the repair
             raise
@@ -106,13 +99,13 @@ def _quarantine(project: OpenProject, limit: int, *, last: bool, of: str | None,
             hint=hint,
             known=", ".join(sorted(set(known))),
         )
-    tables = direct(project.tables, f"query {project.target.catalog}.rewindow_quarantine there")
+    tables = project.tables
     feeds = [feed for feed in names_of(project.root, "feeds") if of in (None, feed)]
-    quarantine = open_quarantine(tables, feeds)
+    quarantine = tables.quarantine(feeds)
     found: dict[str, Any] = {"job": None, "topic": None, "table": _QUARANTINE, "on_hold": [], "keys": []}
     if quarantine is None:
         return {**found, "count": 0, "rows": [], "replaced": 0}
-    count, first = quarantine.first(limit, _SORTED, last=last, where=_where(project, tables, of, branch))
+    count, first = quarantine.first(_chosen(project, of, branch), limit, last=last)
     rows = as_rows(first)
     columns = [name for name in _SHOWN if any(row[name] is not None for row in rows)]
     runs, has_runs = _RunNames(tables), any(row["_run"] is not None for row in rows)
@@ -124,25 +117,24 @@ def _quarantine(project: OpenProject, limit: int, *, last: bool, of: str | None,
     return {**found, "count": count, "rows": shown, "replaced": quarantine.replaced_rows}
 
 
-def _where(project: OpenProject, tables: DeltaTables, of: str | None, branch: str | None) -> pc.Expression | None:
-    """Return the condition of rows of the quarantine; None for all."""
-    mine = None if of is None else pc.field("name") == of
+def _chosen(project: OpenProject, of: str | None, branch: str | None) -> Chosen:
+    """Return which rows of the quarantine are asked for."""
     if branch is None:
-        return mine
+        return Chosen(of)
     if of is None or of not in names_of(project.root, "jobs"):
         raise UsageError(
             "quarantine-branch-without-job",
             "--branch selects the records that a job dropped on a branch: name the job, `--of JOB`, with rewindow.quarantine",
         )
-    state = tables.state(of)
+    state = project.tables.state(of)
     check_has_branch(of, state, branch)
-    return mine & pc.field("_run").isin([run.spec.run for run in state.branch(branch).runs])
+    return Chosen(of, runs=[run.spec.run for run in state.branch(branch).runs])
 
 
 class _RunNames:
     """The names of the runs that put records into the quarantine. A record stays there when its run is taken back."""
 
-    def __init__(self, tables: DeltaTables) -> None:
+    def __init__(self, tables: Warehouse) -> None:
         self._tables = tables
         self._known: dict[str, dict[int, str]] = {}
 

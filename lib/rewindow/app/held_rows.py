@@ -13,34 +13,23 @@ from rewindow.control.health.job_health import Hold, describe_holds
 from rewindow.control.health.phrases import command_words
 from rewindow.control.plan.job_state import CommittedRun
 from rewindow.control.plan.spec import OUTPUT, TableSpec
-from rewindow.errors import ConfigError, NothingFoundError, StorageError
+from rewindow.errors import NothingFoundError, StorageError
 from rewindow.streams.serde.schema import OUTPUT_META
-from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.state_query import as_rows
-from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.drift import repeat_run
 from rewindow.tables.shared.paths import safe_name
+from rewindow.tables.shared.state_query import as_rows
+from rewindow.tables.shared.warehouse import Warehouse
 
 
 def held_rows(project: OpenProject, name: str, *, branch: str, limit: int, last: bool) -> Iterator[dict[str, Any]]:
     """Yield each output that ``name`` names, a job or a table, with rows of the run on hold that publishing waits for.
 
     They are as those of `output_rows`; ``hold`` describes the run. Raises `UsageError` (2) for a name that no job and no output
-    has, `NothingFoundError` (1) if no run is on hold, `ConfigError` (78) for tables that a catalog governs, `StorageError` (74)
-    if what the run staged is gone.
+    has, `NothingFoundError` (1) if no run is on hold, `StorageError` (74) if what the run staged is gone.
     """
     config, topics = find_outputs(project, name)
-    tables = project.tables
-    if not isinstance(tables, DeltaTables):
-        raise ConfigError(
-            "held-rows-governed",
-            "--held opens the files that a run staged, which belong to the catalog with `commit: spark`. "
-            "To see the rows, set `on_fail: warn` and run on a branch: `rewindow backfill {job} --from N "
-            "--branch NAME`",
-            job=config.job,
-        )
-    state = tables.state(config.job)
+    state = project.tables.state(config.job)
     holds = describe_holds(state, safe_name(branch, "branch"))
     if not holds:
         shows = f"`rewindow head {command_words(config.job, branch)}` shows what is published"
@@ -54,11 +43,11 @@ def held_rows(project: OpenProject, name: str, *, branch: str, limit: int, last:
     run = state.on_hold(branch)[0]
     for topic in topics:
         if (table := run.spec.binding.tables.get(f"{OUTPUT}{topic}")) is not None:
-            yield _output(tables, run, topic, table, holds[0], branch, limit, last=last)
+            yield _output(project.tables, run, topic, table, holds[0], branch, limit, last=last)
 
 
 def _output(
-    tables: DeltaTables,
+    tables: Warehouse,
     run: CommittedRun,
     topic: str,
     table: TableSpec,
@@ -68,30 +57,30 @@ def _output(
     *,
     last: bool,
 ) -> dict[str, Any]:
-    folder = Folder(table_path(tables.warehouse, table.path))
-    files = [file for one in tables.reports(run) for file in one.files if file.target == f"{OUTPUT}{topic}"]
-    kept: pa.Table | None = None
-    for file in files:
-        try:
-            rows = folder.read_table(file.path)
-        except StorageError as error:
-            fix = repeat_run(run.spec.job, branch)
-            raise StorageError(
-                "held-files-unreadable",
-                "run {run} is on hold, and what it staged cannot be read: {file}. {fix}",
-                run=run.spec.name,
-                file=folder.full_path(file.path),
-                fix=fix,
-            ) from error
-        kept = _best(rows if kept is None else pa.concat_tables([kept, rows]), table, limit, last=last)
-    shown = [] if kept is None else as_rows(kept)
+    target, names = f"{OUTPUT}{topic}", [column.name for column in table.columns]
+    kept = arrow_schema(table.columns).empty_table()
+    try:
+        for batch in tables.run_batches(run, target, names):
+            kept = _best(
+                pa.concat_tables([kept, pa.Table.from_batches([batch]).cast(kept.schema)]), table, limit, last=last
+            )
+    except StorageError as error:
+        where, fix = tables.location_of(table), repeat_run(run.spec.job, branch)
+        raise StorageError(
+            "held-rows-unreadable",
+            "run {run} is on hold, and what it staged for {table} cannot be read. {fix}",
+            run=run.spec.name,
+            table=where,
+            fix=fix,
+        ) from error
+    shown = as_rows(kept)
     return {
         "job": run.spec.job,
         "topic": topic,
         "table": table.path.replace("/", "."),
         "hold": hold,
-        "keys": list(run.spec.binding.keys.get(f"{OUTPUT}{topic}", ())),
-        "count": sum(file.rows for file in files),
+        "keys": list(run.spec.binding.keys.get(target, ())),
+        "count": total.rows if (total := run.commit.targets.get(target)) else 0,
         "rows": [
             {name: value for name, value in row.items() if name not in INTERNAL} | {"_run": run.spec.name}
             for row in (reversed(shown) if last else shown)

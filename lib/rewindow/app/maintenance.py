@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rewindow.app.open_project import OpenProject
-from rewindow.app.open_tables import direct, open_feed_gc, open_job_gc, open_repair, output_location
+from rewindow.app.open_tables import output_location
 from rewindow.app.publishing import on_hold
 from rewindow.app.readers import outdated_readers
 from rewindow.app.run_references import check_has_branch
@@ -25,8 +25,7 @@ from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.retention import EVERY, decide_forget, due_snapshots
 from rewindow.control.plan.spec import MAIN, OUTPUT, RunRequest
 from rewindow.control.run import RunReport
-from rewindow.errors import ConfigError, naming
-from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.errors import naming
 from rewindow.tables.shared.warehouse import check_not_deleted
 
 KEEP = "30d"
@@ -75,7 +74,7 @@ class JobMaintenance:
             check_not_deleted(self._job, state.branch(branch), project.tables.version_of)
             job = project.bind(self._job, branch)
             asked = Asked(branch, None if all_tables else [OUTPUT + name for name in outputs])
-            repair = open_repair(project.tables)
+            repair = project.adapter.repair()
             return drive(republish(job, asked, this_attempt, _LazyEngine(project), project.tables, repair), on_step)
 
     def collect(self, keep_ms: int, *, every: int = EVERY, on_step: OnStep = None) -> Collected:
@@ -98,36 +97,29 @@ class JobMaintenance:
 
     def would_reset(self) -> list[str]:
         """Return the paths of the tables that `reset` would empty; none if the job is at its beginning."""
-        tables, outputs = self._reset_tables()
+        outputs, tables = self._outputs(), self._project.tables
         state = tables.state(self._job)
         row = decide_reset(state, tables.unknown_tables(self._job, state, outputs))
         return sorted(row.body["tables"]) if row else []
 
     def reset(self, *, on_step: OnStep = None) -> list[str]:
         """Start the job over and return the paths of the tables that were emptied; see `control.branch`."""
-        tables, outputs = self._reset_tables()
+        outputs = self._outputs()
         with naming(JOB=self._job):
-            row = drive(reset(self._job, outputs, tables), on_step)
+            row = drive(reset(self._job, outputs, self._project.tables), on_step)
         return sorted(row.body["tables"]) if row else []
 
     def outdated(self) -> list[dict[str, Any]]:
         """Return the feeds that hold rows of removed runs of the job, as JSON values."""
         return [asdict(one) for one in outdated_readers(self._project.root, self._project.tables, self._job)]
 
-    def _reset_tables(self) -> tuple[DeltaTables, list[str]]:
-        if self._project.target.commit == "spark":
-            raise ConfigError(
-                "reset-with-spark-commit",
-                "`reset` is not available with `commit: spark`: a Spark commit cannot fence a process that "
-                "still publishes. Choose another name for the job and its tables",
-            )
-        config = self._project.job_config(self._job)
-        outputs = [output_location(config, MAIN, None, topic) for topic in config.outputs]
-        return direct(self._project.tables, "choose another name for the job and its tables"), outputs
+    def _outputs(self) -> list[str]:
+        config, catalog = self._project.job_config(self._job), self._project.target.catalog
+        return [output_location(config, MAIN, catalog, topic) for topic in config.outputs]
 
     @property
     def _gc(self) -> JobGc:
-        return open_job_gc(self._project.tables, self._job, self._project.is_alive)
+        return self._project.adapter.job_gc(self._job, self._project.is_alive)
 
     def resume(self, branch: str, *, replan: bool, take_over: bool, on_step: OnStep = None) -> Resumed:
         """Complete the plan of an attempt that did not finish unchanged or, with ``replan``, discard it and plan a new run."""
@@ -160,7 +152,7 @@ class FeedMaintenance:
         load_feed(project.root, feed)
         self._project, self._feed = project, feed
         self._tables = project.feed_tables
-        self._gc = open_feed_gc(self._tables, feed, self._is_quiet)
+        self._gc = project.adapter.feed_gc(feed, self._is_quiet)
 
     def collect(self, keep_ms: int, *, on_step: OnStep = None) -> FeedCollected:
         """Merge small files, and delete files that have been superseded for ``keep_ms``, at least one day."""

@@ -1,13 +1,14 @@
-"""Open what executes landings and runs on a target: Spark behind Arrow, or Spark alone where a catalog governs the tables.
+"""Open what executes landings and runs of a target whose tables are files: Arrow in this process, and Spark behind it.
 
-The Spark session is local, on a cluster, or behind Spark Connect.
+`catalog_engines` has the same for tables of a catalog. The Spark session is local, on a cluster, or behind Spark Connect.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol
 
 from rewindow.config.target import PLATFORM, TargetConfig
 from rewindow.contracts.landing import LandingEngine
@@ -15,8 +16,6 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import Execution
 from rewindow.control.run import Engine
 from rewindow.tables.delta.commit import takes_shared_files
-from rewindow.tables.delta.feeds import DeltaFeedTables
-from rewindow.tables.shared.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,43 +26,82 @@ if TYPE_CHECKING:
     from rewindow.engine.worker.landing.source import ArrowSource
     from rewindow.engine.worker.text.blocks import Part
     from rewindow.engine.worker.text.reading import PartRead, TextRead
-    from rewindow.tables.governed.feeds import CatalogFeedTables
-    from rewindow.tables.governed.warehouse import CatalogTables
 
 
 EXCHANGE = "rewindow/_text"
 """The folder of tokenized text that workers of other machines share, below the warehouse."""
 
 
-def open_landing_engine(
-    tables: DeltaFeedTables | CatalogFeedTables,
-    spark: Callable[[], SparkSession],
-    *,
-    root: str,
-    slots: int,
-    most_rows: int,
-    on_share: Callable[[float], None],
-    on_other: Callable[[str], None],
-    is_remote: bool = False,
-) -> LandingEngine:
-    """Return the engine. Spark starts when it reads the first row.
+@dataclass(frozen=True)
+class Setting:
+    """Where a target's work is executed, and who is told of it.
 
-    ``most_rows`` is the number of rows of a source that this process lands without Spark, ``slots`` that of Spark's tasks.
-    ``on_other`` gets what Spark does, and why. ``is_remote``: its workers are on other machines.
+    ``root``: the project's folder. ``on_share`` gets the share of a landing or run that is done, ``on_task`` each task's report,
+    ``on_other`` what is left to Spark, and why.
     """
-    if isinstance(tables, DeltaFeedTables):
+
+    target: TargetConfig
+    root: str
+    on_share: Callable[[float], None]
+    on_task: Callable[[TaskReport], None]
+    on_other: Callable[[str], None]
+
+    @property
+    def execution(self) -> Execution:
+        """The execution mode of sub-topologies."""
+        return Execution(self.target.execution)
+
+
+class Engines(Protocol):
+    """What executes the landings and runs of a target. ``spark`` returns the session, ``slots`` is the number of its tasks."""
+
+    def landing(self, spark: Callable[[], SparkSession], slots: int) -> LandingEngine:
+        """Return the engine of `land`. Spark starts when it reads the first row."""
+        ...
+
+    def inline(self, other: Callable[[], Engine]) -> Engine:
+        """Return the engine that executes small sub-topologies in this process and leaves the others to ``other``."""
+        ...
+
+    def on_spark(self, session: SparkSession, slots: int) -> Engine:
+        """Return an engine that executes everything on Spark."""
+        ...
+
+    def begin(self, session: SparkSession) -> None:
+        """Make sure that this process may commit through a new session. Raises `NotNowError` (75) if another one does."""
+        ...
+
+    @property
+    def needs(self) -> Sequence[str]:
+        """What any command of the target starts Spark for; nothing if small work does without."""
+        ...
+
+
+class FileEngines:
+    """The engines of a target whose tables are files."""
+
+    needs: Sequence[str] = ()
+
+    def __init__(self, setting: Setting, warehouse: str) -> None:
+        """Nothing is started."""
+        self._of, self._warehouse = setting, warehouse
+
+    def landing(self, spark: Callable[[], SparkSession], slots: int) -> LandingEngine:
+        """See `Engines.landing`."""
         from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine  # noqa: PLC0415 - loads pyarrow
+
+        of = self._of
 
         # Loading pyspark takes a third of a small landing, which needs neither.
         def other() -> LandingEngine:
             from rewindow.engine.spark.spark_landing import SparkLandingEngine  # noqa: PLC0415
 
-            return SparkLandingEngine(spark, project_root=root, on_share=on_share)
+            return SparkLandingEngine(spark, project_root=of.root, on_share=of.on_share)
 
         def passes() -> SparkPasses:
             from rewindow.engine.spark.spark_landing import SparkPasses  # noqa: PLC0415
 
-            return SparkPasses(spark, slots=slots, project_root=root, on_share=on_share)
+            return SparkPasses(spark, slots=slots, project_root=of.root, on_share=of.on_share)
 
         def schedule(write: LogWrite, source: ArrowSource) -> list[Block]:
             return passes()(write, source)
@@ -74,99 +112,65 @@ def open_landing_engine(
         return ArrowLandingEngine(
             other,
             schedule,
-            project_root=root,
-            most_rows=most_rows,
-            on_share=on_share,
-            on_other=on_other,
+            project_root=of.root,
+            most_rows=of.target.most_landed_here,
+            on_share=of.on_share,
+            on_other=of.on_other,
             on_workers=on_workers,
-            shared_folder=f"{tables.warehouse}/{EXCHANGE}" if is_remote else None,
+            shared_folder=f"{self._warehouse}/{EXCHANGE}" if of.target.is_remote else None,
         )
-    from rewindow.tables.governed.landing_engine import CatalogArrowEngine, CatalogLandingEngine  # noqa: PLC0415
 
-    governed = CatalogLandingEngine(spark, tables.journal, tables.name_of, project_root=root, on_share=on_share)
-    return CatalogArrowEngine(governed, tables.journal, most_rows=most_rows, on_share=on_share)
+    def inline(self, other: Callable[[], Engine]) -> Engine:
+        """See `Engines.inline`."""
+        from rewindow.engine.worker.local import InlineEngine  # noqa: PLC0415 - loads pyarrow
 
+        return InlineEngine(
+            other,
+            most=self._of.target.most_inline,
+            execution=self._of.execution,
+            on_task=self._of.on_task,
+            on_share=self._of.on_share,
+            on_other=self._of.on_other,
+            is_shareable=takes_shared_files,
+        )
 
-def open_inline_engine(
-    target: TargetConfig,
-    tables: Warehouse,
-    spark: Callable[[], Engine],
-    *,
-    on_share: Callable[[float], None],
-    on_task: Callable[[TaskReport], None],
-    on_other: Callable[[str], None],
-) -> Engine:
-    """Return the engine that executes small sub-topologies in this process and leaves the others to ``spark``.
+    def on_spark(self, session: SparkSession, slots: int) -> Engine:
+        """See `Engines.on_spark`."""
+        from rewindow.engine.spark.spark_engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
 
-    ``on_other`` gets what it leaves to Spark, and why.
-    """
-    execution = Execution(target.execution)
-    if target.commit == "spark":
-        from rewindow.tables.governed.inline import CatalogInlineEngine  # noqa: PLC0415 - loads pyspark
+        of = self._of
+        return SparkEngine(
+            session,
+            slots=slots,
+            import_paths=[of.root],
+            execution=of.execution,
+            on_share=of.on_share,
+            on_task=of.on_task,
+        )
 
-        governed = cast("CatalogTables", tables)
-        # Spark is already running: reading the ledgers started it. So `on_other` has nothing to say.
-        return CatalogInlineEngine(spark, governed, most=target.most_inline, execution=execution, on_task=on_task)
-    from rewindow.engine.worker.local import InlineEngine  # noqa: PLC0415 - loads pyarrow
-
-    return InlineEngine(
-        spark,
-        most=target.most_inline,
-        execution=execution,
-        on_task=on_task,
-        on_share=on_share,
-        on_other=on_other,
-        is_shareable=takes_shared_files,
-    )
-
-
-def open_spark_engine(
-    target: TargetConfig,
-    tables: Warehouse,
-    spark: SparkSession,
-    *,
-    root: str,
-    slots: int,
-    on_share: Callable[[float], None],
-    on_task: Callable[[TaskReport], None],
-) -> Engine:
-    """Return an engine that executes everything on Spark, with tasks in ``slots`` groups."""
-    from rewindow.engine.spark.spark_engine import SparkEngine  # noqa: PLC0415 - Spark only where it is needed
-
-    execution = Execution(target.execution)
-    if target.commit == "spark":
-        from rewindow.tables.governed.engine import RowsEngine  # noqa: PLC0415
-
-        journal_of = cast("CatalogTables", tables).journal
-        return RowsEngine(spark, journal_of, slots=slots, import_paths=[root], execution=execution)
-    return SparkEngine(spark, slots=slots, import_paths=[root], execution=execution, on_share=on_share, on_task=on_task)
-
-
-def open_session(root: Path, target: TargetConfig, cores: int, *, debug: bool = False) -> SparkSession:
-    """Start or join the Spark session of a target. Raises `ConfigError` (78) if that fails.
-
-    Raises `NotNowError` (75) if Spark commits on a local disk and another process is doing so now.
-    """
-    session = _session(root, target, cores, debug=debug)
-    if target.commit == "spark" and not target.connect:
-        from rewindow.tables.governed.lock import hold_local_disk  # noqa: PLC0415
-
-        hold_local_disk(str(session.conf.get("spark.sql.warehouse.dir")))
-    return session
+    def begin(self, session: SparkSession) -> None:
+        """Do nothing: delta-rs commits."""
 
 
 def starting_spark(target: TargetConfig, reasons: Sequence[str]) -> str:
     """Return a line that says that Spark starts now, and why, as far as that is known: for the last of some reasons."""
     if reasons:
         return f"starting Spark to {reasons[-1]}"
-    if target.commit == "spark":
-        return "starting Spark to use the tables of the catalog"
     if target.is_remote:
         return f"starting Spark: the target {target.target!r} leaves all work to a cluster"
     if target.most_inline:
         return "starting Spark"
     default = "" if target.inline == 0 else ", the default for a warehouse in a bucket"
     return f"starting Spark: the target {target.target!r} says `inline: 0`{default}"
+
+
+def open_session(
+    root: Path, target: TargetConfig, cores: int, *, begin: Callable[[SparkSession], None], debug: bool = False
+) -> SparkSession:
+    """Start or join the Spark session of a target, and ``begin`` to use it. Raises `ConfigError` (78) if that fails."""
+    session = _session(root, target, cores, debug=debug)
+    begin(session)
+    return session
 
 
 def _session(root: Path, target: TargetConfig, cores: int, *, debug: bool) -> SparkSession:

@@ -18,14 +18,8 @@ from rewindow.app.extractors import extractor_versions
 from rewindow.app.kept_landings import naming_kept
 from rewindow.app.never_landed import expected_feed, lands_next
 from rewindow.app.next_run import next_run, with_all_reasons
-from rewindow.app.open_engines import (
-    open_inline_engine,
-    open_landing_engine,
-    open_session,
-    open_spark_engine,
-    starting_spark,
-)
-from rewindow.app.open_tables import open_feed_tables, open_tables, warehouse_location
+from rewindow.app.open_engines import Setting, open_session, starting_spark
+from rewindow.app.open_tables import open_adapter, warehouse_location
 from rewindow.app.own_code import check_own_code
 from rewindow.app.telemetry.facts import LAND, RUN
 from rewindow.app.telemetry.gather import landing_done, landing_planned, run_done, run_planned, run_skipped
@@ -38,7 +32,6 @@ from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig
 from rewindow.config.load import check_feed_exists, find_project, load_feed, load_job, load_target, names_of
 from rewindow.config.target import TargetConfig
-from rewindow.contracts.landing import LandingEngine
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import Execution
@@ -71,7 +64,9 @@ class OpenProject:
         self._watch: Watch | None = None
         self._why_spark: list[str] = []
         self.warehouse = warehouse_location(root, target)
-        self.tables = open_tables(target, self.warehouse, lambda: self.spark)
+        setting = Setting(target, str(root), self._on_share, self._on_task, self._why_spark.append)
+        self.adapter, self._engines = open_adapter(setting, self.warehouse, lambda: self.spark)
+        self.tables = self.adapter.tables
         self.locator = Locator(root, target, self.warehouse, self.tables)
         self.telemetry = telemetry_of(root.name, target.target)
 
@@ -105,7 +100,7 @@ class OpenProject:
                 report = land(
                     config,
                     self.feed_tables,
-                    self._landing_engine(),
+                    self._engines.landing(lambda: self.spark, self.slots),
                     now_ms=round(time.time() * 1000),
                     until_ms=until_ms,
                     watermark_ms=watermark_ms,
@@ -189,41 +184,20 @@ class OpenProject:
             return with_all_reasons(self.root, self.tables, bound, request, done)
         return replace(done, hints=tuple(hints(bound, done)))
 
-    @cached_property
+    @property
     def feed_tables(self) -> DeltaFeedTables | CatalogFeedTables:
         """The ledgers and logs of the feeds."""
-        return open_feed_tables(self.target, self.warehouse, self.tables, lambda: self.spark)
-
-    def _landing_engine(self) -> LandingEngine:
-        """Return the engine of `land`. Spark starts when it reads the first row."""
-        return open_landing_engine(
-            self.feed_tables,
-            lambda: self.spark,
-            root=str(self.root),
-            slots=self.slots,
-            most_rows=self.target.most_landed_here,
-            on_share=self._on_share,
-            on_other=self._why_spark.append,
-            is_remote=self.target.is_remote,
-        )
+        return self.adapter.feeds
 
     @cached_property
     def engine(self) -> Engine:
         """The engine of runs. It executes small sub-topologies in this process, and starts Spark for the first large one."""
         spark = partial(self.engine_of, self.slots)
-        if not self.target.most_inline:
-            return spark()
-        on_share, on_task, on_other = self._on_share, self._on_task, self._why_spark.append
-        return open_inline_engine(
-            self.target, self.tables, spark, on_share=on_share, on_task=on_task, on_other=on_other
-        )
+        return self._engines.inline(spark) if self.target.most_inline else spark()
 
     def engine_of(self, slots: int) -> Engine:
         """Return an engine that executes everything on Spark, with tasks in ``slots`` groups."""
-        root, on_share, on_task = str(self.root), self._on_share, self._on_task
-        return open_spark_engine(
-            self.target, self.tables, self.spark, root=root, slots=slots, on_share=on_share, on_task=on_task
-        )
+        return self._engines.on_spark(self.spark, slots)
 
     def _on_share(self, done: float) -> None:
         if self._watch:
@@ -238,8 +212,8 @@ class OpenProject:
     def spark(self) -> SparkSession:
         """The Spark session of the target, started on first use."""
         if self._watch:
-            self._watch.say(starting_spark(self.target, self._why_spark))
-        return open_session(self.root, self.target, self.slots, debug=self._debug)
+            self._watch.say(starting_spark(self.target, [*self._engines.needs, *self._why_spark]))
+        return open_session(self.root, self.target, self.slots, begin=self._engines.begin, debug=self._debug)
 
     def _landed(self, config: JobConfig) -> Feed:
         """Return the job's feed.

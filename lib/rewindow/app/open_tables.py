@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
+from rewindow.app.open_engines import Engines, FileEngines, Setting
 from rewindow.app.uncollected import UncollectedTables
 from rewindow.config.job import JobConfig
 from rewindow.config.mistakes import nearest
@@ -13,24 +14,14 @@ from rewindow.config.target import TargetConfig
 from rewindow.engine.worker.digest import digest_of
 from rewindow.errors import ConfigError
 from rewindow.storage.locations import is_uri, use
-from rewindow.tables.delta.feeds import DeltaFeedTables
-from rewindow.tables.delta.gc_feed import FeedGc
-from rewindow.tables.delta.gc_job import JobGc
-from rewindow.tables.delta.repair import Repair
-from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.delta.adapter import FileAdapter
 from rewindow.tables.governed.names import output_name
 from rewindow.tables.shared.paths import output_path
-from rewindow.tables.shared.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rewindow.control.plan.planner import Alive
-    from rewindow.tables.governed.feeds import CatalogFeedTables
-    from rewindow.tables.governed.gc_feed import CatalogFeedGc
-    from rewindow.tables.governed.gc_job import CatalogJobGc
-    from rewindow.tables.governed.repair import CatalogRepair
-    from rewindow.tables.governed.warehouse import CatalogTables
+    from rewindow.tables.governed.adapter import CatalogAdapter
 
 UNSAFE = ("/Volumes/", "/dbfs/")
 """File system mounts of object stores. They do not support put-if-absent."""
@@ -53,25 +44,23 @@ def warehouse_location(root: Path, target: TargetConfig) -> str:
     return str((root / location).absolute())
 
 
-def open_tables(target: TargetConfig, warehouse: str, spark: Callable[[], SparkSession]) -> Warehouse:
-    """Return the tables of jobs: committed by delta-rs, or governed by a catalog and committed through Spark."""
+def open_adapter(
+    setting: Setting, warehouse: str, spark: Callable[[], SparkSession]
+) -> tuple[FileAdapter | CatalogAdapter, Engines]:
+    """Return the adapter of a target's tables and its engines.
+
+    Tables are committed by delta-rs, or governed by a catalog and committed through Spark. Nothing else asks which.
+    """
+    target = setting.target
     if target.catalog is None:
-        return UncollectedTables(warehouse, reads_directly=target.source == "auto")
-    from rewindow.tables.governed.warehouse import CatalogTables  # noqa: PLC0415 - Spark only where it is needed
+        tables = UncollectedTables(warehouse, reads_directly=target.source == "auto", digest=digest_of)
+        return FileAdapter(tables), FileEngines(setting, warehouse)
+    from rewindow.app.catalog_engines import CatalogEngines  # noqa: PLC0415 - Spark only where it is needed
+    from rewindow.tables.governed.adapter import CatalogAdapter  # noqa: PLC0415
+    from rewindow.tables.governed.warehouse import CatalogTables  # noqa: PLC0415
 
-    return CatalogTables(spark, target.catalog, warehouse)
-
-
-def open_feed_tables(
-    target: TargetConfig, warehouse: str, tables: Warehouse, spark: Callable[[], SparkSession]
-) -> DeltaFeedTables | CatalogFeedTables:
-    """Return the ledgers and logs of feeds."""
-    if target.catalog is None:
-        ledgers = tables.landing_ledgers if isinstance(tables, DeltaTables) else None
-        return DeltaFeedTables(warehouse, ledgers, digest_of)
-    from rewindow.tables.governed.feeds import CatalogFeedTables  # noqa: PLC0415 - Spark only where it is needed
-
-    return CatalogFeedTables(spark, cast("CatalogTables", tables))
+    adapter = CatalogAdapter(spark, CatalogTables(spark, target.catalog, warehouse))
+    return adapter, CatalogEngines(setting, adapter)
 
 
 def output_location(config: JobConfig, branch: str, catalog: str | None, topic: str) -> str:
@@ -89,46 +78,3 @@ def output_location(config: JobConfig, branch: str, catalog: str | None, topic: 
     if catalog is not None:
         return output_name(output.table, branch, catalog.partition(".")[0])
     return output_path(output.table, branch)
-
-
-def direct(tables: Warehouse, instead: str) -> DeltaTables:
-    """Return tables whose files may be opened.
-
-    Raises `ConfigError` (78) if a catalog governs them, which says what to do ``instead``.
-    """
-    if not isinstance(tables, DeltaTables):
-        raise ConfigError(
-            "table-files-governed",
-            "this command opens the files of tables, which belong to the catalog with `commit: spark`: {fix}",
-            fix=instead,
-        )
-    return tables
-
-
-def open_repair(tables: Warehouse) -> Repair | CatalogRepair:
-    """Return what `republish` knows of tables."""
-    if isinstance(tables, DeltaTables):
-        return Repair(tables, digest_of)
-    from rewindow.tables.governed.repair import CatalogRepair  # noqa: PLC0415 - Spark only where it is needed
-
-    return CatalogRepair(cast("CatalogTables", tables))
-
-
-def open_job_gc(tables: Warehouse, job: str, alive: Alive) -> JobGc | CatalogJobGc:
-    """Return the garbage collection of a job. ``alive`` returns whether an attempt still runs."""
-    if isinstance(tables, DeltaTables):
-        return JobGc(tables, job, alive)
-    from rewindow.tables.governed.gc_job import CatalogJobGc  # noqa: PLC0415 - Spark only where it is needed
-
-    return CatalogJobGc(cast("CatalogTables", tables), job, alive)
-
-
-def open_feed_gc(
-    tables: DeltaFeedTables | CatalogFeedTables, feed: str, is_quiet: Callable[[], bool]
-) -> FeedGc | CatalogFeedGc:
-    """Return the garbage collection of a feed. ``is_quiet`` returns whether no run is in progress that reads it."""
-    if isinstance(tables, DeltaFeedTables):
-        return FeedGc(tables, feed, is_quiet)
-    from rewindow.tables.governed.gc_feed import CatalogFeedGc  # noqa: PLC0415 - Spark only where it is needed
-
-    return CatalogFeedGc(tables, feed)

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import TYPE_CHECKING, cast
+from contextlib import AbstractContextManager, suppress
 
 from rewindow.app.open_project import OpenProject
 from rewindow.config.load import load_job
 from rewindow.errors import RewindowError
-from rewindow.tables.delta.warehouse import DeltaTables
-
-if TYPE_CHECKING:
-    from rewindow.tables.governed.warehouse import CatalogTables
 
 
 def reading_ledgers(project: OpenProject, feeds: Iterable[str], jobs: Iterable[str]) -> AbstractContextManager[None]:
@@ -21,10 +16,8 @@ def reading_ledgers(project: OpenProject, feeds: Iterable[str], jobs: Iterable[s
     There, the Spark session is opened at once: without one the command ends, instead of saying so of each feed and job.
     Raises `ConfigError` (78) for that.
     """
-    if isinstance(project.tables, DeltaTables):
-        return nullcontext()
     named, needed = list(jobs), {*feeds}
     for job in named:
         with suppress(RewindowError):  # what is said of the job says what is wrong with its file
             needed.add(load_job(project.root, job).feed)
-    return cast("CatalogTables", project.tables).reading(sorted(needed), named)
+    return project.tables.reading(sorted(needed), named)

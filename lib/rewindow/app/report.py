@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,7 @@ from rewindow.app.run_references import no_runs
 from rewindow.app.sentences import as_assignments
 from rewindow.app.times import parse_time, whole_number
 from rewindow.app.unfinished import process_of, rules_of, unfinished
-from rewindow.control.health.inputs import DETAILED_RUNS, Columns, Inputs, StepTimes
+from rewindow.control.health.inputs import DETAILED_RUNS, Columns, Inputs
 from rewindow.control.health.job_health import job_health
 from rewindow.control.health.phrases import Command
 from rewindow.control.plan.branch_decisions import find_run
@@ -28,11 +27,8 @@ from rewindow.errors import RewindowError, UsageError
 from rewindow.report.facts import BranchDiff, Difference, Outlook, OutputDiff, Report, Sample, Verification
 from rewindow.report.figures import STEPPED_RUNS
 from rewindow.report.gather import gather
-from rewindow.storage.locations import filesystem_of
-from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.state_query import Stores
-from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.paths import JOURNAL, METRICS, safe_name
+from rewindow.tables.shared.paths import safe_name
+from rewindow.tables.shared.state_query import Stores
 
 MOST_STORE_ROWS, MOST_STORE_RUNS = 200_000, 1_000
 """A store is read only if a restore reads at most so many changelog rows, of so many runs."""
@@ -67,7 +63,7 @@ def report(project: OpenProject, job: str, wanted: Wanted) -> Report:
         lagging=dict(tables.lagging(job, state, branch.name)),
         planned_at={row.seq: row.recorded_at for row in rows if row.kind == PLAN},
         accepted=state.accepted,
-        steps=step_times(tables.warehouse, runs[-STEPPED_RUNS:]) if isinstance(tables, DeltaTables) else {},
+        steps=tables.step_times(runs[-STEPPED_RUNS:]),
     )
     if inputs.before is not None and inputs.before.spec.run not in inputs.known_reports:
         inputs = replace(inputs, before_reports=tables.reports(inputs.before))
@@ -115,8 +111,8 @@ def _selected(job: str, state: JobState, branch: Branch, wanted: Wanted) -> tupl
 
 
 def _read_stores(project: OpenProject, state: JobState, head: CommittedRun) -> dict[str, Columns]:
-    """Return the columns of a run's stores, without those that are large or cannot be read; none if a catalog governs them."""
-    if not isinstance(project.tables, DeltaTables) or not state.has_state(head.spec.run):
+    """Return the columns of a run's stores, without those that are large or cannot be read."""
+    if not state.has_state(head.spec.run):
         return {}
     basis, stores = state.basis(head.spec.run), Stores(project.tables, state, head)
     read: dict[str, Columns] = {}
@@ -168,48 +164,3 @@ def _compared(branches: JobBranches, first: str, second: str, samples: int = 5) 
 
 def _texts(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     return [as_assignments(row) for row in rows]
-
-
-MOST_COMMITS = 200
-"""So many commits of each table are read, the newest first: other jobs of the warehouse write to both."""
-
-
-def step_times(warehouse: str, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:
-    """Return the times of some runs by run id. A time is None if the newest commits do not have it."""
-    attempts = {run.commit.attempt: run for run in runs}
-    staged: dict[str, int] = {}
-    for at_ms, files in _commits(table_path(warehouse, JOURNAL)):
-        named = [path.rpartition("/")[2].removesuffix(".parquet") for path, _ in files]
-        staged |= {attempt: at_ms for attempt in named if attempt in attempts}
-        if len(staged) == len(attempts):
-            break
-    # The metrics are the last file that a run stages, and among the last that it publishes.
-    published: dict[str, tuple[int, int]] = {}
-    for at_ms, files in _commits(table_path(warehouse, METRICS)):
-        named_at = [(path.rpartition("/")[2].partition("-")[0], modified_ms) for path, modified_ms in files]
-        published |= {attempt: (modified_ms, at_ms) for attempt, modified_ms in named_at if attempt in attempts}
-        if len(published) == len(attempts):
-            break
-    return {
-        run.spec.run: StepTimes(
-            executed_ms=published[attempt][0] if attempt in published else None,
-            staged_ms=staged.get(attempt),
-            published_ms=published[attempt][1] if attempt in published else None,
-        )
-        for attempt, run in attempts.items()
-    }
-
-
-def _commits(path: str) -> Iterator[tuple[int, list[tuple[str, int]]]]:
-    """Yield the time of each commit of a table, and the files that it adds with their times, the newest commit first."""
-    table = open_table(path)
-    newest = -1 if table is None else table.version()
-    for version in range(newest, max(newest - MOST_COMMITS, -1), -1):
-        system, location = filesystem_of(f"{path}/_delta_log/{version:020d}.json")
-        try:
-            with system.open_input_stream(location) as file:
-                actions: list[dict[str, Any]] = [json.loads(line) for line in file.read().splitlines()]
-        except (FileNotFoundError, ValueError):
-            return  # Delta has cleaned up: a checkpoint replaced what came before
-        at_ms = next((one["commitInfo"].get("timestamp", 0) for one in actions if "commitInfo" in one), 0)
-        yield at_ms, [(one["add"]["path"], one["add"]["modificationTime"]) for one in actions if "add" in one]

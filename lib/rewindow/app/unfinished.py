@@ -18,7 +18,6 @@ from rewindow.control.heartbeat import was_killed
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.job_state import Branch
 from rewindow.control.plan.spec import Attempt, RunSpec
-from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.warehouse import Warehouse
 
 
@@ -74,9 +73,8 @@ def _after_head(root: Path, tables: Warehouse, branch: Branch, feed: Feed) -> In
     head = branch.head
     if head is None:
         return Inputs(branch, feed, ())
-    if not isinstance(tables, DeltaTables):
-        return Inputs(
-            branch, feed, [head], reports=Unknown("in a catalog only `report` and `status` read task reports")
-        )
-    reports = known(lambda: {head.spec.run: tables.reports(head)})
+    found = known(lambda: tables.known_reports(head))
+    if found is None:
+        found = Unknown("in a catalog only `report` and `status` read task reports")
+    reports = found if isinstance(found, Unknown) else {head.spec.run: found}
     return Inputs(branch, feed, [head], rules=rules_of(root, feed.definition.feed), reports=reports)

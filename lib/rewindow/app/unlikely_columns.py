@@ -7,9 +7,11 @@ as ``007`` and ``1E5``. Texts keep the blanks around them, also as keys. Times b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+
+import pyarrow as pa
 
 from rewindow.config.feed import FeedConfig, feed_spec
 from rewindow.contracts.ingest import LogSpec
@@ -19,10 +21,6 @@ from rewindow.contracts.text_options import CSV, text_options
 from rewindow.control.ingest.landings import Feed, LogSchema
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.errors import StorageError
-from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.table_rows import read_batches
-from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.paths import log_path
 from rewindow.tables.shared.warehouse import Warehouse
 
 _ENOUGH = 1_000
@@ -40,9 +38,9 @@ _COMMAS = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+|[+-]?\d{1,3}(,\d{3})+\.\
 def naming_unlikely_columns(report: LandReport, tables: Warehouse, config: FeedConfig, project_root: str) -> LandReport:
     """Return the report of a landing with a warning for each such column of a new generation.
 
-    None for tables that a catalog governs: one look at them would cost more than the landing.
+    None where a look at the log would cost more than the landing, as in a catalog.
     """
-    if not report.landings or not isinstance(tables, DeltaTables):
+    if not report.landings:
         return report
     feed = tables.feed(report.feed)
     if report.landings[0] != feed.definition.kept + 1:
@@ -55,13 +53,13 @@ def naming_unlikely_columns(report: LandReport, tables: Warehouse, config: FeedC
     return replace(report, warnings=(*report.warnings, *found))
 
 
-def _unlikely_texts(tables: DeltaTables, feed: Feed, inferred: AbstractSet[str]) -> Iterator[str]:
+def _unlikely_texts(tables: Warehouse, feed: Feed, inferred: AbstractSet[str]) -> Iterator[str]:
     name = feed.definition.feed
     for topic, schema in feed.definition.logs.items():
         columns, keys = _texts(schema), [column.name for column in schema.key]
         if not columns or topic in feed.definition.source_offsets:
             continue
-        for column, values in _first_texts(table_path(tables.warehouse, log_path(name, topic)), columns):
+        for column, values in _first_texts(tables.first_batches(name, topic), columns):
             if all(_COMMAS.fullmatch(one.strip()) for one in values):
                 yield (
                     f"feed {name}: {column} of {topic} was landed as text, but its values are numbers with commas, like "
@@ -107,12 +105,12 @@ def _is_inferred(spec: LogSpec) -> bool:
     return spec.source.format == CSV and spec.source.schema is None and text_options(CSV, spec.source.options).infer
 
 
-def _first_texts(path: str, names: list[str]) -> Iterator[tuple[str, list[str]]]:
+def _first_texts(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield the first values that each column has, without empty ones and null."""
     values: dict[str, list[str]] = {name: [] for name in names}
     rows = 0
     try:
-        for batch in read_batches(path):
+        for batch in batches:
             for name in names:
                 values[name] += [one for one in batch.column(name).slice(0, _ENOUGH - rows).to_pylist() if one]
             if (rows := rows + batch.num_rows) >= _ENOUGH:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,9 +22,6 @@ from rewindow.control.plan.spec import CHANGELOG, MAIN, OUTPUT, TableSpec
 from rewindow.errors import UsageError
 from rewindow.storage.locations import is_uri
 from rewindow.streams.serde.schema import OUTPUT_META
-from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.table_rows import read_rows
-from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.warehouse import check_not_deleted
 
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
-    from rewindow.tables.governed.warehouse import CatalogTables
 
 _SHOWN, _MOST_READ = 10, 100_000
 """A notebook shows so many rows, and reads at most so many for that."""
@@ -179,9 +175,9 @@ class OutputSource(Source):
         """
         used = session or project.spark
         table, keys, runs = self._table(project)
-        if project.tables.version_of(table) is None or (session is None and is_uri(_location(project, table))):
+        if project.tables.version_of(table) is None or (session is None and is_uri(project.tables.location_of(table))):
             return used.createDataFrame(for_spark(self.arrow(project)))
-        frame = _frame(project, table, used)
+        frame: DataFrame = project.tables.frame(used, table)
         return readable_frame(used, frame, keys, runs, [name for name in frame.columns if name not in INTERNAL])
 
     def _table(self, project: OpenProject) -> tuple[TableSpec, Sequence[str], dict[int, str]]:
@@ -277,24 +273,7 @@ def _rows(project: OpenProject, table: TableSpec, runs: Mapping[int, str]) -> pa
     """Return the stored rows of some runs."""
     if project.tables.version_of(table) is None:
         return arrow_schema(table.columns).empty_table()
-    if isinstance(project.tables, DeltaTables):
-        return read_rows(_location(project, table), where=pc.field(RUN).isin(pa.array(list(runs), pa.int64())))
-    from rewindow.engine.spark.spark_job import mapped  # noqa: PLC0415 - Spark only where it is needed
-
-    with mapped():
-        frame = _frame(project, table, project.spark)
-        return frame.where(frame[RUN].isin(list(runs))).toArrow()
-
-
-def _frame(project: OpenProject, table: TableSpec, session: SparkSession) -> DataFrame:
-    if isinstance(project.tables, DeltaTables):
-        return session.read.format("delta").load(_location(project, table))
-    return session.table(cast("CatalogTables", project.tables).name_of(table.path).quoted)
-
-
-def _location(project: OpenProject, table: TableSpec) -> str:
-    """Return the folder or URI of a table; empty if a catalog governs it."""
-    return table_path(project.tables.warehouse, table.path) if isinstance(project.tables, DeltaTables) else ""
+    return project.tables.rows_of_runs(table, runs)
 
 
 def readable(rows: pa.Table, keys: Sequence[str], runs: Mapping[int, str] | None = None) -> pa.Table:

@@ -16,7 +16,7 @@ from rewindow.control.health.phrases import counted
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.run import RunReport
 from rewindow.streams.serde.schema import PARTITION
-from rewindow.tables.delta.state_query import StoreChange
+from rewindow.tables.shared.state_query import StoreChange
 
 
 class MaintenancePrinter(Printer):

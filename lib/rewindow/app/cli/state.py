@@ -8,14 +8,13 @@ from typing import Annotated
 
 import typer
 
-from rewindow.app.as_of import as_of
+from rewindow.app.as_of import as_of, stores_of
 from rewindow.app.cli.completing import stores
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing_maintenance import MaintenancePrinter
 from rewindow.app.open_project import OpenProject
-from rewindow.app.open_tables import direct
 from rewindow.control.plan.spec import MAIN
-from rewindow.tables.delta.state_query import Stores, as_rows, changes, export
+from rewindow.tables.shared.state_query import Stores, as_rows, changes, export
 
 At = Annotated[
     str | None, typer.Option(metavar="RUN", help="State after this run, as main/3 or 3. Default: the last run.")
@@ -118,10 +117,7 @@ def state_export(
 
 
 def _stores(project: OpenProject, job: str, branch: str, at: str | None) -> Stores:
-    call = f'rewindow.Project.load(target="{project.target.target}").state("{job}", STORE).to_pandas()'
-    tables = direct(project.tables, f"read the store in Python, `{call}`")
-    found = as_of(project, job, branch, at)
-    return Stores(tables, found.state, found.run)
+    return stores_of(project, as_of(project, job, branch, at))
 
 
 def _where(stores: Stores, store: str, words: Sequence[str]) -> dict[str, str]:

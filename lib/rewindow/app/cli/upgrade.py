@@ -10,10 +10,10 @@ import typer
 from rewindow.app.cli.options import Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
 from rewindow.app.open_project import OpenProject
-from rewindow.app.upgrade import Fit, StoredTable, stored_tables
 from rewindow.control.health.phrases import counted
 from rewindow.control.plan.stored_rows import FORMAT
 from rewindow.errors import CheckpointError
+from rewindow.tables.shared.stored_tables import Fit, StoredTable
 
 _UNSTATED = "that state no format: told by the columns"
 
@@ -35,7 +35,7 @@ def upgrade(
     This version reads one format, which it also writes. So there is nothing that it could convert, and it never changes
     anything.
     """
-    found = stored_tables(OpenProject.open(folder, target, debug=debug))
+    found = OpenProject.open(folder, target, debug=debug).tables.stored_tables()
     printer = Printer(as_json=as_json)
     is_readable = all(one.fit in (Fit.READ, Fit.ABSENT) for one in found)
     advice = list(_advice(found, target))

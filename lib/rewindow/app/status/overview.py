@@ -50,8 +50,6 @@ from rewindow.errors import RewindowError, StorageError, UsageError
 from rewindow.report.text import number, share, size, span
 from rewindow.streams.duration import in_words, to_ms
 from rewindow.streams.settings import StreamTimeFrom
-from rewindow.tables.delta.check_published import check_state
-from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import safe_name
 from rewindow.tables.shared.warehouse import find_feed
 
@@ -260,13 +258,8 @@ class _JobCheck:
 
         Of the files in a bucket, `run` and `plan` ask only for the last ones. All are looked for here.
         """
-        tables, state, head = self.project.tables, self.state, self.branch.head
-        if not isinstance(tables, DeltaTables):
-            return
         try:
-            tables.check_published(self.entry.name, state, self.branch.name, early=True)
-            if head is not None and state.has_state(head.spec.run):
-                check_state(tables.warehouse, state, head, tables.state, tables.reports)
+            self.project.tables.check_next(self.entry.name, self.state, self.branch.name)
         except StorageError as error:
             yield Finding(Level.BROKEN, "altered", str(error), self.command("republish"))
 

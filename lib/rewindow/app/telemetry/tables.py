@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from rewindow.app.open_tables import output_location
@@ -20,11 +19,7 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.spec import MAIN, TableSpec
 from rewindow.dsl.flows import TIMESTAMP
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.shared.paths import log_path
 from rewindow.tables.shared.warehouse import Warehouse
-
-if TYPE_CHECKING:
-    from rewindow.tables.governed.warehouse import CatalogTables
 
 _PARTITIONED_BY = (Column("generation", "long"), Column("partition", "long"))
 _UNKNOWN_HOST = "databricks"
@@ -71,10 +66,9 @@ class Locator:
 
     def _log_path(self, feed: Feed, topic: str) -> str:
         source_offsets = feed.definition.source_offsets.get(topic)
-        if self._host:
-            governed = cast("CatalogTables", self.tables)
-            return source_offsets.table if source_offsets else str(governed.log_name(feed.definition.feed, topic))
-        return source_offsets.table.replace(".", "/") if source_offsets else log_path(feed.definition.feed, topic)
+        if source_offsets:
+            return source_offsets.table if self._host else source_offsets.table.replace(".", "/")
+        return self.tables.log_path(feed.definition.feed, topic)
 
     def _log(self, feed: Feed, topic: str) -> Table:
         schema, own = feed.definition.logs[topic], feed.definition.source_offsets.get(topic)

@@ -9,7 +9,7 @@ from typing import Any
 
 from rewindow.app.why.output import Output
 from rewindow.engine.worker.provenance.logs import table_of
-from rewindow.tables.delta.state_query import as_rows
+from rewindow.tables.shared.state_query import as_rows
 
 Columns = Mapping[str, Any]
 

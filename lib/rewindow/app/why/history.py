@@ -40,13 +40,12 @@ class History:
         """Raise `SourceError` (66) if the logs no longer have what the runs read, `ConfigError` (78) if only Spark reads them."""
         check_has_landings(self.last, self.output.job.feed, self.output.branch)
         for topic in self.output.layout.external:
-            table = self.output.tables.log_table(self.output.job.feed, topic)
-            if table is not None:
+            if why := self.output.tables.only_spark_reads(self.output.job.feed, topic):
                 raise ConfigError(
                     "why-log-needs-spark",
                     "the log {topic!r} can only be read by Spark, because {reason}: `why` opens the files of logs",
                     topic=topic,
-                    reason=table.why,
+                    reason=why,
                 )
 
     @cached_property
@@ -80,14 +79,14 @@ class History:
             end = max(
                 (landing.ranges[where].end for landing in job.feed.landings if where in landing.ranges), default=0
             )
-            return tables.log_files(job.feed, where, 0, end)
+            return tables.log_parts(job.feed, where, 0, end)
 
         return LogRecords(
             job.code.load_logs(),
             bounds,
-            lambda topic, partition, start, end: [
-                file for file in listed(topic, partition) if file.first < end and file.last >= start
-            ],
+            lambda topic, partition, start, end: tables.as_files(
+                job.feed, [part for part in listed(topic, partition) if part.first < end and part.last >= start]
+            ),
         )
 
     def end(self, topic: str, partition: int) -> int:

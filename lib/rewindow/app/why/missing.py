@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pyarrow.compute as pc
-
 from rewindow.app.never_landed import lands_next
 from rewindow.app.open_project import OpenProject
 from rewindow.app.why.asked import Asked, ask, contains, not_looked_for
@@ -40,8 +38,6 @@ from rewindow.streams.record import UNKNOWN, Window, known_time
 from rewindow.streams.topology import describe_supplier
 from rewindow.streams.windows.session_sliding import SessionWindows
 from rewindow.streams.windows.time import GridWindows
-from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.table_rows import read_batches
 from rewindow.tables.shared.ledger import now_ms
 
 
@@ -331,11 +327,8 @@ def _like(past: History, asked: Asked) -> Iterator[str]:
     if not isinstance(asked.own, str) or spec is None or output.tables.version_of(spec) is None:
         return
     column = output.own_columns[0].name
-    same = pc.utf8_lower(pc.utf8_trim_whitespace(pc.field(column))) == asked.own.strip().lower()
-    for batch in read_batches(table_path(output.tables.warehouse, spec.path), same):
-        if batch.num_rows and (found := batch.column(column)[0].as_py()) != asked.own:
-            yield f"{output.table} has rows of the key {found!r}: ask for that one if it was meant"
-            return
+    if (found := output.tables.similar_key(spec, column, asked.own)) is not None:
+        yield f"{output.table} has rows of the key {found!r}: ask for that one if it was meant"
 
 
 def _is_ahead(past: History, window: Window) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rewindow.app.drift import described_drift, has_foreign_files
+from rewindow.app.drift import described_drift
 from rewindow.app.why.output import Output
 from rewindow.control.health.phrases import command_words
 from rewindow.control.plan.job_diff import differences_besides_tables, removed_suppresses
@@ -19,7 +19,7 @@ def check_not_altered(output: Output) -> None:
     Files are read only if the table has some that no run staged, as after an UPDATE or OPTIMIZE.
     """
     spec = output.branch.tables.get(f"{OUTPUT}{output.topic}")
-    if spec is None or not has_foreign_files(output.tables, spec):
+    if spec is None or not output.tables.has_foreign_rows(spec):
         return
     for told in _altered(output):
         raise StorageError("why-table-altered", "{reason}", reason=told)

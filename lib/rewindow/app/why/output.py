@@ -11,14 +11,12 @@ from typing import Any
 
 from rewindow.app.first_rows import find_outputs, is_quarantine
 from rewindow.app.open_project import OpenProject
-from rewindow.app.open_tables import direct
 from rewindow.app.run_references import with_runs
 from rewindow.app.unfinished import rules_of
 from rewindow.control.health.inputs import FeedRules, Unknown
 from rewindow.control.plan.job_state import Branch, JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.control.run import Job
-from rewindow.engine.worker.provenance.logs import rows_of_key
 from rewindow.engine.worker.provenance.task_replay import Traced
 from rewindow.errors import DataError, UsageError
 from rewindow.streams.serde.canonical_json import dump_value
@@ -26,10 +24,8 @@ from rewindow.streams.serde.coercion import coerce_text, coercer
 from rewindow.streams.serde.schema import Column, has_bounds
 from rewindow.streams.settings import TaskConfig
 from rewindow.streams.topology import Topology
-from rewindow.tables.delta.commit import existing_table, table_path
-from rewindow.tables.delta.table_rows import column_bounds, first_rows, table_files
-from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import safe_name
+from rewindow.tables.shared.warehouse import Warehouse
 
 Row = dict[str, Any]
 
@@ -41,7 +37,7 @@ class Output:
     job: Job
     topic: str
     table: str
-    tables: DeltaTables
+    tables: Warehouse
     state: JobState
     branch: Branch
     rules: FeedRules | Unknown
@@ -50,8 +46,7 @@ class Output:
     def find(cls, project: OpenProject, name: str, branch: str) -> Output:
         """Find an output by its table or topic, or by its job if that has one output.
 
-        Raises `UsageError` (2) for any other name, and for a branch without runs except `main`; `ConfigError` (78) for tables
-        that a catalog governs.
+        Raises `UsageError` (2) for any other name, and for a branch without runs except `main`.
         """
         if is_quarantine(name):
             raise UsageError(
@@ -70,7 +65,7 @@ class Output:
                 count=len(topics),
                 tables=listed,
             )
-        tables = direct(project.tables, "to explain a row, land and run its records in a target whose tables are files")
+        tables = project.tables
         job = project.bind(config.job, safe_name(branch, "branch"))
         state = tables.state(config.job)
         found = state.branch(branch) if branch == MAIN else with_runs(config.job, state, branch)
@@ -112,7 +107,7 @@ class Output:
         spec = self.branch.tables.get(f"{OUTPUT}{self.topic}")
         if spec is None or self.tables.version_of(spec) is None:
             return None
-        rows: list[Row] = first_rows(table_path(self.tables.warehouse, spec.path), 1).to_pylist()
+        rows: list[Row] = self.tables.first_rows(spec, 1).to_pylist()
         return rows[0] if rows else None
 
     def rows(self, key: Mapping[str, Sequence[Any]]) -> list[Row]:
@@ -120,13 +115,8 @@ class Output:
         spec = self.branch.tables.get(f"{OUTPUT}{self.topic}")
         if spec is None or self.tables.version_of(spec) is None:
             return []
-        path = table_path(self.tables.warehouse, spec.path)
-        table = existing_table(path)
-        files = table_files(path, table)
-        for name, values in key.items():
-            bounds = column_bounds(table, name)
-            files = [file for file in files if _may_have(bounds[file.path], values)]
-        return rows_of_key([f"{path}/{file.path}" for file in files], spec.columns, key)
+        rows: list[Row] = self.tables.rows_of_key(spec, key).select([one.name for one in spec.columns]).to_pylist()
+        return rows
 
 
 def parse_key(columns: Sequence[Column], words: Sequence[str]) -> dict[str, Sequence[Any]]:
@@ -213,10 +203,3 @@ def _canonical(text: str) -> Iterable[str]:
         return [dump_value(json.loads(text))]
     except ValueError:
         return []
-
-
-def _may_have(bounds: tuple[Any, Any], values: Sequence[Any]) -> bool:
-    low, high = bounds
-    if low is None or high is None or low.__class__ is not values[0].__class__:
-        return True
-    return any(low <= value <= high for value in values)

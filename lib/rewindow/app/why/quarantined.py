@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from rewindow.app.quarantine_rows import open_quarantine
 from rewindow.app.why.history import History
 from rewindow.control.health.phrases import counted, see_quarantined
 from rewindow.control.plan.job_state import run_ids
+from rewindow.tables.shared.quarantine import Chosen
 
 
 def quarantined(past: History, own: Any) -> Iterator[str]:
@@ -20,7 +18,7 @@ def quarantined(past: History, own: Any) -> Iterator[str]:
     feed, topics = past.output.job.feed, past.output.layout.external
     if not any((one.counts or {}).get("quarantined") for one in feed.landings):
         return
-    of_feed = (pc.field("name") == feed.definition.feed) & pc.field("node").is_null()
+    of_feed = Chosen(feed.definition.feed, is_landing=True)
     key, logs = _parts(own), feed.definition.logs
     reasons = [
         row["reason"]
@@ -36,11 +34,8 @@ def dropped_by_runs(past: History, own: Any, times: tuple[int, int] | None) -> I
     ``times``: the first and the last time that count. Of a repartitioned key, this is where its drops are. A record counts once,
     and only what nodes dropped that lead to the output.
     """
-    runs = pa.array(run_ids(past.output.branch.runs), pa.int64())
-    nodes = pa.array(sorted(past.output.layout.leads_to_output()), pa.string())
-    of_runs = (pc.field("name") == past.output.job.name) & pc.field("_run").isin(runs) & pc.field("node").isin(nodes)
-    if times is not None:
-        of_runs &= (pc.field("timestamp") >= times[0]) & (pc.field("timestamp") <= times[1])
+    runs, nodes = [*run_ids(past.output.branch.runs)], sorted(past.output.layout.leads_to_output())
+    of_runs = Chosen(past.output.job.name, runs=runs, nodes=nodes, times=times)
     reasons = {
         (row["topic"], row["partition"], number if row["topic"] is None else row["offset"]): row["reason"]
         for number, row in enumerate(_rows(past, of_runs, own))  # a punctuation's records have no place
@@ -57,15 +52,15 @@ def _told(reasons: Sequence[str], of: str, what: str, one: str, many: str) -> It
         yield f"{found}, {which}because of: {reasons[-1]} (`{see_quarantined(of)}`)"
 
 
-def _rows(past: History, condition: pc.Expression, own: Any) -> Iterator[dict[str, Any]]:
-    """Yield the place, reason and record of the rows that fulfil a condition and contain the texts of a key."""
-    quarantine = open_quarantine(past.output.tables, [past.output.job.feed.definition.feed])
+def _rows(past: History, chosen: Chosen, own: Any) -> Iterator[dict[str, Any]]:
+    """Yield the place, reason and record of the chosen rows that contain the texts of a key."""
+    quarantine = past.output.tables.quarantine([past.output.job.feed.definition.feed])
     if quarantine is None:
         return
-    for part in own if isinstance(own, tuple) else (own,):
-        if isinstance(part, str):  # numbers may be written in other ways
-            condition &= pc.match_substring(pc.field("record"), json.dumps(part, ensure_ascii=False)[1:-1])
-    for batch in quarantine.batches(condition):
+    parts = own if isinstance(own, tuple) else (own,)
+    # numbers may be written in other ways
+    texts = [json.dumps(part, ensure_ascii=False)[1:-1] for part in parts if isinstance(part, str)]
+    for batch in quarantine.batches(replace(chosen, texts=texts)):
         yield from batch.select(["topic", "partition", "offset", "reason", "record"]).to_pylist()
 
 

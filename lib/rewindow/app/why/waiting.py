@@ -20,7 +20,7 @@ from rewindow.streams.record import UNKNOWN, Window, known_time
 from rewindow.streams.timing import TimedNode, holding_nodes
 from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
 from rewindow.streams.windows.time import GridWindows, Windows
-from rewindow.tables.delta.state_query import Stores
+from rewindow.tables.shared.state_query import Stores
 
 _MOST_NAMED = 5
 """So many open windows are named."""

@@ -1,11 +1,11 @@
-"""Feeds in Delta: the landing ledger, the log tables that follow it, and what to do when landed data or the ledger is gone."""
+"""Feeds in Delta: the landing ledger, and the log tables that follow it."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from deltalake import DeltaTable
 
@@ -18,7 +18,7 @@ from rewindow.control.ingest.stored_progress import Made, made_by
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import identity
-from rewindow.errors import CheckpointError, StorageError, not_committed
+from rewindow.errors import StorageError, not_committed
 from rewindow.storage.locations import check_spark_reads
 from rewindow.tables.delta.claims import check_log_claim, retract_of_deleted
 from rewindow.tables.delta.commit import Retract, add_actions, commit_actions, existing_table, open_table, table_path
@@ -29,7 +29,14 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Mark, mark_of
 from rewindow.tables.delta.job_source import look_at_output
 from rewindow.tables.delta.ledger import LandingLedgers, Ledger
-from rewindow.tables.delta.log_tables import LandedTimes, create_log, missing_columns
+from rewindow.tables.delta.log_tables import (
+    LandedTimes,
+    create_log,
+    lost_files,
+    lost_landings,
+    missing_columns,
+    more_landings,
+)
 from rewindow.tables.delta.source_table import look_at_table
 from rewindow.tables.delta.table_rows import table_files
 from rewindow.tables.shared.arrow_tables import arrow_schema
@@ -41,9 +48,6 @@ NUMBERS_PER_COMMIT = 1_000
 ATTEMPTS = 8
 
 _STAGED = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.(?:parquet|arrow)")
-_WITHOUT_COPY: Final = (
-    "Without a copy, give the feed another name in its file and in those of its jobs, and land the source again"
-)
 
 
 class DeltaFeedTables:
@@ -86,6 +90,14 @@ class DeltaFeedTables:
                 check_writable(path, table)
                 check_log_claim(path, table, ledger, feed)
         create_table(table_path(self.warehouse, QUARANTINE), arrow_schema(QUARANTINE_COLUMNS))
+
+    def check_claims(self, feed: str, topics: Iterable[str]) -> None:
+        """Check that existing logs of a feed have no rows of another ledger. Raises `CheckpointError` (76)."""
+        ledger = identity(self.state(feed))
+        for topic in topics:
+            path = table_path(self.warehouse, log_path(feed, topic))
+            if (table := open_table(path)) is not None:
+                check_log_claim(path, table, ledger, feed)
 
     def publish(self, feed: str) -> None:
         """Bring a feed's log tables and the quarantine up to its ledger. Any process may do so at any time."""
@@ -274,29 +286,3 @@ def _publish(
             raise failure  # a staged file is gone, and no other process has published it
         attempts = 0 if now > reached else attempts + 1
         reached = now
-
-
-def lost_files(feed: str) -> str:
-    """Return what to do if landed files are gone."""
-    return (
-        "Only a copy of the warehouse has what was landed: restore the file from it. Without a copy, land the source again, "
-        f"`rewindow land {feed} --new-generation`, then `rewindow rewind JOB --to 0` and `rewindow run JOB` for each of its jobs"
-    )
-
-
-def more_landings(path: str, feed: str, published: int, known: int) -> CheckpointError:
-    """Return the error of a log that has more landings than its ledger."""
-    return lost_landings(path, feed, f"has {published:,} landings, but its ledger {known:,}")
-
-
-def lost_landings(path: str, feed: str, what: str) -> CheckpointError:
-    """Return the error of a log that has more than its ledger says; ``what`` follows the log's path."""
-    return CheckpointError(
-        "landing-ledger-behind-log",
-        "{path} {change}: an older copy of the ledger was restored for feed {feed!r}, or its newest commit "
-        "is lost. Restore the newest copy. {fix}",
-        path=path,
-        change=what,
-        feed=feed,
-        fix=_WITHOUT_COPY,
-    )

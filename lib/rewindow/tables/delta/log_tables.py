@@ -1,7 +1,7 @@
 """The tables of logs: their columns, which a newer generation may extend, and what is in their files.
 
 The Delta log alone tells which files hold which offsets, without Spark or opening a file. Timestamps, by which records are
-released, are read from the files.
+released, are read from the files. If landed data or the ledger that names it is gone, an error says what to do.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.feeds import LOG_PARTITIONS
 
 TIMES_CACHED = 16_000_000
+_WITHOUT_COPY = (
+    "Without a copy, give the feed another name in its file and in those of its jobs, and land the source again"
+)
 
 
 def create_log(path: str, schema: LogSchema) -> DeltaTable:
@@ -164,3 +167,29 @@ def _rows_of(root: str, file: HeldFile) -> pa.Table:
             path=folder.full_path(file.path),
         )
     return rows
+
+
+def lost_files(feed: str) -> str:
+    """Return what to do if landed files are gone."""
+    return (
+        "Only a copy of the warehouse has what was landed: restore the file from it. Without a copy, land the source again, "
+        f"`rewindow land {feed} --new-generation`, then `rewindow rewind JOB --to 0` and `rewindow run JOB` for each of its jobs"
+    )
+
+
+def more_landings(path: str, feed: str, published: int, known: int) -> CheckpointError:
+    """Return the error of a log that has more landings than its ledger."""
+    return lost_landings(path, feed, f"has {published:,} landings, but its ledger {known:,}")
+
+
+def lost_landings(path: str, feed: str, what: str) -> CheckpointError:
+    """Return the error of a log that has more than its ledger says; ``what`` follows the log's path."""
+    return CheckpointError(
+        "landing-ledger-behind-log",
+        "{path} {change}: an older copy of the ledger was restored for feed {feed!r}, or its newest commit "
+        "is lost. Restore the newest copy. {fix}",
+        path=path,
+        change=what,
+        feed=feed,
+        fix=_WITHOUT_COPY,
+    )

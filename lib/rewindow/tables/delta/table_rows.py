@@ -29,6 +29,7 @@ _CONVERTED: Mapping[str, Callable[[str], Any]] = {"string": str, "integer": int,
 """The types of partition columns whose values are converted here; a log has them as text."""
 _TYPES = {"string": "string", "long": "long", "double": "double", "boolean": "boolean", "binary": "binary"}
 _BATCH_ROWS = 100_000
+_WRITTEN = [(name, "ascending") for name in ("_epoch", "_partition", "_offset")]
 
 
 class TableFile(NamedTuple):
@@ -179,6 +180,33 @@ def read_batches(path: str, where: pc.Expression | None = None) -> pa.RecordBatc
         for batch in (rows if where is None else rows.filter(where)).to_batches()
     )
     return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def rows_of_key(path: str, key: Mapping[str, Sequence[Any]]) -> pa.Table:
+    """Return the rows whose key columns have one of the given values, in the order in which they were written.
+
+    Files whose bounds exclude the key are not read. Raises `StorageError` (74) for a file that cannot be read.
+    """
+    table = existing_table(path)
+    files, schema, folder = table_files(path, table), table_schema(table), Folder(path)
+    for name, values in key.items():
+        bounds = column_bounds(table, name)
+        files = [file for file in files if _may_have(bounds[file.path], values)]
+    batches = (rows for file in files for rows in file_batches(folder, file, schema))
+    return pa.concat_tables([schema.empty_table(), *(_of_key(rows, key) for rows in batches)]).sort_by(_WRITTEN)
+
+
+def _of_key(rows: pa.Table, key: Mapping[str, Sequence[Any]]) -> pa.Table:
+    for name, values in key.items():
+        rows = rows.filter(pc.is_in(rows[name], pa.array(values, rows.schema.field(name).type)))
+    return rows
+
+
+def _may_have(bounds: tuple[Any, Any], values: Sequence[Any]) -> bool:
+    low, high = bounds
+    if low is None or high is None or low.__class__ is not values[0].__class__:
+        return True
+    return any(low <= value <= high for value in values)
 
 
 def read_file(folder: Folder, file: TableFile, schema: pa.Schema) -> pa.Table:

@@ -2,50 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rewindow.contracts.expectations import EXPECTATIONS
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import LogFile, LogTable
+from rewindow.control.health.inputs import StepTimes
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import check_has_state
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.spec import Commit, JournalFile, RunSpec, TableSpec, TargetTotal
+from rewindow.control.plan.spec import CHANGELOG, Commit, JournalFile, RunSpec, TableSpec, TargetTotal
 from rewindow.errors import InvariantError, StorageError
 from rewindow.storage.locations import check_spark_reads
 from rewindow.streams.record import TopicPartition
-from rewindow.tables.delta.check_published import Checked, check_published
-from rewindow.tables.delta.checkpoints import find_checkpoint, stage_snapshot
+from rewindow.tables.delta.check_published import Checked, check_published, check_state
+from rewindow.tables.delta.checkpoints import changelog_files, find_checkpoint, stage_snapshot, store_rows
 from rewindow.tables.delta.claims import check_owners
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.diff import branch_hashes, compare_tables, staged_rows, unstored_partition
+from rewindow.tables.delta.drift import Digest, Files, find_drift
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.journal import Journal, audit_files
 from rewindow.tables.delta.ledger import LandingLedgers, Ledger
 from rewindow.tables.delta.log_tables import LogFiles
 from rewindow.tables.delta.publish import check_targets, lagging, prepare, publish
+from rewindow.tables.delta.quarantine import FileQuarantine, open_quarantine
 from rewindow.tables.delta.reset import finish_reset, unknown
 from rewindow.tables.delta.run_rows import measures, run_batches, staged_batches
-from rewindow.tables.delta.table_rows import content_hash, count_rows
+from rewindow.tables.delta.step_times import step_times
+from rewindow.tables.delta.table_rows import (
+    content_hash,
+    count_rows,
+    first_rows,
+    read_batches,
+    read_rows,
+    rows_of_key,
+    table_files,
+)
+from rewindow.tables.delta.unnamed_files import staged_by
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, totals
 from rewindow.tables.shared.checkpoints import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
+from rewindow.tables.shared.drift import Drift
 from rewindow.tables.shared.ledger import dated
-from rewindow.tables.shared.paths import JOURNAL, RUNS, internal_path, log_path
+from rewindow.tables.shared.paths import JOURNAL, QUARANTINE, RUNS, internal_path, log_path
 from rewindow.tables.shared.warehouse import Feeds, JobStates, not_deterministic
+
+if TYPE_CHECKING:
+    from rewindow.control.run import Job
+    from rewindow.tables.delta.later_refusals import FileRefusals
+    from rewindow.tables.shared.stored_tables import StoredTable
 
 
 class DeltaTables:
     """The tables of one warehouse, through delta-rs."""
 
-    def __init__(self, warehouse: str, *, reads_directly: bool = True) -> None:
-        """Bind to a folder or URI. Nothing is read or created. ``reads_directly``: workers may open the logs' files."""
-        self.warehouse, self._reads_directly = warehouse.rstrip("/"), reads_directly
+    def __init__(self, warehouse: str, *, reads_directly: bool = True, digest: Digest | None = None) -> None:
+        """Bind to a folder or URI. Nothing is read or created.
+
+        ``reads_directly``: workers may open the logs' files. ``digest`` returns the digest of rows, as tasks compute it.
+        """
+        self.warehouse, self.digest, self._reads_directly = warehouse.rstrip("/"), digest, reads_directly
         self._ledgers, self._reports = dict[str, Ledger](), dict[str, list[TaskReport]]()
         self.landing_ledgers = LandingLedgers(self.warehouse)
         self._states, self._folded_feeds = JobStates(), Feeds()
@@ -62,6 +86,10 @@ class DeltaTables:
 
     def command(self, *, feed: str, job: str | None = None) -> AbstractContextManager[None]:  # noqa: ARG002
         """See `Warehouse.command`: a ledger is read in milliseconds, so each look is a fresh one."""
+        return nullcontext()
+
+    def reading(self, feeds: Iterable[str], jobs: Iterable[str]) -> AbstractContextManager[None]:  # noqa: ARG002
+        """See `Warehouse.reading`: a ledger is read in milliseconds."""
         return nullcontext()
 
     def ledger_rows(self, job: str) -> Sequence[LedgerRow]:
@@ -226,6 +254,16 @@ class DeltaTables:
         """Return the tables with rows of the job that its ledger did not publish; see `reset.unknown`."""
         return unknown(self.warehouse, job, state, outputs)
 
+    def store_rows(self, state: JobState, run: CommittedRun, store: str) -> pa.Table:
+        """Return a store's keys and values after a run, with their partition. Raises `StorageError` (74)."""
+        return store_rows(self.warehouse, run, state.basis(run.spec.run), store, self.reports)
+
+    def restored(self, state: JobState, run: CommittedRun, store: str) -> tuple[int, int]:
+        """Return how many rows and bytes of a store's changelog a restore after a run reads."""
+        target, basis = f"{CHANGELOG}{store}", state.basis(run.spec.run)
+        files = changelog_files(self.location_of(run.spec.binding.tables[target]), target, basis, self.reports)
+        return sum(file.rows or 0 for file in files), sum(file.bytes for file in files)
+
     def lagging(self, job: str, state: JobState, branch: str) -> dict[str, int]:
         """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
         return lagging(self.warehouse, job, state, branch)
@@ -243,6 +281,38 @@ class DeltaTables:
             self._reports = {attempt: self._journal(run.spec.job).read(run.commit.journal, attempt)}
         return self._reports[attempt]
 
+    def drift(self, job: str, state: JobState, branch: str) -> list[Drift]:
+        """Return the tables of a branch that are not what was published. Reads their files."""
+        return [*find_drift(self.warehouse, job, state, branch, Files(self.warehouse, self.reports, self.digest))]
+
+    def known_reports(self, run: CommittedRun) -> Sequence[TaskReport]:
+        """Return what a committed run's tasks reported, which is in one file."""
+        return self.reports(run)
+
+    def check_next(self, job: str, state: JobState, branch: str) -> None:
+        """Check that each file is there that a branch's tables name and that its next run reads. Raises `StorageError` (74)."""
+        self.check_published(job, state, branch, early=True)
+        head = state.branch(branch).head
+        if head is not None and state.has_state(head.spec.run):
+            check_state(self.warehouse, state, head, self.state, self.reports)
+
+    def step_times(self, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:
+        """Return when the steps of some runs ended, by run id; see `step_times`."""
+        return step_times(self.warehouse, runs)
+
+    def later_refusals(self, job: Job, state: JobState) -> FileRefusals:
+        """Return the checks that a run makes only after it was planned, for commands that only plan."""
+        from rewindow.tables.delta.later_refusals import FileRefusals  # noqa: PLC0415 - only some commands plan
+
+        check = partial(self.check_published, early=True, brief=True)
+        return FileRefusals(self.warehouse, job, state, check, self.feed, self.state, self.reports)
+
+    def stored_tables(self) -> list[StoredTable]:
+        """Return rewindow's own tables with the formats that their rows state. Raises `StorageError` (74)."""
+        from rewindow.tables.delta.stored_tables import stored_tables  # noqa: PLC0415 - only one command asks
+
+        return stored_tables(self.warehouse)
+
     def measures(self, runs: Sequence[CommittedRun]) -> list[dict[str, Any]]:
         """Return the metrics of a chain of runs, added up by task; see `add_up_runs`."""
         return measures(self.warehouse, runs, self.reports)
@@ -254,6 +324,61 @@ class DeltaTables:
     def count_rows(self, table: TableSpec) -> int:
         """Return how many rows a table has."""
         return count_rows(self.location_of(table))
+
+    def first_rows(self, table: TableSpec, limit: int, *, last: bool = False, keys: Sequence[str] = ()) -> pa.Table:
+        """Return the rows of an output that come first, or last, in the order of timestamp, record and ``keys``."""
+        return first_rows(self.location_of(table), limit, last=last, keys=keys)
+
+    def rows_of_runs(self, table: TableSpec, runs: Collection[int]) -> pa.Table:
+        """Return the rows of some runs in an output, in no particular order."""
+        return read_rows(self.location_of(table), where=pc.field("_run").isin(pa.array(list(runs), pa.int64())))
+
+    def frame(self, session: Any, table: TableSpec) -> Any:
+        """Return an output as a data frame of a Spark session, which must read the folder or bucket."""
+        return session.read.format("delta").load(self.location_of(table))
+
+    def rows_of_key(self, table: TableSpec, key: Mapping[str, Sequence[Any]]) -> pa.Table:
+        """Return the rows of an output whose key columns have one of the given values, as they were written one after another."""
+        return rows_of_key(self.location_of(table), key)
+
+    def similar_key(self, table: TableSpec, column: str, text: str) -> str | None:
+        """Return a key of an output that differs from a text only in case or in blanks around it; None if there is none."""
+        same = pc.utf8_lower(pc.utf8_trim_whitespace(pc.field(column))) == text.strip().lower()
+        found = (
+            key for batch in read_batches(self.location_of(table), same) for key in batch.column(column).to_pylist()
+        )
+        return next((key for key in found if key != text), None)
+
+    def has_foreign_rows(self, table: TableSpec) -> bool:
+        """Return whether a table has files that no run staged, as after an UPDATE or OPTIMIZE."""
+        path = self.location_of(table)
+        found = open_table(path)
+        return found is not None and not all(staged_by(file.path) for file in table_files(path, found))
+
+    def log_path(self, feed: str, topic: str) -> str:
+        """Return the path of a log that `land` writes, below the warehouse."""
+        return log_path(feed, topic)
+
+    def first_batches(self, feed: str, topic: str) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a log from its first file on. Raises `StorageError` (74) if there is no table."""
+        yield from read_batches(table_path(self.warehouse, log_path(feed, topic)))
+
+    def only_spark_reads(self, feed: Feed, topic: str) -> str:
+        """Return why only Spark can read the records of a log; an empty text if this process can."""
+        table = self.log_table(feed, topic)
+        return table.why if table else ""
+
+    def log_parts(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
+        """Return the files that hold the offsets ``[start, end)`` of a log."""
+        return self.log_files(feed, where, start, end)
+
+    def as_files(self, feed: Feed, parts: Sequence[LogFile]) -> Sequence[LogFile]:  # noqa: ARG002
+        """Return the files as they are."""
+        return parts
+
+    def quarantine(self, feeds: Iterable[str]) -> FileQuarantine | None:
+        """Return the quarantine without the replaced landings of some feeds; None if there is none."""
+        return open_quarantine(table_path(self.warehouse, QUARANTINE), map(self.feed_rows, feeds))
 
     def version_of(self, table: TableSpec) -> int | None:
         """Return a table's Delta version; None if there is no table."""

@@ -39,15 +39,31 @@ def find_checkpoint(head: CommittedRun | None, basis: Sequence[CommittedRun], re
     stores: dict[tuple[str, int], tuple[str, ...]] = {}
     rows = size = 0
     for store in head.spec.binding.stores:
-        target = f"{CHANGELOG}{store}"
-        for run in since_last_added(basis, target):
-            files = [file for report in reports(run) for file in report.files if file.target == target]
-            for file in files:
-                key = store, int(file.partition_values[PARTITION])
-                path = f"{ROOT}{block_path(run.commit.attempt, target, file.path)}"
-                stores[key] = (*stores.get(key, ()), path)
-                rows, size = rows + file.rows, size + file.bytes
+        for path, file in changelog_files(basis, store, reports):
+            key = store, int(file.partition_values[PARTITION])
+            stores[key] = (*stores.get(key, ()), f"{ROOT}{path}")
+            rows, size = rows + file.rows, size + file.bytes
     return Checkpoint(states, stores, rows, size)
+
+
+def changelog_files(basis: Sequence[CommittedRun], store: str, reports: Reports) -> list[tuple[str, StagedFile]]:
+    """Return the blocks of a store's changelog that count, each with its path, in the order of the runs."""
+    target = f"{CHANGELOG}{store}"
+    return [
+        (block_path(run.commit.attempt, target, file.path), file)
+        for run in since_last_added(basis, target)
+        for report in reports(run)
+        for file in report.files
+        if file.target == target
+    ]
+
+
+def store_rows(
+    journal: SparkJournal, run: CommittedRun, basis: Sequence[CommittedRun], store: str, reports: Reports
+) -> pa.Table:
+    """Return a store's current keys and values after a run, with their partition. ``basis``: see `JobState.basis`."""
+    changes = store_changes(journal, run, basis, [store], reports)[store]
+    return current_rows(changes, run, store, reports(run))
 
 
 def store_changes(
@@ -57,26 +73,14 @@ def store_changes(
 
     One query fetches all blocks. Raises `StorageError` (74) if one is gone.
     """
-    found = {store: _blocks_of(basis, store, reports) for store in stores}
+    found = {store: changelog_files(basis, store, reports) for store in stores}
     data = journal.block_data([path for blocks in found.values() for path, _ in blocks])
     changes = {}
     for store, blocks in found.items():
         schema = arrow_schema(run.spec.binding.tables[f"{CHANGELOG}{store}"].columns)
-        rows = [_filled(data[path], values, schema) for path, values in blocks]
+        rows = [_filled(data[path], file.partition_values, schema) for path, file in blocks]
         changes[store] = pa.concat_tables([schema.empty_table(), *rows])
     return changes
-
-
-def _blocks_of(basis: Sequence[CommittedRun], store: str, reports: Reports) -> list[tuple[str, Mapping[str, str]]]:
-    """Return the path and the partition values of each block of a store's changelog that counts."""
-    target = f"{CHANGELOG}{store}"
-    return [
-        (block_path(run.commit.attempt, target, file.path), file.partition_values)
-        for run in since_last_added(basis, target)
-        for report in reports(run)
-        for file in report.files
-        if file.target == target
-    ]
 
 
 def _filled(data: bytes, values: Mapping[str, Any], schema: pa.Schema) -> pa.Table:

@@ -18,7 +18,7 @@ from rewindow.control.plan.stored_rows import check_layout
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import ConfigError, RewindowError, StorageError, one_line
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit_history import exists, has_files
+from rewindow.tables.governed.commit_history import exists, has_files, is_emptied
 from rewindow.tables.governed.names import TableName
 
 _TYPES: Mapping[str, str] = {"long": "bigint", "json": "string"}
@@ -60,8 +60,9 @@ def create_table(
             spark.sql(f"ALTER TABLE {name.quoted} ADD COLUMNS ({ddl(added)})")
             found += [(column.name, _type(column)) for column in added]
     due = [(column.name, _type(column)) for column in columns]
-    if not grows and sorted(found) != sorted(due) and table_version(spark, name) == 0:
-        # An attempt that failed created it, unless it is another's or has rows: CREATE TABLE ... AS SELECT makes version 0, too.
+    if not grows and sorted(found) != sorted(due) and (table_version(spark, name) == 0 or is_emptied(spark, name)):
+        # An attempt that failed created it, or a reset has emptied it, unless it is another's or has rows: CREATE TABLE ... AS
+        # SELECT makes version 0, too.
         check_properties(spark, name, properties or {})
         if has_files(spark, name):
             raise other_columns(str(name), found, due)
@@ -87,8 +88,7 @@ def check_properties(spark: SparkSession, name: TableName, properties: Mapping[s
     """Raise `ConfigError` (78) if a table lacks one of these properties, as another job's or branch's does."""
     if not properties:
         return
-    with mapped():
-        kept = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name.quoted}").collect()}
+    kept = properties_of(spark, name)
     for key, value in properties.items():
         if kept.get(key) != value:
             what = "is written by another job or branch" if key == OWNER else f"lacks the property {key} = {value!r}"
@@ -98,6 +98,12 @@ def check_properties(spark: SparkSession, name: TableName, properties: Mapping[s
                 table=name,
                 reason=what,
             )
+
+
+def properties_of(spark: SparkSession, name: TableName) -> dict[str, str]:
+    """Return the properties of a table."""
+    with mapped():
+        return {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name.quoted}").collect()}
 
 
 def _create_unless_created(spark: SparkSession, name: TableName, what: str) -> None:

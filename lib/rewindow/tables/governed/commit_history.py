@@ -31,6 +31,10 @@ _QUIET_TOO = ("CREATE TABLE", "UPGRADE PROTOCOL", "ROW TRACKING BACKFILL", "COMP
 _NOTE = "spark.databricks.delta.lastCommitVersionInSession"
 
 
+CLOSED = 2**62
+"""The version of an application id under which nothing is committed any more. Its commit has emptied the table."""
+
+
 class Made(NamedTuple):
     """A commit in a table's history. Of a commit that is not rewindow's, ``app`` is empty and ``number`` 0.
 
@@ -76,9 +80,16 @@ def look_at(spark: SparkSession, name: TableName, app_id: str) -> TableLook:
             reached, own = max(reached, one.number), own + 1
             if own == 2 or one.is_whole:
                 break
+        elif one.number == CLOSED:
+            break
         elif not is_quiet(one.operation):
             is_untouched = False
     return TableLook(reached, is_untouched, newest[0].version)
+
+
+def is_emptied(spark: SparkSession, name: TableName) -> bool:
+    """Return whether the newest commit of a table has emptied it, because its job starts over."""
+    return _newest(spark, name, lambda _: True)[0].number == CLOSED
 
 
 def is_newest(spark: SparkSession, name: TableName, version: int) -> bool:

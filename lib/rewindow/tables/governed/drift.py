@@ -29,8 +29,6 @@ from rewindow.tables.shared.drift import Drift, difference_of
 from rewindow.tables.shared.job_source import NewEpochs
 from rewindow.tables.shared.publications import Due, due_rows, net, older_ledger, publication_id
 
-_START_OVER = "give the job and its tables other names"
-
 
 def check_published(
     spark: SparkSession,
@@ -56,7 +54,7 @@ def check_published(
         if published > len(due.publications):  # unless another process has committed since
             newer = now()
             if newer.rows == state.rows:
-                raise older_ledger(str(name), job, published, len(due.publications), _START_OVER)
+                raise older_ledger(str(name), job, published, len(due.publications))
             check_published(spark, job, newer, branch, name_of, now, look)
             return
         check_counts(spark, job, state, branch, due, name, found)
@@ -78,7 +76,7 @@ def check_ledger(
             published = ordinal_at(due, look(name, publication_id(state.ledger, job, due.target)).reached)
             # If there are newer rows, another process has committed since.
             if published > len(due.publications) and now().rows == state.rows:
-                raise older_ledger(str(name), job, published, len(due.publications), _START_OVER)
+                raise older_ledger(str(name), job, published, len(due.publications))
 
 
 def find_drift(

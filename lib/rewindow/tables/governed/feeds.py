@@ -7,7 +7,7 @@ there, and the last one is simply made again: if it is there too, Delta skips it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,6 +109,9 @@ class CatalogFeedTables:
                 self._create_log(feed, topic, schema)
         if logs:
             self._create_quarantine()
+
+    def check_claims(self, feed: str, topics: Iterable[str]) -> None:
+        """Check nothing: the first publication to a log looks for rows of another ledger, and each look is a Spark job."""
 
     def publish(self, feed: str) -> None:
         """Bring a feed's log tables and the quarantine up to its ledger. Any process may do so at any time.

@@ -61,7 +61,7 @@ class LandedAppends(NamedTuple):
     def due(self, topic: str) -> Due:
         """Return the blocks of a topic, or of the quarantine, in the appends that no stored fold covers."""
         part, named = ("quarantine", None) if topic == QUARANTINED else ("files", topic)
-        every = (_files(append, part, named) for append in self.appends)
+        every = (landed_blocks(append, part, named) for append in self.appends)
         return tuple((number, files) for number, files in enumerate(every, self.before + 1) if files)
 
     def last_of(self, topic: str) -> int:
@@ -99,7 +99,7 @@ def is_covered(kept: KeptFold, topic: str, partition: int, spans: Sequence[LogSp
     return any(span.first < end for span in spans)
 
 
-def _files(bodies: Sequence[Mapping[str, Any]], part: str, topic: str | None) -> list[tuple[str, str]]:
+def landed_blocks(bodies: Sequence[Mapping[str, Any]], part: str, topic: str | None = None) -> list[tuple[str, str]]:
     """Return path and attempt of the blocks that landings name: of one topic, or of all."""
     return [
         (block_path(body["attempt"], staged.target, staged.path), body["attempt"])

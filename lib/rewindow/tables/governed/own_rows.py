@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -10,15 +11,18 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from rewindow.control.health.phrases import counted
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.control.plan.stored_rows import StoredRows
+from rewindow.control.plan.stored_rows import FORMAT, StoredRows
 from rewindow.engine.spark.spark_job import mapped, planned_once
+from rewindow.errors import StorageError
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.ledger_folds import Found, Given, Seen, StoredFolds
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_table import FOLD, METRIC, REPORT, OwnTable
 from rewindow.tables.shared.paths import JOURNAL, LANDINGS, METRICS, RUNS
+from rewindow.tables.shared.stored_tables import Fit, StoredTable, fit_of
 
 _FEEDS = "feed:"
 _PART = (
@@ -156,3 +160,32 @@ def stated_formats(table: OwnTable) -> list[Stated]:
     with mapped(), planned_once(table.spark_of()):
         found = grouped.agg(F.count("*").alias("rows")).collect()
     return sorted(Stated(*(row[column] for column in Stated._fields)) for row in found)
+
+
+def stored_tables(own: OwnTable) -> list[StoredTable]:
+    """Return the parts of the table of rewindow's own rows, by the names that they have as tables of files."""
+    parts = {name: list[tuple[str, int, int]]() for name in (LANDINGS, RUNS, JOURNAL, METRICS)}
+    if not own.exists():
+        return [StoredTable(name, str(own.name), Fit.ABSENT, {}) for name in parts]
+    for one in stated_formats(own):
+        if not one.stated.isdigit():
+            raise StorageError(
+                "catalog-row-format-unknown",
+                "{table} has {rows} of {owner} (kind {kind}) of format {format}, which no version wrote: "
+                "RESTORE an earlier version of the table",
+                table=own.name,
+                rows=counted(one.rows, "row"),
+                owner=one.name,
+                kind=one.kind,
+                format=one.stated or "unknown",
+            )
+        parts[one.part].append((one.name, int(one.stated), one.rows))
+    return [_of_part(name, str(own.name), found) for name, found in parts.items()]
+
+
+def _of_part(part: str, path: str, found: Sequence[tuple[str, int, int]]) -> StoredTable:
+    rows: Counter[int] = Counter()
+    for _name, stated, count in found:
+        rows[stated] += count
+    refused = {name for name, stated, _count in found if stated != FORMAT}
+    return StoredTable(part, path, fit_of(rows), dict(sorted(rows.items())), sorted(refused))

@@ -18,7 +18,7 @@ from pyspark.sql import types as T  # noqa: N812
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.planned_tasks import METRICS_TARGET
-from rewindow.control.plan.spec import CHANGELOG, OUTPUT, RunSpec, TableSpec
+from rewindow.control.plan.spec import CHANGELOG, MAIN, OUTPUT, RunSpec, TableSpec
 from rewindow.engine.spark.spark_job import for_packs, mapped
 from rewindow.errors import AccessError, not_committed
 from rewindow.tables.governed.commit import OWNER, add_once, check_properties, owner, table_version
@@ -76,7 +76,7 @@ def publish(
         name, app_id = name_of(due.table.path), publication_id(state.ledger, journal.name, due.target)
         version = look(name, app_id, due).reached
         if not version and due.restart.epoch == 1:
-            check_claim(spark(), journal.name, name, due.table.path)
+            check_claim(spark(), journal.name, branch, name, due.table.path)
         ordinals = lacking(due, ordinal_at(due, version))
         if not version:  # a new table gets all publications in one commit, so it needs no rows that were rewound
             ordinals = ordinals[-1:]
@@ -106,7 +106,7 @@ def claim(
     """Check the tables of a run to which the job's ledger has published nothing. Raises `CheckpointError` (76)."""
     for target, table in unclaimed(state, spec):
         name = name_of(table.path)
-        check_claim(spark, spec.job, name, table.path)
+        check_claim(spark, spec.job, spec.branch, name, table.path)
         look.know_new(name, publication_id(state.ledger, spec.job, target))
 
 
@@ -120,10 +120,10 @@ def check_targets(spark: SparkSession, state: JobState, spec: RunSpec, name_of: 
         if table_version(spark, name) is not None:
             if table.path not in SHARED_TABLES:
                 check_properties(spark, name, {OWNER: owner(spec.job, spec.branch)})
-            check_claim(spark, spec.job, name, table.path)
+            check_claim(spark, spec.job, spec.branch, name, table.path)
 
 
-def check_claim(spark: SparkSession, job: str, name: TableName, path: str) -> None:
+def check_claim(spark: SparkSession, job: str, branch: str, name: TableName, path: str) -> None:
     """Check that a table to which a job's ledger has published nothing has no rows of it. Raises `CheckpointError` (76)."""
     rows = spark.table(name.quoted)
     if path in SHARED_TABLES:
@@ -131,7 +131,8 @@ def check_claim(spark: SparkSession, job: str, name: TableName, path: str) -> No
     with mapped():
         is_unknown = bool(rows.limit(1).collect())
     if is_unknown:
-        raise unknown_rows(str(name), job, fix="choose another name for the job and its tables, or DROP these tables")
+        reset = f"start over, which empties the job's tables: `rewindow reset {job}`"
+        raise unknown_rows(str(name), job, fix=reset if branch == MAIN else "choose another branch name")
 
 
 def lagging(

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import LogFile, LogSpan, LogTable
+from rewindow.control.health.inputs import StepTimes
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.ledger_state import COMMIT, RESTAGE, SNAPSHOT
-from rewindow.control.plan.spec import OUTPUT, Commit, JournalFile, RunSpec, TableSpec, TargetTotal
+from rewindow.control.plan.ledger_state import COMMIT, PLAN, RESTAGE, SNAPSHOT
+from rewindow.control.plan.spec import MAIN, OUTPUT, Commit, JournalFile, RunSpec, TableSpec, TargetTotal
+from rewindow.control.run import Job
 from rewindow.engine.spark.open_table import named
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.streams.record import TopicPartition
+from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.governed.attempts import audit, check_repeats, may_hold, stage, staged_rows
-from rewindow.tables.governed.checkpoints import find_checkpoint, stage_snapshot
+from rewindow.tables.governed.checkpoints import changelog_files, find_checkpoint, stage_snapshot, store_rows
 from rewindow.tables.governed.commit import OWNER, check_owners, create_table, owner, table_version
 from rewindow.tables.governed.diff import compare_frames, frame_hash
 from rewindow.tables.governed.drift import check_ledger, check_published, find_drift
@@ -28,9 +33,10 @@ from rewindow.tables.governed.journal import JournalRows, SparkJournal
 from rewindow.tables.governed.journal_blocks import ROOT, block_path
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.ledger_folds import give_state
+from rewindow.tables.governed.log_copies import LogCopies
 from rewindow.tables.governed.log_tables import landed_files
 from rewindow.tables.governed.names import TableName, log_name
-from rewindow.tables.governed.own_rows import OwnRows, feed_name
+from rewindow.tables.governed.own_rows import OwnRows, feed_name, stored_tables
 from rewindow.tables.governed.own_table import METRIC, NAME
 from rewindow.tables.governed.publish import (
     check_targets,
@@ -42,14 +48,18 @@ from rewindow.tables.governed.publish import (
     unpublished,
 )
 from rewindow.tables.governed.published import JobLooks, lacking
+from rewindow.tables.governed.quarantine import CatalogQuarantine, open_quarantine
+from rewindow.tables.governed.reset import finish_reset, is_finished, unknown_tables
 from rewindow.tables.governed.run_rows import RunReports, block_batches
+from rewindow.tables.governed.table_rows import first_of, rows_of_key, similar_value
 from rewindow.tables.shared.audit import INTERNAL, add_up_runs, reported, totals
 from rewindow.tables.shared.checkpoints import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
 from rewindow.tables.shared.drift import Drift
 from rewindow.tables.shared.ledger import dated
-from rewindow.tables.shared.paths import METRICS
+from rewindow.tables.shared.paths import METRICS, QUARANTINE
 from rewindow.tables.shared.publications import SHARED_TABLES
+from rewindow.tables.shared.stored_tables import StoredTable
 from rewindow.tables.shared.warehouse import Feeds, JobStates
 
 
@@ -63,6 +73,7 @@ class CatalogTables:
         self._home = TableName.parse(f"{home}.{NAME}", "")
         self.own, self._states, self._folded_feeds = OwnRows(spark, self._home), JobStates(), Feeds()
         self._reports, self.looks = RunReports(self.journal), JobLooks(spark, self.own)
+        self._copies = LogCopies()
         self._created, self._logs = set[tuple[str, str]](), dict[str, tuple[str, str]]()
 
     def command(self, *, feed: str, job: str | None = None) -> AbstractContextManager[None]:
@@ -153,6 +164,8 @@ class CatalogTables:
     def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
         """Create missing tables; return the path prefix of each target's blocks."""
         self.journal(spec.job).prepare()
+        for _step in self.finish_reset(spec.job, self.state(spec.job)):
+            pass  # a RESET by another process since this run has published
         for target, table in spec.binding.tables.items():
             if is_published(target):
                 self._create(spec.job, spec.branch, table)
@@ -220,11 +233,34 @@ class CatalogTables:
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
         """Bring a branch's tables up to the ledger; yield before each commit. Any process may do so at any time."""
+        yield from self.finish_reset(job, state)
         for due in published_tables(state, branch):
             if lacking(due, 0):
                 self._create(job, branch, due.table)
         journal = self.journal(job)
         yield from publish(self._spark_of, journal, state, branch, self.name_of, self.reports, self.looks(job))
+
+    def finish_reset(self, job: str, state: JobState) -> Iterator[str]:
+        """Empty the tables that the last RESET names; yield before each commit. Nothing to do once a run was committed since.
+
+        The metrics view shows rows of the journal, so those of the ended identity are deleted there.
+        """
+        if is_finished(state):
+            return
+        branches = {MAIN, *(row.body["branch"] for row in self.ledger_rows(job) if row.kind == PLAN)}
+        yield from finish_reset(self._spark_of(), job, state, branches, self.name_of)
+        rows = JournalRows(self.own.table, job)
+        listed = [f"{one.attempt}/{one.part}" for one in rows.listed() if one.part == METRIC]
+        now = self._states.fold(
+            job, self.own.ledger(job).read_afresh()
+        )  # after the list: it has no metrics of a later COMMIT
+        if listed and not is_finished(now):
+            yield "empty metrics"
+            rows.delete(listed)
+
+    def unknown_tables(self, job: str, state: JobState, outputs: Sequence[str]) -> list[str]:
+        """Return the tables with rows of the job that its ledger did not publish; see `reset.unknown_tables`."""
+        return unknown_tables(self._spark_of(), job, state, outputs, self.name_of)
 
     def unpublished(self, job: str, state: JobState, attempts: Collection[str]) -> set[str]:
         """Return those of some attempts whose rows a publication to some branch's table still adds."""
@@ -252,9 +288,37 @@ class CatalogTables:
         """Return what a committed run's tasks reported. Raises `StorageError` (74) if the journal was altered."""
         return self._reports.of(run)
 
+    def known_reports(self, run: CommittedRun) -> None:  # noqa: ARG002
+        """Return None: reports are rows of the journal, so a query reads them."""
+        return
+
+    def check_next(self, job: str, state: JobState, branch: str) -> None:
+        """Do nothing: tables and state are rows, whose files are the platform's to keep."""
+
+    def step_times(self, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:  # noqa: ARG002
+        """Return nothing: one commit stages, makes true and reports."""
+        return {}
+
+    def later_refusals(self, job: Job, state: JobState) -> CatalogRefusals:
+        """Return the checks of the published tables. What only a run refuses, it refuses."""
+        return CatalogRefusals(partial(self.check_published, job.name, state))
+
+    def stored_tables(self) -> list[StoredTable]:
+        """Return the parts of the table of rewindow's own rows with the formats that they state. Raises `StorageError` (74)."""
+        return stored_tables(self.own.table)
+
     def measures(self, runs: Sequence[CommittedRun]) -> list[dict[str, Any]]:
         """Return the metrics of a chain of runs, added up by task; see `add_up_runs`."""
         return add_up_runs(reported((run.spec.run, report) for run in runs for report in self.reports(run)))
+
+    def store_rows(self, state: JobState, run: CommittedRun, store: str) -> pa.Table:
+        """Return a store's keys and values after a run, with their partition. Raises `StorageError` (74) for a lost block."""
+        return store_rows(self.journal(run.spec.job), run, state.basis(run.spec.run), store, self.reports)
+
+    def restored(self, state: JobState, run: CommittedRun, store: str) -> tuple[int, int]:
+        """Return how many rows and bytes of a store's changelog a restore after a run reads."""
+        files = [file for _, file in changelog_files(state.basis(run.spec.run), store, self.reports)]
+        return sum(file.rows for file in files), sum(file.bytes for file in files)
 
     def location_of(self, table: TableSpec) -> str:
         """Return a table's full name; for a store that of rewindow's own table, which keeps its changes."""
@@ -264,6 +328,62 @@ class CatalogTables:
         """Return how many rows a table has."""
         with mapped():
             return self._frame(table).count()
+
+    def first_rows(self, table: TableSpec, limit: int, *, last: bool = False, keys: Sequence[str] = ()) -> pa.Table:
+        """Return the rows of an output that come first, or last, in the order of timestamp, record and ``keys``."""
+        frame = self._frame(table)
+        names = [column.name for column in OUTPUT_META if column.name != "_run"]
+        with mapped():
+            return first_of(frame, [name for name in (*names, *keys) if name in frame.columns], limit, last=last)
+
+    def rows_of_runs(self, table: TableSpec, runs: Collection[int]) -> pa.Table:
+        """Return the rows of some runs in an output, in no particular order."""
+        with mapped():
+            return self._frame(table).where(F.col("_run").isin(list(runs))).toArrow()
+
+    def frame(self, session: SparkSession, table: TableSpec) -> DataFrame:
+        """Return an output as a data frame of a Spark session with the catalog."""
+        return session.table(self.name_of(table.path).quoted)
+
+    def rows_of_key(self, table: TableSpec, key: Mapping[str, Sequence[Any]]) -> pa.Table:
+        """Return the rows of an output whose key columns have one of the given values, as they were written one after another."""
+        with mapped():
+            return rows_of_key(self._frame(table), key)
+
+    def similar_key(self, table: TableSpec, column: str, text: str) -> str | None:
+        """Return a key of an output that differs from a text only in case or in blanks around it; None if there is none."""
+        with mapped():
+            return similar_value(self._frame(table), column, text)
+
+    def has_foreign_rows(self, table: TableSpec) -> bool:  # noqa: ARG002
+        """Return False: `check_published` finds what is known without reading rows."""
+        return False
+
+    def log_path(self, feed: str, topic: str) -> str:
+        """Return the full name of a log that `land` writes."""
+        return str(self.log_name(feed, topic))
+
+    def first_batches(self, feed: str, topic: str) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """Yield nothing: a query takes longer than a small landing."""
+        yield from ()
+
+    def only_spark_reads(self, feed: Feed, topic: str) -> str:
+        """Return why only Spark can read the records of a log; an empty text if this process can, because they were landed."""
+        return "its offsets are those of its source" if topic in feed.definition.source_offsets else ""
+
+    def log_parts(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
+        """Return the landed blocks with offsets ``[start, end)`` of a log."""
+        spans = feed.spans(where, start, end)
+        return landed_files(self.landings(feed.definition.feed), where.topic, where.partition, spans)
+
+    def as_files(self, feed: Feed, parts: Sequence[LogFile]) -> Sequence[LogFile]:
+        """Return landed blocks as local files, which last as long as this object."""
+        return self._copies.files(self.journal(feed_name(feed.definition.feed)), parts)
+
+    def quarantine(self, feeds: Iterable[str]) -> CatalogQuarantine | None:
+        """Return the quarantine without the replaced landings of some feeds; None if there is none."""
+        ledgers = {feed: (self.journal(feed_name(feed)), self.feed_rows(feed)) for feed in feeds}
+        return open_quarantine(self._spark_of(), self.name_of(QUARANTINE), ledgers)
 
     def version_of(self, table: TableSpec) -> int | None:
         """Return a table's Delta version; None if there is no table. The metrics are a view of rewindow's own table."""
@@ -295,3 +415,18 @@ class CatalogTables:
 
     def _frame(self, table: TableSpec) -> DataFrame:
         return self._spark_of().table(self.name_of(table.path).quoted)
+
+
+class CatalogRefusals:
+    """The checks of a run that are made before it is planned."""
+
+    def __init__(self, check_published: Callable[[str], None]) -> None:
+        """``check_published`` checks the tables of a branch."""
+        self._check_published = check_published
+
+    def check_published(self, branch: str) -> None:
+        """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
+        self._check_published(branch)
+
+    def check_run(self, spec: RunSpec) -> None:
+        """Check nothing more: a run checks its tables when it creates missing ones."""

@@ -135,22 +135,16 @@ def unknown_landings(
     )
 
 
-def older_ledger(table: str, job: str, published: int, known: int, start_over: str = "") -> CheckpointError:
-    """Return the error of a table that has more publications than the ledger of its job names.
-
-    ``start_over``: how to do so, if not with ``reset``.
-    """
-    start_over = start_over or f"`rewindow reset {job}`"
+def older_ledger(table: str, job: str, published: int, known: int) -> CheckpointError:
+    """Return the error of a table that has more publications than the ledger of its job names."""
     return CheckpointError(
         "job-ledger-behind-tables",
-        "{table} has {published} publications, but the ledger of {job!r} names {known}: an older copy of "
-        "the ledger was restored, or its newest commit is lost. Restore the newest copy, or start over: "
-        "{start_over}",
+        "{table} has {published} publications, but the ledger of {job!r} names {known}: an older copy of the ledger was "
+        "restored, or its newest commit is lost. Restore the newest copy, or start over: `rewindow reset {job}`",
         table=table,
         published=published,
         job=job,
         known=known,
-        start_over=start_over,
     )
 
 

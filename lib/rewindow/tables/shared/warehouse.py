@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Protocol
 
+import pyarrow as pa
+
+from rewindow.contracts.staged_files import TaskReport
+from rewindow.contracts.tasks import LogFile
+from rewindow.control.health.inputs import StepTimes
 from rewindow.control.ingest.feed_progress import progress_lines
 from rewindow.control.ingest.landings import Feed, fold_feed
 from rewindow.control.ingest.stored_progress import feed_of
@@ -16,9 +21,14 @@ from rewindow.control.plan.ledger_state import fold, fold_row
 from rewindow.control.plan.spec import OUTPUT, RunSpec, TableSpec
 from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity, known_part
 from rewindow.control.plan.stored_state import state_lines, state_of
+from rewindow.control.run import Job
 from rewindow.control.verify import Scratch
 from rewindow.errors import InvariantError, SourceError, UsageError
+from rewindow.streams.record import TopicPartition
 from rewindow.tables.shared.diff import TableDiff
+from rewindow.tables.shared.drift import Drift
+from rewindow.tables.shared.quarantine import Quarantine
+from rewindow.tables.shared.stored_tables import StoredTable
 
 
 class Warehouse(Scratch, Protocol):
@@ -34,6 +44,10 @@ class Warehouse(Scratch, Protocol):
 
     def command(self, *, feed: str, job: str | None = None) -> AbstractContextManager[None]:
         """Return the context of one landing or run. In it, what was read of the ledgers may be used again."""
+        ...
+
+    def reading(self, feeds: Iterable[str], jobs: Iterable[str]) -> AbstractContextManager[None]:
+        """Return the context of a command that only reads these feeds and jobs. In it, what was read may be used again."""
         ...
 
     def ledger_rows(self, job: str) -> Sequence[LedgerRow]:
@@ -52,8 +66,40 @@ class Warehouse(Scratch, Protocol):
         """Raise `ConfigError` (78) if an existing output table is not the job's and, in a catalog, the branch's."""
         ...
 
+    def finish_reset(self, job: str, state: JobState) -> Iterator[str]:
+        """Empty the tables that the last RESET names; yield the name of each commit before it."""
+        ...
+
+    def unknown_tables(self, job: str, state: JobState, outputs: Sequence[str]) -> Sequence[str]:
+        """Return the tables with rows of the job that its ledger did not publish: of these outputs and the job's own."""
+        ...
+
     def location_of(self, table: TableSpec) -> str:
         """Return where a table is, for people."""
+        ...
+
+    def drift(self, job: str, state: JobState, branch: str) -> Sequence[Drift]:
+        """Return the tables of a branch that are not what was published. Reads all their rows."""
+        ...
+
+    def known_reports(self, run: CommittedRun) -> Sequence[TaskReport] | None:
+        """Return what a committed run's tasks reported; None if reading that takes more than opening a file."""
+        ...
+
+    def check_next(self, job: str, state: JobState, branch: str) -> None:
+        """Check that all is there that a branch's tables name and that its next run reads. Raises `StorageError` (74)."""
+        ...
+
+    def step_times(self, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:
+        """Return when the steps of some runs ended, by run id, as far as the tables tell."""
+        ...
+
+    def later_refusals(self, job: Job, state: JobState) -> LaterRefusals:
+        """Return the checks that a run makes only after it was planned, for commands that only plan."""
+        ...
+
+    def stored_tables(self) -> list[StoredTable]:
+        """Return rewindow's own tables with the formats that their rows state. Reads every row of the ledgers and the journal."""
         ...
 
     def measures(self, runs: Sequence[CommittedRun]) -> list[dict[str, Any]]:
@@ -64,8 +110,64 @@ class Warehouse(Scratch, Protocol):
         """Return how many rows a table has."""
         ...
 
+    def first_rows(self, table: TableSpec, limit: int, *, last: bool = False, keys: Sequence[str] = ()) -> pa.Table:
+        """Return the rows of an output that come first in the order of timestamp, record and ``keys``, or last in it."""
+        ...
+
+    def rows_of_runs(self, table: TableSpec, runs: Collection[int]) -> pa.Table:
+        """Return the rows of some runs in an output, in no particular order."""
+        ...
+
+    def frame(self, session: Any, table: TableSpec) -> Any:
+        """Return an output as a data frame of a Spark session."""
+        ...
+
+    def rows_of_key(self, table: TableSpec, key: Mapping[str, Sequence[Any]]) -> pa.Table:
+        """Return the rows of an output whose key columns have one of the given values, as they were written one after another."""
+        ...
+
+    def similar_key(self, table: TableSpec, column: str, text: str) -> str | None:
+        """Return a key of an output that differs from a text only in case or in blanks around it; None if there is none."""
+        ...
+
+    def has_foreign_rows(self, table: TableSpec) -> bool:
+        """Return whether something else than a run wrote rows of an output, if that is known without reading them."""
+        ...
+
+    def log_path(self, feed: str, topic: str) -> str:
+        """Return the path of a log that `land` writes, as a `TableSpec` has it."""
+        ...
+
+    def first_batches(self, feed: str, topic: str) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a log from its first file on; nothing if that would cost more than a landing."""
+        ...
+
+    def only_spark_reads(self, feed: Feed, topic: str) -> str:
+        """Return why only Spark can read the records of a log; an empty text if this process can."""
+        ...
+
+    def log_parts(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
+        """Return what holds the offsets ``[start, end)`` of a log that this process can read."""
+        ...
+
+    def as_files(self, feed: Feed, parts: Sequence[LogFile]) -> Sequence[LogFile]:
+        """Return parts of a log as files that can be opened, in the same order."""
+        ...
+
+    def quarantine(self, feeds: Iterable[str]) -> Quarantine | None:
+        """Return the quarantine without the replaced landings of some feeds; None if there is none."""
+        ...
+
     def version_of(self, table: TableSpec) -> int | None:
         """Return a table's Delta version; None if there is no table."""
+        ...
+
+    def store_rows(self, state: JobState, run: CommittedRun, store: str) -> pa.Table:
+        """Return a store's keys and values after a run, with their partition, in no particular order."""
+        ...
+
+    def restored(self, state: JobState, run: CommittedRun, store: str) -> tuple[int, int]:
+        """Return how many rows and bytes of a store's changelog a restore after a run reads."""
         ...
 
     def compare(
@@ -80,6 +182,18 @@ class Warehouse(Scratch, Protocol):
 
     def hashes(self, job: str, branch: str) -> dict[str, str]:
         """Return the content hash of each table of a branch. Equal results have equal hashes (L2)."""
+        ...
+
+
+class LaterRefusals(Protocol):
+    """What a run would refuse only after it has begun."""
+
+    def check_published(self, branch: str) -> None:
+        """Raise what a run of a branch would raise before it is planned, and later for what is published."""
+        ...
+
+    def check_run(self, spec: RunSpec) -> None:
+        """Raise what a planned run would raise for its tables, its state and its schedules."""
         ...
 
 

@@ -20,17 +20,15 @@ from rewindow.engine.worker.arrow_rows import arrow_schema, decode
 from rewindow.engine.worker.checksums import UNREADABLE, open_verified, unreadable
 from rewindow.engine.worker.log_reader import ordered_batches, with_columns
 from rewindow.engine.worker.provenance.behind import LogRow
-from rewindow.errors import DataError, StorageError
+from rewindow.errors import DataError
 from rewindow.storage.locations import filesystem_of
 from rewindow.streams.ordering import Rows
 from rewindow.streams.serde.binding import LogShapes
-from rewindow.streams.serde.schema import Column
 
 _BLOCK = 64
 """The clock is asked before each so many rows. Among fewer, there are hardly fewer that are later."""
 _Mask = Callable[[pa.Table], Any]
 """Returns which rows of a table to take."""
-_ORDER = [(name, "ascending") for name in ("_epoch", "_partition", "_offset")]
 
 
 @dataclass(frozen=True)
@@ -193,32 +191,6 @@ class LogRecords:
         return Rows(columns[0].to_pylist(), columns[1].to_pylist(), running.tolist(), keys, values)
 
 
-def rows_of_key(
-    paths: Sequence[str], columns: Sequence[Column], key: Mapping[str, Sequence[Any]]
-) -> list[dict[str, Any]]:
-    """Return the rows whose key columns have one of the given values, in the order in which they were written.
-
-    A file that lacks a column has nulls in it. Raises `StorageError` (74) for a file that cannot be read.
-    """
-    schema = arrow_schema(columns)
-    parts = [schema.empty_table()]
-    for path in paths:
-        try:
-            with open_verified(path) as parquet:
-                stored = set(parquet.schema_arrow.names)
-                batches = parquet.iter_batches(columns=[name for name in schema.names if name in stored])
-                parts += [_of_key(_filled(pa.Table.from_batches([batch]), schema), key) for batch in batches]
-        except UNREADABLE as error:
-            raise StorageError(
-                "table-file-unreadable",
-                "cannot read {file}: {reason}. `rewindow republish JOB` restores the table",
-                file=path,
-                reason=str(error),
-            ) from error
-    rows: list[dict[str, Any]] = pa.concat_tables(parts).sort_by(_ORDER).to_pylist()
-    return rows
-
-
 def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Return rows of the same columns as a table."""
     return pa.Table.from_pylist([dict(row) for row in rows])
@@ -280,17 +252,3 @@ def _metadata(path: str) -> Any:
     system, location = filesystem_of(path)
     with system.open_input_file(location) as file:
         return pq.ParquetFile(file).metadata
-
-
-def _filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    arrays = [
-        rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.table(arrays, schema=schema)
-
-
-def _of_key(rows: pa.Table, key: Mapping[str, Sequence[Any]]) -> pa.Table:
-    for name, values in key.items():
-        rows = rows.filter(pc.is_in(rows[name], pa.array(values, rows.schema.field(name).type)))
-    return rows

@@ -18,11 +18,9 @@ from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.errors import UsageError
 from rewindow.streams.serde.schema import PARTITION
-from rewindow.tables.delta.checkpoints import changelog_files, store_rows
-from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.arrow_tables import json_value
 from rewindow.tables.shared.checkpoints import in_order
+from rewindow.tables.shared.warehouse import Warehouse
 
 FORMATS = ("parquet", "csv", "json")
 
@@ -50,7 +48,7 @@ class StoreChange:
 class Stores:
     """The stores of a job after one run."""
 
-    def __init__(self, tables: DeltaTables, state: JobState, run: CommittedRun) -> None:
+    def __init__(self, tables: Warehouse, state: JobState, run: CommittedRun) -> None:
         """Bind to a run. Raises `CheckpointError` (76) if its state was forgotten."""
         check_has_state(state, run.spec.run)
         self._tables, self._state, self._run = tables, state, run
@@ -66,7 +64,7 @@ class Stores:
         Raises `UsageError` (2) for an unknown store or column.
         """
         keys = self.keys(store)
-        rows = store_rows(self._tables.warehouse, self._run, self._basis(), store, self._tables.reports)
+        rows = self._tables.store_rows(self._state, self._run, store)
         for column, value in (where or {}).items():
             if column not in keys:
                 raise UsageError(
@@ -93,21 +91,17 @@ class Stores:
 
     def _describe(self, store: str) -> Row:
         target = f"{CHANGELOG}{store}"
-        path = table_path(self._tables.warehouse, self._binding.tables[target].path)
-        files = changelog_files(path, target, self._basis(), self._tables.reports)
+        rows, size = self._tables.restored(self._state, self._run, store)
         changed = [run for run in self._state.chain_to(self._run.spec.run) if _rows(run, target)]
         columns = ", ".join(f"{name} {kind}" for name, kind in self._binding.stores[store])
         return {
             "store": store,
             "entries": self.rows(store).num_rows,
-            "rows": sum(file.rows for file in files),
-            "bytes": sum(file.bytes for file in files),
+            "rows": rows,
+            "bytes": size,
             "last_run": changed[-1].spec.name if changed else None,
             "columns": columns,
         }
-
-    def _basis(self) -> tuple[CommittedRun, ...]:
-        return self._state.basis(self._run.spec.run)
 
 
 def changes(first: pa.Table, second: pa.Table, keys: Sequence[str]) -> Iterator[StoreChange]:

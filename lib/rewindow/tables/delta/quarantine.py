@@ -1,12 +1,11 @@
-"""The rows of the quarantine, without those of landings that a later generation of their feed replaced.
-
-The table keeps such rows, and no column tells them apart. Each landing names its own files in the ledger of its feed.
-"""
+"""The quarantine as files. Each landing names its own in the ledger of its feed, so those of replaced landings are left out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import pyarrow as pa
@@ -14,15 +13,15 @@ import pyarrow.compute as pc
 
 from rewindow.control.ingest.feed_progress import landing_bodies
 from rewindow.control.ingest.landings import GENERATION, LANDING
-from rewindow.tables.delta.commit import open_table, table_path
+from rewindow.control.plan.job_state import LedgerRow
+from rewindow.tables.delta.commit import open_table
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.table_rows import TableFile, read_file, rows_of, table_files, table_schema
-from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.paths import QUARANTINE
+from rewindow.tables.shared.quarantine import IN_ORDER, Chosen
 
 
 @dataclass(frozen=True)
-class Quarantine:
+class FileQuarantine:
     """The files of a warehouse's quarantine: those with rows, and those of landings that were replaced."""
 
     folder: Folder
@@ -30,19 +29,18 @@ class Quarantine:
     files: Sequence[TableFile]
     replaced: Sequence[TableFile]
 
-    def batches(self, where: pc.Expression | None = None) -> Iterator[pa.Table]:
-        """Yield the rows, or those that fulfil a condition, a file at a time. Raises `StorageError` (74) for a lost file."""
+    def batches(self, chosen: Chosen) -> Iterator[pa.Table]:
+        """Yield the rows, a file at a time. Raises `StorageError` (74) for a lost file."""
+        conditions = [*_conditions(chosen)]
         for file in self.files:
             rows = read_file(self.folder, file, self.schema)
-            yield rows if where is None else rows.filter(where)
+            yield rows.filter(reduce(and_, conditions)) if conditions else rows
 
-    def first(
-        self, limit: int, order: Iterable[str], *, last: bool, where: pc.Expression | None = None
-    ) -> tuple[int, pa.Table]:
-        """Return the number of rows, and the ``limit`` first ones in an order of columns, or the last ones of it."""
+    def first(self, chosen: Chosen, limit: int, *, last: bool) -> tuple[int, pa.Table]:
+        """Return the number of rows, and the ``limit`` first ones `IN_ORDER`, or the last ones of it."""
         count, kept = 0, self.schema.empty_table()
-        by = [(name, "descending" if last else "ascending") for name in order]
-        for rows in self.batches(where):
+        by = [(name, "descending" if last else "ascending") for name in IN_ORDER]
+        for rows in self.batches(chosen):
             count += rows.num_rows
             kept = pa.concat_tables([kept, rows]).sort_by(by).slice(0, limit)
         return count, kept.take(pa.array(range(kept.num_rows - 1, -1, -1), pa.int64())) if last else kept
@@ -53,15 +51,14 @@ class Quarantine:
         return sum(rows_of(self.folder, file) for file in self.replaced)
 
 
-def open_quarantine(tables: DeltaTables, feeds: Iterable[str]) -> Quarantine | None:
-    """Return the quarantine without the replaced landings of some feeds; None if there is none."""
-    path = table_path(tables.warehouse, QUARANTINE)
+def open_quarantine(path: str, ledgers: Iterable[Sequence[LedgerRow]]) -> FileQuarantine | None:
+    """Return the quarantine without the replaced landings of feeds, given their ledgers; None if there is none."""
     table = open_table(path)
     if table is None:
         return None
-    gone = {name for feed in feeds for name in _replaced(tables, feed)}
+    gone = {name for rows in ledgers for name in _replaced(rows)}
     files = table_files(path, table)
-    return Quarantine(
+    return FileQuarantine(
         Folder(path),
         table_schema(table),
         [file for file in files if file.path not in gone],
@@ -69,9 +66,8 @@ def open_quarantine(tables: DeltaTables, feeds: Iterable[str]) -> Quarantine | N
     )
 
 
-def _replaced(tables: DeltaTables, feed: str) -> set[str]:
+def _replaced(rows: Sequence[LedgerRow]) -> set[str]:
     """Return the files that landings put into the quarantine and that no landing of the present generation has."""
-    rows = tables.feed_rows(feed)
     if sum(row.kind == GENERATION for row in rows) < 2:
         return set()
     return _files(row.body for row in rows if row.kind == LANDING) - _files(landing_bodies(rows))
@@ -79,3 +75,18 @@ def _replaced(tables: DeltaTables, feed: str) -> set[str]:
 
 def _files(bodies: Iterable[Mapping[str, Any]]) -> set[str]:
     return {file["path"] for body in bodies for files in body["quarantine"].values() for file in files}
+
+
+def _conditions(chosen: Chosen) -> Iterator[pc.Expression]:
+    if chosen.name is not None:
+        yield pc.field("name") == chosen.name
+    if chosen.is_landing:
+        yield pc.field("node").is_null()
+    if chosen.runs is not None:
+        yield pc.field("_run").isin(pa.array(list(chosen.runs), pa.int64()))
+    if chosen.nodes is not None:
+        yield pc.field("node").isin(pa.array(list(chosen.nodes), pa.string()))
+    if chosen.times is not None:
+        yield (pc.field("timestamp") >= chosen.times[0]) & (pc.field("timestamp") <= chosen.times[1])
+    for text in chosen.texts:
+        yield pc.match_substring(pc.field("record"), text)

@@ -1,0 +1,47 @@
+"""What a warehouse of files has for a project: tables of jobs and feeds, repair, garbage collection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rewindow.tables.delta.feeds import DeltaFeedTables
+
+if TYPE_CHECKING:
+    from rewindow.control.plan.planner import Alive
+    from rewindow.tables.delta.gc_feed import FeedGc
+    from rewindow.tables.delta.gc_job import JobGc
+    from rewindow.tables.delta.repair import Repair
+    from rewindow.tables.delta.warehouse import DeltaTables
+
+
+class FileAdapter:
+    """The adapter of a warehouse of files."""
+
+    def __init__(self, tables: DeltaTables) -> None:
+        """Bind to the tables of jobs. Nothing is read."""
+        self.tables = tables
+
+    @cached_property
+    def feeds(self) -> DeltaFeedTables:
+        """The ledgers and logs of the feeds."""
+        return DeltaFeedTables(self.tables.warehouse, self.tables.landing_ledgers, self.tables.digest)
+
+    def repair(self) -> Repair:
+        """Return what `republish` knows of tables."""
+        from rewindow.tables.delta.repair import Repair  # noqa: PLC0415 - only some commands repair
+
+        return Repair(self.tables, self.tables.digest)
+
+    def job_gc(self, job: str, alive: Alive) -> JobGc:
+        """Return the garbage collection of a job. ``alive`` returns whether an attempt still runs."""
+        from rewindow.tables.delta.gc_job import JobGc  # noqa: PLC0415 - only `gc` collects
+
+        return JobGc(self.tables, job, alive)
+
+    def feed_gc(self, feed: str, is_quiet: Callable[[], bool]) -> FeedGc:
+        """Return the garbage collection of a feed. ``is_quiet`` returns whether no run is in progress that reads it."""
+        from rewindow.tables.delta.gc_feed import FeedGc  # noqa: PLC0415 - only `gc` collects
+
+        return FeedGc(self.feeds, feed, is_quiet)
