@@ -85,5 +85,5 @@ def test_a_module_that_the_topologys_module_does_not_find_is_named_with_its_line
     assert answer.code == 78, answer
     assert answer.err == (
         "rewindow: bench_job.py:3: job 'counts': cannot import 'bench_job': No module named 'pandass'. Fix the import, or "
-        "install the module\n"
+        "install the module [topology-import-missing]\n"
     )

@@ -126,9 +126,9 @@ def test_a_dropped_branch_whose_rows_were_deleted_is_not_read_as_one_without_row
     assert json.loads(bench.run("head", "counts", "--branch", "tried", "--json").out)["tables"][0]["count"]
     assert bench.run("gc", "counts", "--keep", "0s").code == 0
     for words in (("head", "counts"), ("diff", "counts", "main", "tried"), ("republish", "counts")):
-        refused = bench.run(*words, *(() if words[0] == "diff" else ("--branch", "tried")))
-        assert refused.code == 2, refused
-        assert "[branch-dropped]" in refused.err
+        answer = bench.run(*words, *(() if words[0] == "diff" else ("--branch", "tried")))
+        assert answer.code == 2, answer
+        assert "[branch-dropped]" in answer.err
     with refused("branch-dropped"):
         Project.load(bench.root).output("totals", branch="tried").to_arrow()
 

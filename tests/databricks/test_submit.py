@@ -167,7 +167,7 @@ def test_without_a_command_help_is_shown(capsys) -> None:
     assert run_command(["databricks"]) == 2
     said = capsys.readouterr()
     assert "submit" in said.out
-    assert said.err == "rewindow: missing command (see --help)\n"
+    assert said.err == "rewindow: missing command (see --help) [command-line-invalid]\n"
 
 
 def test_denied_access_is_77(there: Workspace) -> None:

@@ -189,7 +189,9 @@ class Printer:
         if self.as_json:
             self.json({"error": failure.message, "exit_code": failure.exit_code, "code": failure.code})
         else:
-            self._err.print(f"rewindow: {failure.message} [{failure.code}]", markup=False)
+            # Behind several lines, the code has a line of its own: the last may be a command that people copy.
+            space = "\n" if "\n" in failure.message else " "
+            self._err.print(f"rewindow: {failure.message}{space}[{failure.code}]", markup=False)
 
     @contextmanager
     def progress(self) -> Iterator[Watch]:
