@@ -213,7 +213,7 @@ def test_an_error_has_the_exit_code_of_the_command_and_shows_no_stack_trace_in_a
         call(shop)
     assert caught.value.exit_code == code
     (line,) = caught.value._render_traceback_()
-    assert line == f"{type(caught.value).__name__} (exit code {code}): {caught.value} [{caught.value.code}]"
+    assert line == f"{type(caught.value).__name__} [{caught.value.code}] (exit code {code}): {caught.value}"
 
 
 def test_with_debug_a_notebook_shows_the_stack_trace(shop):

@@ -9,6 +9,7 @@ import pytest
 from rewindow import Project
 from tests.bad_input.chain import reads_totals
 from tests.bad_input.scene import JOB, MODULE, SCORE, Bench, hour
+from tests.refusals import refused
 
 
 def test_a_promotion_that_takes_rows_away_says_how_many_and_how_it_is_undone(bench: Bench) -> None:
@@ -84,15 +85,15 @@ def test_the_table_of_another_job_is_refused_before_a_backfill_or_promotion_and_
     before = json.loads(bench.run("head", "sums", "-n", "1000", "--json").out)
     bench.edit("conf/jobs/counts.yaml", "alerts.totals", "sums.totals")
     for words in (("backfill", "counts", "--from", "1", "--branch", "moved"), ("run", "counts")):
-        refused = bench.run(*words)
-        assert refused.code in (76, 78), refused
+        answer = bench.run(*words)
+        assert answer.code in (76, 78), answer
     assert "moved" not in bench.run("branch", "list", "counts").out
     bench.edit("conf/jobs/counts.yaml", "sums.totals", "alerts.totals")
     assert bench.run("backfill", "counts", "--from", "1", "--branch", "moved").code == 0
     bench.edit("conf/jobs/counts.yaml", "alerts.totals", "sums.totals")
-    refused = bench.run("promote", "counts", "moved")
-    assert refused.code == 78, refused
-    assert "[table-of-another-job]" in refused.err
+    answer = bench.run("promote", "counts", "moved")
+    assert answer.code == 78, answer
+    assert "[table-of-another-job]" in answer.err
     bench.edit("conf/jobs/counts.yaml", "sums.totals", "alerts.totals")
     assert bench.run("promote", "counts", "moved").code == 0
     assert bench.run("reset", "counts", "--yes").code == 0
@@ -109,9 +110,9 @@ def test_a_ledger_that_names_the_table_of_another_job_changes_no_row_of_it(
     monkeypatch.setattr("rewindow.app.branches.JobBranches._check_owners", lambda *_: None)  # as an earlier version
     bench.edit("conf/jobs/counts.yaml", "alerts.totals", "sums.totals")
     assert bench.run("backfill", "counts", "--from", "1", "--branch", "moved").code == 0
-    refused = bench.run("promote", "counts", "moved")
-    assert refused.code == 78, refused
-    assert "[table-of-another-job]" in refused.err
+    answer = bench.run("promote", "counts", "moved")
+    assert answer.code == 78, answer
+    assert "[table-of-another-job]" in answer.err
     bench.edit("conf/jobs/counts.yaml", "sums.totals", "alerts.totals")
     for words in (("gc", "counts", "--keep", "0d"), ("republish", "counts", "--all"), ("reset", "counts", "--yes")):
         bench.run(*words)
@@ -164,8 +165,8 @@ def test_a_rewind_names_what_has_landed_and_replayed_the_rows_that_are_gone(benc
     again = json.loads(bench.run("rewind", "counts", "--to", "main/1", "--json").out)
     assert again["outdated"] == [{"feed": "totals", "keep": 1, "jobs": ["seen"]}]
     for words in (("land", "totals"), ("status",)):
-        refused = bench.run(*words)
-        assert "With `--keep 1`, landings up to 1 stay as they are" in refused.out + refused.err, refused
+        answer = bench.run(*words)
+        assert "With `--keep 1`, landings up to 1 stay as they are" in answer.out + answer.err, answer
     told = bench.run("status").out
     assert "feed totals: the job seen has replayed rows of runs that counts no longer has" in " ".join(told.split()), (
         told
@@ -247,9 +248,9 @@ def test_a_branch_whose_stores_have_other_columns_is_promoted_and_goes_on(bench:
     assert made.code == 0, made
     if "top" in selected:
         assert "[branch-not-promotable]" in bench.run(*backfill).err
-        refused = bench.run("promote", "counts", "topped")
-        assert refused.code == 76, refused
-        assert "[promoted-columns-differ]" in refused.err
+        answer = bench.run("promote", "counts", "topped")
+        assert answer.code == 76, answer
+        assert "[promoted-columns-differ]" in answer.err
         bench.edit("conf/jobs/counts.yaml", "alerts.totals", "alerts.topped")
     assert bench.run("promote", "counts", "topped").code == 0
     for words in (("land", "activity"), ("run", "counts"), ("republish", "counts"), ("gc", "counts", "--keep", "0d")):

@@ -166,7 +166,7 @@ def test_of_many_windows_that_contain_a_time_five_are_named(shop: Bench) -> None
         shop.edit("bench_job.py", 'advance_by("1m")', 'advance_by("20m")')
     assert answer.code == 2, answer
     assert "[window-ambiguous]" in answer.err
-    assert len(answer.err.splitlines()) == 6
+    assert len(answer.err.splitlines()) == 7
 
 
 def test_a_window_without_a_row_is_named_by_its_start_and_by_the_time_in_it(shop: Bench) -> None:

@@ -72,7 +72,7 @@ class Context:
 
 def show_briefly(error: RewindowError) -> None:
     """Let IPython show an error's class, exit code and message, without a stack trace."""
-    lines = [f"{type(error).__name__} (exit code {error.exit_code}): {error} [{error.code}]"]
+    lines = [f"{type(error).__name__} [{error.code}] (exit code {error.exit_code}): {error}"]
     vars(error)["_render_traceback_"] = lambda: lines
 
 
