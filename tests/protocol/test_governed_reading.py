@@ -77,7 +77,7 @@ def test_why_of_governed_tables(pair: Pair) -> None:
     rows = pair.same("head", "counts", "-n", "100")["tables"][0]["rows"]
     for row in (rows[0], rows[-1]):
         found = []
-        for answer in pair.answers("why", "counts", row["user"], "--at", instant(row["window_start"]), "--json"):
+        for answer in pair.answers("why", "counts", row["user"], "--window", instant(row["window_start"]), "--json"):
             assert answer.code == 0, answer.err
             found.append(json.loads(pair.named(answer.out)))
             assert found[-1]["run"].pop("committed_ms")

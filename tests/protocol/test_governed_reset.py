@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
@@ -18,16 +18,17 @@ HOME = "spark_catalog.resetting"
 OUTPUT = f"{HOME}.totals"
 
 
-@pytest.fixture
-def pair(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pair:
-    """Return a pair after two runs and with a branch."""
-    pair = make_pair(spark, tmp_path, HOME, monkeypatch)
-    for number in range(2):
-        pair.goes_on(number)
-    for bench in pair.benches:
-        answer = bench.run("backfill", "counts", "--from", "1", "--branch", "fix-1")
-        assert answer.code == 0, answer.err
-    return pair
+@pytest.fixture(scope="module")
+def pair(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """Return a pair after two runs and with a branch. Each test begins where the one before ended."""
+    with pytest.MonkeyPatch.context() as patch:
+        pair = make_pair(spark, tmp_path_factory.mktemp("pair"), HOME, patch)
+        for number in range(2):
+            pair.goes_on(number)
+        for bench in pair.benches:
+            answer = bench.run("backfill", "counts", "--from", "1", "--branch", "fix-1")
+            assert answer.code == 0, answer.err
+        yield pair
 
 
 def rows(spark: SparkSession) -> dict[str, int]:
@@ -51,32 +52,29 @@ def emptied(pair: Pair) -> list[list[str]]:
     return [sorted(one.replace("fix_1", "fix-1") for one in names) for names in named]
 
 
-def test_a_reset_empties_the_same_tables_and_the_job_makes_the_same_rows(pair: Pair, spark: SparkSession) -> None:
-    assert all(rows(spark).values())
-    files, governed = emptied(pair)
-    assert governed == files
-    assert set(rows(spark).values()) == {0}
-    again = [answer.out for answer in pair.answers("reset", "counts", "--yes", "--json")]
-    assert again[0] == again[1]
-    pair.goes_on(2)
-    assert pair.same("head", "counts", "-n", "100")["tables"][0]["count"] == spark.table(OUTPUT).count() > 0
-    pair.same("head", "rewindow.quarantine", "-n", "100")
-    assert pair.governed.run("show", "counts", "--hashes").code == 0
-
-
-def test_nothing_of_before_a_reset_is_published_after_it(
-    pair: Pair, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as killed:
+def test_nothing_of_before_a_reset_is_published_after_it(pair: Pair, spark: SparkSession) -> None:
+    with pytest.MonkeyPatch.context() as killed:
         killed.setattr(CatalogTables, "publish", lambda *_of: iter(()))
         pair.goes_on(2)
+    assert all(rows(spark).values())
     late = CatalogTables(lambda: spark, HOME, str(pair.governed.root / "heartbeats"))
     publishing = late.publish("counts", late.state("counts"), "main")
     assert next(publishing) == "publish output/totals 3"
-    emptied(pair)
+    files, governed = emptied(pair)
+    assert governed == files
     for _step in publishing:  # Delta skips its commits
         pass
     assert set(rows(spark).values()) == {0}
+
+
+def test_a_job_makes_its_rows_again_after_a_reset(pair: Pair, spark: SparkSession) -> None:
+    again = [answer.out for answer in pair.answers("reset", "counts", "--yes", "--json")]
+    assert again[0] == again[1], "there is nothing to start over"
+    pair.goes_on(3)
+    assert pair.same("head", "counts", "-n", "100")["tables"][0]["count"] == spark.table(OUTPUT).count() > 0
+    pair.same("head", "rewindow.quarantine", "-n", "100")
+    answer = pair.governed.run("show", "counts", "--hashes")
+    assert answer.code == 0, answer.err
 
 
 def test_a_run_finishes_a_reset_that_was_killed(pair: Pair, spark: SparkSession) -> None:
@@ -88,9 +86,8 @@ def test_a_run_finishes_a_reset_that_was_killed(pair: Pair, spark: SparkSession)
     assert rows(spark)["totals"]
     assert pair.files.run("reset", "counts", "--yes").code == 0
     for bench in pair.benches:  # other columns than the emptied table has
-        bench.edit(
-            "bench_job.py", '.count(store="sums")', '.aggregate(lambda: 0, lambda _k, v, n: n + v, store="sums")'
-        )
-    pair.goes_on(2)
+        counted = '.aggregate(lambda: 0.0, lambda _key, value, total: total + value, store="sums")'
+        bench.edit("bench_job.py", '.count(store="sums")', counted)
+    pair.goes_on(4)
     pair.same("head", "counts", "-n", "100")
     assert rows(spark)["totals__fix_1"] == 0

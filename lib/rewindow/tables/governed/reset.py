@@ -39,8 +39,8 @@ def finish_reset(
         return
     owners = {owner(job, branch) for branch in branches}
     for path, targets in sorted(state.reset.tables.items()):
-        name, ids = name_of(path), _ids(state, job, targets)
-        if not ids or not exists(spark, name):
+        ids = _ids(state, job, targets)
+        if not ids or not exists(spark, name := name_of(path)):
             continue
         if path not in SHARED_TABLES and properties_of(spark, name).get(OWNER) not in owners:
             continue
