@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from rewindow.app.open_tables import output_location
-from rewindow.app.without_pandas import know_pandas_again
 from rewindow.config.job import JobConfig, unwritten_output
 from rewindow.config.load import at
 from rewindow.config.mistakes import nearest
@@ -35,7 +34,6 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
     settings = Settings(config.on_error, limits_of(config, target), keeps_dropped=config.dropped == "quarantine")
     code = JobCode(loader, partial(log_shapes, dict(feed.definition.logs)), semantics, settings)
     topology = _topology(root, config, code)
-    know_pandas_again(root)
     with at(root, "jobs", job, "on_error") if config.on_error else _fits(root, job):
         quarantines = check_policies(topology, config.on_error) or settings.keeps_dropped
     paths = TablePaths(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from rewindow.app.without_pandas import know_pandas_again
 from rewindow.config.feed import FeedConfig
 from rewindow.control.code_version import function_version
 
@@ -22,6 +21,4 @@ def extractor_versions(config: FeedConfig, root: Path) -> dict[str, str]:
 
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
-    functions = {name: load_extractor(name) for name in names}
-    know_pandas_again(root)
-    return {name: function_version(function, root) for name, function in functions.items()}
+    return {name: function_version(load_extractor(name), root) for name in names}

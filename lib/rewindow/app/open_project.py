@@ -28,7 +28,6 @@ from rewindow.app.telemetry.telemetry import Observed, OnStep, telemetry_of
 from rewindow.app.unfinished import after_last_run, killed_hint
 from rewindow.app.unlikely_columns import naming_unlikely_columns
 from rewindow.app.watch import Watch
-from rewindow.app.without_pandas import convert_without_pandas
 from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig
 from rewindow.config.load import check_feed_exists, find_project, load_feed, load_job, load_target, names_of
@@ -73,11 +72,7 @@ class OpenProject:
 
     @classmethod
     def open(cls, start: str | Path = ".", target: str = "local", *, debug: bool = False) -> OpenProject:
-        """Open the project that contains ``start``, for one command in a process of its own.
-
-        Raises `ConfigError` (78) for no project or an unknown target.
-        """
-        convert_without_pandas()
+        """Open the project that contains ``start``. Raises `ConfigError` (78) for no project or an unknown target."""
         root = find_project(Path(start).absolute())
         check_own_code(root)
         return cls(root, load_target(root, target), debug=debug)

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from typing import Any
 
+import pendulum
+
 from rewindow.contracts.instants import instant
 from rewindow.control.plan.spec import RunRequest
 from rewindow.errors import UsageError
@@ -26,8 +28,6 @@ def parse_time(text: str | None) -> int | None:
     """
     if text is None:
         return None
-    import pendulum  # noqa: PLC0415 - a twentieth of a second, and few commands get a time
-
     try:
         parsed: object = pendulum.parse(text, exact=True)
     except ValueError as error:

@@ -40,11 +40,7 @@ def take_log_format(arguments: Sequence[str]) -> tuple[list[str], str | None]:
 
 
 def configure_logs(wanted: str | None) -> None:
-    """Log in a format to standard error. Without one, nothing is logged, and structlog is not even loaded."""
-    if wanted is None:
-        if known := sys.modules.get("structlog"):  # of an earlier command in this process
-            known.reset_defaults()
-        return
+    """Log in a format to standard error. Without one, nothing is logged."""
     import structlog
 
     renderer: Any = (
@@ -54,25 +50,21 @@ def configure_logs(wanted: str | None) -> None:
     )
     structlog.configure(
         processors=[structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso"), renderer],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO if wanted else logging.CRITICAL),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
 
 
-def command_log() -> Any:
-    """Return the log of this command; None if nothing is logged."""
-    known = sys.modules.get("structlog")
-    return known.get_logger() if known and known.is_configured() else None
-
-
 def log_failure(failure: Failure) -> None:
     """Log the failure of a command."""
-    if log := command_log():
-        log.error("failed", exit_code=failure.exit_code, error=failure.message, code=failure.code)
+    import structlog
+
+    structlog.get_logger().error("failed", exit_code=failure.exit_code, error=failure.message, code=failure.code)
 
 
 def log_summary(summary: dict[str, Any]) -> None:
     """Log the summary of a run."""
-    if log := command_log():
-        log.info("summary", **summary)
+    import structlog
+
+    structlog.get_logger().info("summary", **summary)

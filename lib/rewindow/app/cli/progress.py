@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from rewindow.app.cli.log_format import command_log
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
 from rewindow.app.watch import Watch
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.progress import Progress, TaskID
 
 
 class Bars:
@@ -41,10 +38,8 @@ class Bars:
 def watched(console: Console, *, is_quiet: bool) -> Iterator[Watch]:
     """Yield an observer of a command's steps; it shows bars if the console is a terminal."""
     if is_quiet or not console.is_terminal:
-        yield Watch(console=None if is_quiet else console, log=command_log())
+        yield Watch(console=None if is_quiet else console)
         return
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -53,4 +48,4 @@ def watched(console: Console, *, is_quiet: bool) -> Iterator[Watch]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        yield Watch(Bars(progress), progress.console, command_log())
+        yield Watch(Bars(progress), progress.console)

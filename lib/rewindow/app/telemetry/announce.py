@@ -27,8 +27,8 @@ class Warner(logging.Handler):
             return
         self.has_warned = True
         line = f"{self._about}: {' '.join(why.split())[:500]}. The command goes on without it"
-        log: Any = structlog.get_logger() if structlog.is_configured() else None
-        if log and log.is_enabled_for(logging.WARNING):
+        log: Any = structlog.get_logger()
+        if log.is_enabled_for(logging.WARNING):
             log.warning(line)
         else:
             sys.stderr.write(f"rewindow: warning: {line}\n")

@@ -6,14 +6,12 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from rewindow.app.failures import Failure, failure_of
+from rewindow.app.telemetry.announce import Warner
 from rewindow.app.telemetry.facts import NOTHING, Facts, Operation, new_id
-
-if TYPE_CHECKING:
-    from rewindow.app.telemetry.announce import Warner
-    from rewindow.contracts.staged_files import TaskReport
+from rewindow.contracts.staged_files import TaskReport
 
 OnStep = Callable[[str], None] | None
 """What is called with each step of a command before it is done."""
