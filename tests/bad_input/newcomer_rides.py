@@ -142,7 +142,7 @@ CASES = [
     _code("gives a join with a table windows", "value=Named", 'JoinWindows.of("1h", grace="0s")', "neither windows="),
     _code("joins a topic's name", "join(stations", 'join("stations"', "give it a KStream or a KTable"),
     _code("joins keys of other types", "ride.station, key=str", "ride.meters, key=float", "a number and text"),
-    _code("forgets the name of a join", ', name="located"', "", "give it a name, name=..."),
+    _code("forgets the name of a join", ', name="located"', "", "Give it a name, name=..."),
     _code(
         "forgets the store of a table", ', store="stations"', "", "missing 1 required keyword-only argument: 'store'"
     ),

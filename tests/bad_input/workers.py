@@ -104,7 +104,7 @@ FAILS = [
     _score("returns an object", 65, "return object()", "of type object cannot be stored", "use numbers, text"),
     _score("returns a lock", 65, "return Lock()", "of type lock cannot be stored", before="from threading import Lock"),
     _score("returns a generator", 65, "return (n for n in range(3))", "of type generator cannot be stored"),
-    _score("returns half a character", 65, "return '\\ud800'", "has a surrogate", "convert the value"),
+    _score("returns half a character", 65, "return '\\ud800'", "half of a surrogate pair", "remove it"),
     _code("is no function at all", 65, "score = 5", "TypeError", _FIX),
     _code(
         "keeps a lock in a store",

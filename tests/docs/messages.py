@@ -21,8 +21,7 @@ Every error has a code, which stays when its wording changes. A command prints i
 logs have it as `code`, and in Python it is `error.code`, beside `error.facts`. Ask for codes in scripts and alert rules, not for
 words. Each code is listed with an example, below the [exit code](exit-codes.md) of its command.
 
-{GENERATED}
-"""
+{GENERATED}"""
 _ENTRY = re.compile(r"^\[([a-z0-9-]+)\] (.*(?:\n {4}.*)*)$", re.MULTILINE)
 
 
@@ -48,7 +47,7 @@ def examples(text: str) -> dict[str, str]:
 
 def fits(message: Raised, example: str) -> bool:
     """Return whether an example is the message's wording, with values of its facts."""
-    if message.shown and example == wording(message):
+    if not example or (message.shown and example == wording(message)):
         return False
     first, *others = _literals(message)
     if not example.startswith(first):

@@ -62,7 +62,7 @@ def test_a_ready_made_store_keeps_its_own_options() -> None:
     [
         (window_store("counts", size="10ms", retention="14ms"), "14ms is less than its windows need, 15ms"),
         (window_store("counts", size="9ms", retention="1d"), "windows of 9ms, and these are 10ms long"),
-        (key_value_store("counts"), "is a key-value store where a window store is needed"),
+        (key_value_store("counts"), "is a key-value store, but a window store is needed"),
     ],
 )
 def test_a_ready_made_store_of_another_kind_is_rejected(ready: StoreBuilder, message: str) -> None:

@@ -188,8 +188,8 @@ def test_windows_have_a_description() -> None:
     ("windows", "ready", "message"),
     [
         (sessions(5, 3), session_store("n", retention="7ms"), "7ms is less than its windows need, 8ms"),
-        (sessions(5), window_store("n", size="5ms", retention="9ms"), "window store where a session store is needed"),
-        (sliding(5), session_store("n", retention="99ms"), "session store where a window store is needed"),
+        (sessions(5), window_store("n", size="5ms", retention="9ms"), "window store, but a session store is needed"),
+        (sliding(5), session_store("n", retention="99ms"), "session store, but a window store is needed"),
         (sliding(5), window_store("n", size="6ms", retention="99ms"), "made for windows of 6ms"),
     ],
 )

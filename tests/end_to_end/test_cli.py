@@ -67,7 +67,7 @@ def test_outside_a_project_the_error_names_the_fix(
     [
         ("import nowhere_to_be_found", "nowhere_to_be_found"),
         ("def build(): return 3", "has no function 'build_topology'"),
-        ("def build_topology(): return 3", "returned a int: return builder.build()"),
+        ("def build_topology(): return 3", "returned an instance of int: return builder.build()"),
         ("1 / 0", "ZeroDivisionError"),
         ("x = 1\ndef f(:\n", "broken_job.py:2: "),
     ],

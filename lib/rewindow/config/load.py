@@ -197,7 +197,7 @@ def _read_text(path: Path, shown: str) -> str:
         if facts.st_size > _MAX_BYTES:
             raise ConfigError(
                 "config-file-too-large",
-                "{file} is larger than {limit:,} bytes: is this the right file?",
+                "{file} is larger than {limit:,} bytes, the most that a configuration file has: split it",
                 file=shown,
                 limit=_MAX_BYTES,
             )

@@ -63,7 +63,7 @@ class TopologyLoader:
         if not isinstance(topology, Topology):
             raise ConfigError(
                 "topology-not-returned",
-                "job {job!r}: {topology} returned a {type}: return builder.build()",
+                "job {job!r}: {topology} returned an instance of {type}: return builder.build()",
                 job=self.job,
                 topology=self.reference,
                 type=type(topology).__name__,

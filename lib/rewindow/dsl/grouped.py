@@ -231,7 +231,7 @@ def _check_input(inputs: tuple[_Input, ...], grouped: KGroupedStream) -> None:
     if any(one.grouped is grouped for one in inputs):
         raise TopologyError(
             "cogroup-stream-twice",
-            "{cogroup}: the grouped stream is there already, give it one aggregator that does what both do",
+            "{cogroup}: the grouped stream is in it already: give it one aggregator that does what both do",
             cogroup=what,
         )
     check_keys(first.stream.key, grouped.stream.key, what)

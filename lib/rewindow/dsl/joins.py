@@ -94,7 +94,7 @@ def check_builders(left: Graph, right: Graph, what: str) -> None:
     if left is not right:
         raise TopologyError(
             "sides-from-two-builders",
-            "{join}: its sides come from two builders, read both topics with one StreamsBuilder",
+            "{join}: its sides come from two builders: read both topics with one StreamsBuilder",
             join=what,
         )
 
@@ -220,7 +220,7 @@ def _table_join(left: KStream, table: KTable, unmatched: Unmatched, joiner: Join
     if name is None and (left.is_rekeyed or options.grace is not None):
         rekeyed = "its records were re-keyed and cross a repartition"
         why = rekeyed if left.is_rekeyed else "its records wait for the grace"
-        raise TopologyError("table-join-unnamed", "{join}: {reason}, give it a name, name=...", join=what, reason=why)
+        raise TopologyError("table-join-unnamed", "{join}: {reason}. Give it a name, name=...", join=what, reason=why)
     if options.grace is None:
         side = _side(left, str(name))
         return graph.add(

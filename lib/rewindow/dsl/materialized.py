@@ -125,7 +125,7 @@ class Materialized:
         if self.ready_made is not None and self.ready_made.kind != kind:
             raise TopologyError(
                 "store-kind-wrong",
-                "store {store!r} is a {kind} store where a {needed} store is needed",
+                "store {store!r} is a {kind} store, but a {needed} store is needed: make it one, or give a name alone",
                 store=self.name,
                 kind=self.ready_made.kind,
                 needed=kind,

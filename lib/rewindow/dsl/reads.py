@@ -23,7 +23,14 @@ from rewindow.streams.serde.binding import LogShapes, LogType, WindowedType, bin
 from rewindow.streams.serde.schema import Shape, named_key
 
 _CLASSES: Mapping[str, type[Any]] = {"string": str, "long": int, "double": float, "boolean": bool, "binary": bytes}
-_SHOWN = {str: "text", int: "a whole number", float: "a number", bool: "a truth", bytes: "bytes", Decimal: "a decimal"}
+_SHOWN = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "a boolean",
+    bytes: "bytes",
+    Decimal: "a decimal",
+}
 _NUMBERS = (int, float, Decimal, bool)
 _DEFENSIVE = frozenset(("hasattr", "getattr", "isinstance", "type", "_fields"))
 """A function that uses one of these may know what it reads better than its declaration."""

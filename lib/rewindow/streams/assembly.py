@@ -113,7 +113,7 @@ def _make(node: ProcessorNode) -> Processor:
     if not isinstance(processor, Processor):
         raise ConfigError(
             "supplier-result-not-processor",
-            "node {node!r}: its supplier returned a {type}, not a Processor",
+            "node {node!r}: its supplier returned an instance of {type}: return a Processor",
             node=node.name,
             type=type(processor).__name__,
         )

@@ -181,7 +181,7 @@ def refuse_result(process: Callable[[Any], Any], result: object, *, send: str = 
     at = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
     raise ConfigError(
         "process-returned-value",
-        "{function} returned a {type}, which nobody gets: send records with {call}, and return nothing",
+        "{function} returned an instance of {type}, which is lost: send records with {call}, and return nothing",
         function=getattr(process, "__qualname__", "process") + at,
         type=type(result).__name__,
         call=send,

@@ -113,7 +113,7 @@ class TopologyTestDriver:
             if topic not in self._blueprint.logs:
                 raise ConfigError(
                     "driver-topic-not-read",
-                    "the topology does not read {topic!r} (it reads {topics})",
+                    "the topology does not read {topic!r}: pipe into one of {topics}",
                     topic=topic,
                     topics=", ".join(self._blueprint.logs),
                 )
@@ -193,7 +193,7 @@ class TopologyTestDriver:
         if topic not in self._outputs:
             raise ConfigError(
                 "driver-topic-not-written",
-                "the topology does not write {topic!r} (it writes {topics})",
+                "the topology does not write {topic!r}: read one of {topics}",
                 topic=topic,
                 topics=", ".join(self.outputs),
             )

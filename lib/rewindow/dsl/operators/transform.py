@@ -177,7 +177,7 @@ def _checked(made: object, wanted: type[Made], verb: str) -> Made:
     if not isinstance(made, wanted):
         raise ConfigError(
             "supplier-result-wrong-class",
-            "{verb}: the supplier returned a {type}, not a {expected}",
+            "{verb}: the supplier returned an instance of {type}: return one of {expected}",
             verb=verb,
             type=type(made).__name__,
             expected=wanted.__name__,

@@ -58,7 +58,9 @@ def coerce_text(value: Any) -> Any:
             value.encode()
         except UnicodeEncodeError as error:
             raise DataError(
-                "text-with-surrogate", "the text {text} has a surrogate, which UTF-8 cannot write", text=repr(value)
+                "text-with-surrogate",
+                "the text {text} has half of a surrogate pair, which UTF-8 cannot write: remove it",
+                text=repr(value),
             ) from error
         return value
     return None if value is None else _refuse(value, "string")

@@ -129,7 +129,9 @@ def _encode_text(key: str) -> bytes:
         return key.encode()
     except UnicodeEncodeError as error:
         raise DataError(
-            "key-with-surrogate", "the key {key} has a surrogate, which UTF-8 cannot write", key=repr(key)
+            "key-with-surrogate",
+            "the key {key} has half of a surrogate pair, which UTF-8 cannot write: remove it",
+            key=repr(key),
         ) from error
 
 

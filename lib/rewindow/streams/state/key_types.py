@@ -100,7 +100,9 @@ def _type_of(key: Any) -> Any:
     if isinstance(key, tuple):
         return (key.__class__, *(_type_of(item) for item in key))
     if key != key:  # noqa: PLR0124 - only NaN is not equal to itself
-        raise DataError("key-not-a-number", "'not a number' is not equal to itself")
+        raise DataError(
+            "key-not-a-number", "NaN cannot be a key, because it does not equal itself: use a number or None"
+        )
     return None if key is None else key.__class__
 
 
