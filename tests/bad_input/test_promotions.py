@@ -76,7 +76,7 @@ def test_a_run_says_that_its_branch_is_new_and_a_question_about_an_unknown_branc
     for more in ((), ("--missing",)):
         asked = bench.run("why", "counts", "u1", "--branch", "fox", *more)
         assert asked.code == 2
-        assert "[branch-without-runs]" in asked.err
+        assert "[branch-not-run-yet]" in asked.err
 
 
 def test_the_table_of_another_job_is_refused_before_a_backfill_or_promotion_and_survives_a_reset(bench: Bench) -> None:

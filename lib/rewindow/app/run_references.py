@@ -39,15 +39,7 @@ def with_runs(job: str, state: JobState, name: str) -> Branch:
     """Return a branch. Raises `UsageError` (2) if it has no runs."""
     branch = state.branch(name)
     if not branch.runs:
-        known = ", ".join(one.name for one in state.branches.values() if one.runs)
-        others = f"branches: {known}" if known else "there is no run yet"
-        raise UsageError(
-            "branch-without-runs",
-            "job {job!r} has no runs on branch {branch!r} ({others})",
-            job=job,
-            branch=name,
-            others=others,
-        )
+        raise no_runs(job, state, name)
     return branch
 
 
