@@ -81,8 +81,9 @@ def test_a_target_may_choose_record_execution_and_the_shuffle_reader(tmp_path):
     write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nsource: shuffle\n")
     assert load_target(tmp_path).source == "shuffle"
     write(tmp_path, "targets/local.yaml", "target: local\nwarehouse: warehouse\nexecution: fast\n")
-    with refused("config-file-invalid"):
+    with refused("config-file-invalid") as caught:
         load_target(tmp_path)
+    assert "execution" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from rewindow import (
     To,
     key_value_store,
 )
-from rewindow.errors import ConfigError, DataError, TopologyError
+from rewindow.errors import TopologyError
 from rewindow.testing import TopologyTestDriver
 from tests.refusals import refused
 
@@ -128,43 +128,43 @@ def test_a_table_verb_rejects_what_is_not_a_function(verb):
 @pytest.mark.parametrize(
     ("write", "words"),
     [
-        (lambda s, t: s.foreach("print", name="f"), r"foreach\('print'\): give it a function"),
-        (lambda s, t: s.split().branch("x"), r"branch\('x'\): give it a function"),
-        (lambda s, t: s.branch(), "give it a predicate for each branch"),
-        (lambda s, t: s.join(t, "amount"), r"join\('amount'\): give it a function"),
-        (lambda s, t: t.join(t, None), r"join\(None\): give it a function"),
-        (lambda s, t: t.join(t, joined, foreign_key="user", store="j"), r"foreign_key=\('user'\): give it a function"),
-        (lambda s, t: s.process(Silent(), name="p"), "'p' was given .*: pass the class, or a function"),
-        (lambda s, t: s.process_values(Silent(), name="p"), "process_values.*: give it a function"),
-        (lambda s, t: s.transform(Silent(), name="p"), "transform.*: give it a function"),
-        (lambda s, t: s.process(Silent, name="p", stores="kv"), "give its stores as a list, as in stores"),
-        (lambda s, t: s.process(Silent, name="p", stores=key_value_store("kv")), "give its stores as a list"),
-        (lambda s, t: s.process(Silent, name=5), "5 cannot name a node"),
-        (lambda s, t: s.process(Silent, name="p", stores=[key_value_store("")]), "'' cannot name a store"),
-        (lambda s, t: s.merge(t), "merge of 'in' with 's'.*table.to_stream.. for a table"),
-        (lambda s, t: s.merge(OTHER.stream("x")), "streams of the same StreamsBuilder"),
-        (lambda s, t: t.join(s, joined), r"give it a KTable .*stream\.join\(table"),
-        (lambda s, t: t.left_join(OTHER.table("x", store="x"), joined), "a KTable of the same StreamsBuilder"),
-        (lambda s, t: s.group_by_key().count(store=None), "store=None: give it a name"),
-        (lambda s, t: s.group_by_key().count(store=""), "store='': give it a name"),
-        (lambda s, t: s.group_by_key().aggregate(Count, store="c"), "give a built-in aggregate"),
-        (lambda s, t: t.group_by(joined).aggregate(Count, store="c"), "cannot subtract a row"),
+        (lambda s, t: s.foreach("print", name="f"), "action-not-callable"),
+        (lambda s, t: s.split().branch("x"), "function-not-callable"),
+        (lambda s, t: s.branch(), "branch-without-predicate"),
+        (lambda s, t: s.join(t, "amount"), "function-not-callable"),
+        (lambda s, t: t.join(t, None), "function-not-callable"),
+        (lambda s, t: t.join(t, joined, foreign_key="user", store="j"), "function-not-callable"),
+        (lambda s, t: s.process(Silent(), name="p"), "supplier-not-callable"),
+        (lambda s, t: s.process_values(Silent(), name="p"), "function-not-callable"),
+        (lambda s, t: s.transform(Silent(), name="p"), "function-not-callable"),
+        (lambda s, t: s.process(Silent, name="p", stores="kv"), "stores-not-listed"),
+        (lambda s, t: s.process(Silent, name="p", stores=key_value_store("kv")), "stores-not-listed"),
+        (lambda s, t: s.process(Silent, name=5), "node-name-invalid"),
+        (lambda s, t: s.process(Silent, name="p", stores=[key_value_store("")]), "store-name-invalid"),
+        (lambda s, t: s.merge(t), "merge-input-invalid"),
+        (lambda s, t: s.merge(OTHER.stream("x")), "merge-input-invalid"),
+        (lambda s, t: t.join(s, joined), "table-join-input-invalid"),
+        (lambda s, t: t.left_join(OTHER.table("x", store="x"), joined), "table-join-input-invalid"),
+        (lambda s, t: s.group_by_key().count(store=None), "store-without-name"),
+        (lambda s, t: s.group_by_key().count(store=""), "store-without-name"),
+        (lambda s, t: s.group_by_key().aggregate(Count, store="c"), "aggregate-not-understood"),
+        (lambda s, t: t.group_by(joined).aggregate(Count, store="c"), "aggregate-cannot-subtract"),
         (
             lambda s, t: s.group_by_key().aggregate({"n": 5}, store="c"),
-            r"'n': 5}\): give an aggregate, as in Count\(\)",
+            "aggregate-part-invalid",
         ),
-        (lambda s, t: s.group_by_key().aggregate({"n": Sum}, store="c"), r"give an aggregate, as in Count\(\)"),
-        (lambda s, t: s.group_by_key().aggregate({"class": Count()}, store="c"), "not a Python keyword"),
-        (lambda s, t: s.group_by_key().aggregate({"_run": Count()}, store="c"), "not begin with '_'"),
-        (lambda s, t: Materialized.as_("s", retention="-1ms"), "'s': the retention '-1ms' is negative"),
-        (lambda s, t: TimeWindows.of(1.5, grace="0s"), "the duration 1.5 has no unit"),
-        (lambda s, t: TimeWindows.of("1s", grace=None), "None is not a duration"),
+        (lambda s, t: s.group_by_key().aggregate({"n": Sum}, store="c"), "aggregate-part-invalid"),
+        (lambda s, t: s.group_by_key().aggregate({"class": Count()}, store="c"), "aggregate-name-invalid"),
+        (lambda s, t: s.group_by_key().aggregate({"_run": Count()}, store="c"), "aggregate-name-invalid"),
+        (lambda s, t: Materialized.as_("s", retention="-1ms"), "store-retention-negative"),
+        (lambda s, t: TimeWindows.of(1.5, grace="0s"), "duration-without-unit"),
+        (lambda s, t: TimeWindows.of("1s", grace=None), "duration-not-understood"),
     ],
 )
 def test_misuse_is_rejected_with_the_fix(write, words):
     builder = StreamsBuilder()
     stream, table = builder.stream("in"), builder.table("t", store="s")
-    with pytest.raises((TopologyError, ConfigError), match=words):
+    with refused(words):
         write(stream, table)
 
 
@@ -179,9 +179,9 @@ def test_the_error_of_a_failing_supplier_names_its_node():
 @pytest.mark.parametrize(
     ("args", "to", "words"),
     [
-        (("text",), None, r"p forwarded 'text': give a Record\(key, value\)"),
-        ((Record("k", 1),), "out-sink", r"to='out-sink': give To\.child"),
-        ((Record("k", 1),), To.child("x"), "p has no child 'x'"),
+        (("text",), None, "forwarded-value-not-record"),
+        ((Record("k", 1),), "out-sink", "forward-target-invalid"),
+        ((Record("k", 1),), To.child("x"), "child-unknown"),
     ],
 )
 def test_a_wrong_forward_names_node_and_record(args, to, words):
@@ -191,7 +191,7 @@ def test_a_wrong_forward_names_node_and_record(args, to, words):
 
     builder = StreamsBuilder()
     builder.stream("in").process(Forwarding, name="p").to("out")
-    with pytest.raises(DataError, match=words) as raised:
+    with refused(words) as raised:
         TopologyTestDriver(builder.build()).pipe("in", "k", 1, 0)
     assert "in offset 0, partition 0, node 'p'" in str(raised.value)
 

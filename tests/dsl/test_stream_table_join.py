@@ -255,8 +255,8 @@ def test_misuse_is_rejected_with_the_fix() -> None:
         (lambda: stream.join(table, pair, windows), "takes neither windows= nor store="),
         (lambda: stream.join(table, pair, store="x"), "takes neither windows= nor store="),
         (lambda: stream.outer_join(table, pair, None, name="j"), "no outer join: use left_join"),
-        (lambda: stream.select_key(lambda _k, v: v).join(table, pair), "cross a repartition, give it a name"),
-        (lambda: stream.join(versions, pair, grace="1ms"), "wait for the grace, give it a name"),
+        (lambda: stream.select_key(lambda _k, v: v).join(table, pair), "cross a repartition. Give it a name"),
+        (lambda: stream.join(versions, pair, grace="1ms"), "wait for the grace. Give it a name"),
         (lambda: stream.join(table, pair, name="j", grace="1ms"), "this one has no history: use versioned_store"),
         (
             lambda: stream.join(versions, pair, name="j", grace="10ms"),

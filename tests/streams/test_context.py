@@ -16,7 +16,7 @@ from rewindow import (
     To,
     window_store,
 )
-from rewindow.errors import ConfigError, DataError
+from rewindow.errors import DataError
 from rewindow.testing import TopologyTestDriver
 from tests.refusals import refused
 from tests.streams.one_processor import STREAM, WALL, Action, doing, driver, sent
@@ -63,16 +63,16 @@ def test_a_timestamp_holds_for_the_branch_it_was_given_to_only() -> None:
 @pytest.mark.parametrize(
     ("action", "words"),
     [
-        (lambda context, record: context.forward(record, to=To.child("nope")), r"no child 'nope' \(children: c1, c2\)"),
-        (lambda context, record: context.forward(record.with_timestamp(-1)), "never negative"),
-        (lambda context, record: context.forward(record, to=To.all().with_timestamp(-2)), "never negative"),
-        (lambda _context, record: 1 // record.value, "ZeroDivisionError"),
-        (lambda context, _record: context.store("other"), "not connected to a store 'other'"),
+        (lambda context, record: context.forward(record, to=To.child("nope")), "child-unknown"),
+        (lambda context, record: context.forward(record.with_timestamp(-1)), "forward-timestamp-invalid"),
+        (lambda context, record: context.forward(record, to=To.all().with_timestamp(-2)), "target-timestamp-invalid"),
+        (lambda _context, record: 1 // record.value, "node-failed"),
+        (lambda context, _record: context.store("other"), "store-not-connected"),
     ],
 )
 def test_an_error_names_node_and_record(action: Action, words: str) -> None:
     one = driver(doing(action))
-    with pytest.raises((DataError, ConfigError), match=words) as raised:
+    with refused(words) as raised:
         one.pipe("in", "k", 0, 10)
     assert "in offset 0" in str(raised.value)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.errors import ConfigError
 from rewindow.testing.transcript import Transcript, TranscriptError, check, load, play
+from tests.refusals import refused
 from tests.transcripts.topologies import merged
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* is deprecated:DeprecationWarning")
@@ -36,21 +36,21 @@ def test_a_case_that_shall_fail_and_passes_fails() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("name: x\n", "a list `transcript`"),
-        ("name: x\ntranscript: []\nwindow: 3\n", "unknown keys window"),
-        ("name: x\ntranscript: [{send: 1}]\n", "is not a step"),
-        ("name: x\ntranscript: [{input: [a, b, 1], expect: []}]\n", "is not a step"),
-        ("name: x\ntranscript: [{input: 5}]\n", "input needs a list"),
-        ("name: x\ntranscript: [{expect: {}}]\n", "expect needs a list"),
+        ("name: x\n", "transcript-document-incomplete"),
+        ("name: x\ntranscript: []\nwindow: 3\n", "transcript-key-unknown"),
+        ("name: x\ntranscript: [{send: 1}]\n", "transcript-step-unknown"),
+        ("name: x\ntranscript: [{input: [a, b, 1], expect: []}]\n", "transcript-step-unknown"),
+        ("name: x\ntranscript: [{input: 5}]\n", "transcript-step-type-wrong"),
+        ("name: x\ntranscript: [{expect: {}}]\n", "transcript-step-type-wrong"),
         (
             "name: x\nsemantics: {stream_tim: min}\ntranscript: []\n",
-            "keys among stream_time, stream_time_from, wall_clock",
+            "transcript-semantics-unknown",
         ),
-        ("name: [x", "is not YAML"),
+        ("name: [x", "transcript-not-yaml"),
     ],
 )
 def test_a_file_that_is_no_transcript_says_so(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "case.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=words):
+    with refused(words):
         load(path)
