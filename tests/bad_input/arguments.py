@@ -71,7 +71,7 @@ CASES = [
     _case("backfill counts --from 1 --to whenever --branch b1", 2, "write it like 2013-02-01"),
     _case("backfill counts --from main/7 --branch b2", 2, "main/2"),
     _case("diff counts main", 2, "BRANCH_B"),
-    _case("diff counts main other", 2, "other", "branches: main"),
+    _case("diff counts main other", 2, "other", "branches with runs: main"),
     _case("diff counts main main --samples many", 2, "--samples"),
     _case("promote counts other", 2, "other"),
     _case("promote counts main", 2, "main"),

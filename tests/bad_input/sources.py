@@ -113,7 +113,7 @@ CASES = [
         "a file of the second landing is missing",
         "land activity",
         66,
-        "`rewindow land activity --new-generation`. With `--keep 1`, landings up to 1 stay as they are\n",
+        "`rewindow land activity --new-generation`. With `--keep 1`, landings up to 1 stay as they are [landed-file-changed]",
         lambda bench: (bench.root / "raw/h1.parquet").unlink(),
     ),
     Case(
