@@ -10,8 +10,6 @@ import pytest
 
 import rewindow
 from rewindow.airflow.task_results import has_event, reason_of
-from rewindow.app.held_rows import held_rows
-from rewindow.app.open_project import OpenProject
 from rewindow.contracts.exit_codes import ON_HOLD
 from tests.bad_input.chain import reads_totals
 from tests.bad_input.expecting import NOTHING_IS_NEW, expecting, replayed, state, table
@@ -285,10 +283,3 @@ def test_without_a_run_on_hold_its_rows_cannot_be_shown(bench: Bench) -> None:
         answer = bench.run("head", *words, "--held")
         assert answer.code == code, answer
         assert says in answer.err
-
-
-def test_the_rows_of_a_run_on_hold_in_a_governed_warehouse_need_a_branch(bench: Bench) -> None:
-    project = OpenProject.open(bench.root)
-    project.tables = object()  # type: ignore[assignment]
-    with refused("held-rows-governed", job="counts"):
-        list(held_rows(project, "counts", branch="main", limit=1, last=False))
