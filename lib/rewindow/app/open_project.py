@@ -95,22 +95,23 @@ class OpenProject:
         self._watch = on_step if isinstance(on_step, Watch) else None
         with self.telemetry.operation(LAND, feed) as observed, naming(FEED=feed):
             config: FeedConfig = load_feed(self.root, feed)
-            with self.tables.command(feed=feed), naming_kept(self.tables, config):
-                observed.planned(lambda: landing_planned(self.locator, feed))
-                report = land(
-                    config,
-                    self.feed_tables,
-                    self._engines.landing(lambda: self.spark, self.slots),
-                    now_ms=round(time.time() * 1000),
-                    until_ms=until_ms,
-                    watermark_ms=watermark_ms,
-                    new_generation=new_generation,
-                    keep=keep,
-                    extractors=extractor_versions(config, self.root),
-                    on_step=observed.watching(on_step),
-                )
-                observed.done(lambda: landing_done(self.locator, report))
-        return naming_unlikely_columns(report, self.tables, config, str(self.root))
+            with self.tables.command(feed=feed):  # in it, the new rows of the ledger need not be read again
+                with naming_kept(self.tables, config):
+                    observed.planned(lambda: landing_planned(self.locator, feed))
+                    report = land(
+                        config,
+                        self.feed_tables,
+                        self._engines.landing(lambda: self.spark, self.slots),
+                        now_ms=round(time.time() * 1000),
+                        until_ms=until_ms,
+                        watermark_ms=watermark_ms,
+                        new_generation=new_generation,
+                        keep=keep,
+                        extractors=extractor_versions(config, self.root),
+                        on_step=observed.watching(on_step),
+                    )
+                    observed.done(lambda: landing_done(self.locator, report))
+                return naming_unlikely_columns(report, self.tables, config, str(self.root))
 
     def bind(self, job: str, branch: str = MAIN) -> Job:
         """Return a job bound to its landed feed.
