@@ -100,7 +100,7 @@ def _with(column: str, kind: pa.DataType | None, new: str | None = None) -> Call
 
 
 _AGAIN = "`rewindow land activity --new-generation`"
-_REMOVE = "Nothing was landed. Fix the file, or remove it\n"
+_REMOVE = "Nothing was landed. Fix the file, or remove it ["
 SCHEMAS = [
     _changed(
         "a new file without the key", ("h2.parquet has no user,", "user is the log's key", _REMOVE), _with("user", None)

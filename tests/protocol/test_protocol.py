@@ -136,7 +136,7 @@ def test_a_committed_run_is_verified_and_leaves_nothing(jobs: Backend) -> None:
 def test_two_branches_are_compared_a_part_of_the_keys_at_a_time(
     backend: Backend, expected: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("governed.diff", "delta.diff_partitions"):
+    for module in ("governed.diff", "delta.diff"):
         monkeypatch.setattr(f"rewindow.tables.{module}.PARTITION_ROWS", 5)
     backend.run("whole", scene.LANDINGS)
     backend.run("short", 2)
