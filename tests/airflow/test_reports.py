@@ -10,6 +10,7 @@ import pytest
 
 from rewindow.airflow.process import Command
 from rewindow.airflow.reports import address_of, check_reports, folder_of, report_of, write_report
+from rewindow.errors import RewindowError
 from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
 from tests.refusals import refused
 
@@ -57,7 +58,7 @@ def test_a_report_that_cannot_be_written_says_why(bench: Bench, tmp_path: Path) 
         return Command([line[0], "-c", code], folder=str(tmp_path))
 
     where = {"project": str(bench.root), "target": "local"}
-    with refused("disk-full") as caught:
+    with pytest.raises(RewindowError, match="the disk is full") as caught:
         write_report(RAN, where, None, start, said.append)
     assert caught.value.code == "disk-full"
     assert said == []

@@ -12,7 +12,7 @@ import rewindow
 from rewindow.app.api.calls import RemoteCode, own_code, with_new_workers
 from rewindow.config.target import TargetConfig
 from tests.api.conftest import copy_of
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 CLUSTER = TargetConfig(target="cluster", warehouse="warehouse", master="spark://host:7077", cores=2)
 LOCAL = TargetConfig(target="local", warehouse="warehouse")
@@ -33,14 +33,14 @@ def test_remote_workers_must_not_execute_older_code(project: Path) -> None:
     code.was_sent(code.check())
     code.check()
     (project / "jobs/orders.py").write_text("NUMBER = 2\n")
-    with refused("worker-code-outdated"):
+    with refused("worker-code-outdated", reason="the project's code has changed"):
         code.check()
 
 
 def test_remote_workers_must_not_execute_the_code_of_another_project(project: Path, tmp_path: Path) -> None:
     first = RemoteCode(project, CLUSTER)
     first.was_sent(first.check())
-    with refused("worker-code-outdated"):
+    with refused("worker-code-outdated", reason=containing("it was started for ")):
         RemoteCode(tmp_path / "other", CLUSTER).check()
 
 

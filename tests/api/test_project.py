@@ -17,7 +17,7 @@ from rewindow.app.api.results import outcome_of_landing
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.spec import RunRequest
 from tests.api.shop import edit, new_shop
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 
 def test_a_project_is_loaded_landed_and_run(shop):
@@ -230,7 +230,7 @@ def test_code_that_calls_exit_does_not_end_the_notebook(landed):
 
 def test_a_bug_is_an_error_with_its_cause(landed, monkeypatch):
     monkeypatch.setattr("rewindow.app.api.project.run_to_the_end", lambda *_: 1 / 0)
-    with refused("rewindow-bug") as caught:
+    with refused("rewindow-bug", fix="load the project with debug=True") as caught:
         landed.run("daily_orders")
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
@@ -273,7 +273,7 @@ def test_rows_that_somebody_else_has_deleted_are_missed(with_two_runs):
     from deltalake import DeltaTable
 
     DeltaTable(with_two_runs.root / "warehouse/shop/daily_orders").delete("customer = 'ann'")
-    with refused("published-table-changed"):
+    with refused("published-table-changed", fix=containing("rewindow republish daily_orders")):
         with_two_runs.output("daily-orders").to_arrow()
 
 

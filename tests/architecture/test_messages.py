@@ -5,23 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-import pytest
-
 from tests.docs.messages import PAGE, examples, fits
-from tests.docs.raised import Raised, raised
+from tests.docs.raised import raised
 
 _CODE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+")
 
 
-@pytest.fixture(scope="module")
-def messages() -> list[Raised]:
-    """Return what the library's source raises."""
-    return raised()
-
-
-def test_each_error_has_a_code_a_wording_and_the_facts_that_it_shows(messages: list[Raised]) -> None:
+def test_each_error_has_a_code_a_wording_and_the_facts_that_it_shows() -> None:
     wrong = []
-    for one in messages:
+    for one in raised():
         if one.code is None or one.wording is None:
             wrong.append(f"{one.where}: write a code and a wording, both literal")
         elif not _CODE.fullmatch(one.code):
@@ -31,12 +23,12 @@ def test_each_error_has_a_code_a_wording_and_the_facts_that_it_shows(messages: l
     assert not wrong, "\n".join(wrong)
 
 
-def test_a_code_is_used_in_one_place(messages: list[Raised]) -> None:
-    uses = Counter(one.code for one in messages)
+def test_a_code_is_used_in_one_place() -> None:
+    uses = Counter(one.code for one in raised())
     assert not [code for code, times in uses.items() if times > 1]
 
 
-def test_the_page_of_messages_has_an_example_of_each(messages: list[Raised]) -> None:
+def test_the_page_of_messages_has_an_example_of_each() -> None:
     on_page = examples(PAGE.read_text(encoding="utf-8"))
-    without = [one.code for one in messages if one.code and not fits(one, on_page.get(one.code, ""))]
+    without = [one.code for one in raised() if one.code and not fits(one, on_page.get(one.code, ""))]
     assert not without, "write an example of each to docs/reference/messages.md, then python -m tests.docs"

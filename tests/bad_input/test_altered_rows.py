@@ -109,6 +109,7 @@ def test_the_table_of_a_branch_is_named_with_its_branch(bench: Bench) -> None:
     answer = bench.run("verify", "counts", "--branch", "fix")
     assert answer.code == 74, answer
     assert "[table-altered]" in answer.err
+    assert "counts --branch fix" in answer.err
     assert bench.run("republish", "counts", "--branch", "fix").code == 0
     assert bench.run("verify", "counts", "--branch", "fix").code == 0
 

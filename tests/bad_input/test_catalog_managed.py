@@ -104,6 +104,7 @@ def test_a_source_table_is_refused_before_and_after_its_first_landing(bench: Ben
         answer = bench.run(*words)
         assert answer.code == 78, answer
         assert "[table-managed-by-catalog]" in answer.err
+        assert "raw/clicks" in answer.err
 
 
 def test_spark_says_the_same_of_a_path() -> None:

@@ -19,6 +19,7 @@ def test_without_new_data_a_changed_topology_is_refused(bench: Bench, words: str
     refused = bench.run(*words.split())
     assert refused.code == 76
     assert "[job-changed-since-checkpoint]" in refused.err
+    assert "job 'counts' has changed since the checkpoint of run main/2" in refused.err
     bench.edit("bench_job.py", WINDOW.replace("30m", "60m"), WINDOW)
     assert bench.run(*words.split()).code == 0
 
@@ -58,6 +59,7 @@ def test_plan_ends_with_the_code_with_which_run_would_refuse(bench: Bench, bound
     assert [answer.code for answer in asked] == [74, 74]
     assert asked[0].err == asked[1].err
     assert "[published-table-changed]" in asked[0].err
+    assert "rewindow republish counts" in asked[0].err
 
 
 def test_plan_and_run_refuse_other_landings_alike(bench: Bench) -> None:
@@ -77,6 +79,7 @@ def test_plan_and_run_refuse_tables_that_the_run_may_not_write_alike(bench: Benc
     asked = [bench.run(command, "counts") for command in ("plan", "run")]
     assert [answer.code for answer in asked] == [76, 76]
     assert "[table-rows-of-no-ledger]" in asked[0].err
+    assert "'counts'" in asked[0].err
     assert asked[0].err == asked[1].err
 
     bench.write("conf/jobs/others.yaml", (bench.root / "conf/jobs/counts.yaml").read_text().replace("counts", "others"))

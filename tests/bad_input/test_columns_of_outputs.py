@@ -54,6 +54,7 @@ def test_plan_and_backfill_ask_for_another_table_before_anything_is_computed(key
     keyed.edit("conf/jobs/counts.yaml", "alerts.totals", "alerts.people")
     planned = keyed.run("plan", "counts")
     assert "[job-changed-since-checkpoint]" in planned.err
+    assert "output totals has another table: alerts/people, was alerts/totals" in planned.err
     assert "ame another table" not in planned.err
     done = keyed.run(*BACKFILL)
     assert done.code == 0, done
@@ -63,6 +64,7 @@ def test_plan_and_backfill_ask_for_another_table_before_anything_is_computed(key
     compared = keyed.run("diff", "counts", "main", "fix")
     assert compared.code == 2
     assert "[diff-key-types-differ]" in compared.err
+    assert "the key column 'person' is missing in one" in compared.err
     for words in (("promote", "counts", "fix"), ("plan", "counts")):
         answer = keyed.run(*words)
         assert answer.code == 0, answer
@@ -77,7 +79,11 @@ def test_a_refused_backfill_keeps_the_earlier_runs_of_its_branch(keyed: Bench) -
     _keyed(keyed, "human")
     refused = keyed.run(*BACKFILL)
     assert refused.code == 76, refused
-    assert ("[output-columns-changed]") in refused.err
+    assert "[output-columns-changed]" in refused.err
+    assert (
+        "alerts/people__fix, the table of branch 'fix': person (string) is gone, human (string) is new" in refused.err
+    )
+    assert "Backfill on another branch; or name another table" in refused.err
     assert keyed.run("branch", "list", "counts").out == before
     assert keyed.run("head", "counts", "--branch", "fix").out == rows
     keyed.edit("conf/jobs/counts.yaml", "alerts.people", "alerts.humans")
@@ -94,7 +100,7 @@ def test_columns_of_another_type_or_order_are_named(keyed: Bench) -> None:
         .replace("By(key)", "By(len(key))")
     )
     keyed.write("bench_job.py", typed)
-    assert "[branch-not-promotable]" in keyed.run(*BACKFILL).err
+    assert "alerts/totals: member is long, was string. " in keyed.run(*BACKFILL).err
 
 
 def test_a_branch_takes_columns_in_another_order_when_it_starts_over(keyed: Bench) -> None:

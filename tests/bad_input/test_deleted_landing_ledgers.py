@@ -44,6 +44,7 @@ def test_a_feed_starts_over_and_its_quarantined_rows_are_those_of_the_new_ledger
         refused = refusing.run("land", feed)
         assert refused.code == 76
         assert "[log-rows-of-no-ledger]" in refused.err
+        assert "remove that table (its folder, or DROP TABLE)" in refused.err
         shutil.rmtree(refusing.warehouse / "logs" / feed)
         landed = refusing.run("land", feed)
         assert landed.code == 0, landed

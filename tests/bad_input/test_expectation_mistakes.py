@@ -57,12 +57,17 @@ def test_two_expectations_have_two_names(bench: Bench) -> None:
     answer = bench.run("plan", "counts")
     assert answer.code == 78
     assert "[config-file-invalid]" in answer.err
+    assert (
+        "conf/jobs/counts.yaml, line 9: two expectations are named 'unique key': give one of them a `name:`"
+        in answer.err
+    )
 
 
 def test_a_query_that_fails_on_rows_ends_the_run(bench: Bench) -> None:
     expecting(bench, '{name: broken, sql: "SELECT 1 / (value - value) FROM new_rows"}')
     answer = replayed(bench, 65)
     assert "[expectation-query-failed]" in answer.err
+    assert "totals: broken: the query fails on the rows of this run" in answer.err
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,9 @@ def test_a_failed_run_is_not_committed_and_fails_again_until_something_changes(b
     for _ in range(2):
         answer = replayed(bench, 65)
         assert "[expectations-not-met]" in answer.err
-        assert "[expectations-not-met]" in answer.err
-        assert "[expectations-not-met]" in answer.err
-        assert "[expectations-not-met]" in answer.err
+        assert "run main/3 of counts does not meet an expectation" in answer.err
+        assert "totals: range value:" in answer.err
+        assert "rows have value out of bounds, expected at most 0; first: user=" in answer.err
     after = [row.kind for row in DeltaTables(str(bench.warehouse)).ledger_rows("counts")]
     assert after == [*before, "PLAN", "PLAN"]
     assert table(bench, "alerts/totals").num_rows == rows

@@ -37,6 +37,7 @@ def test_a_branch_that_the_job_does_not_have_is_refused(template: Bench, tmp_pat
         answer = bench.run(*words, "--branch", "fix")
         assert answer.code == 2
         assert "[branch-not-run-yet]" in answer.err
+        assert "job 'counts' has no runs on branch 'fix' yet (branches with runs: main)" in answer.err
 
 
 def test_a_job_that_never_ran_has_no_rows(template: Bench, tmp_path: Path) -> None:
@@ -53,6 +54,7 @@ def test_a_table_that_is_gone_is_not_one_that_was_never_written(bench: Bench) ->
     answer, shown = bench.run("head", "counts"), bench.run("show", "counts")
     assert answer.code == 74, answer
     assert "[published-table-changed]" in answer.err
+    assert "alerts/totals is gone" in answer.err
     assert answer.err == shown.err
 
 
@@ -67,6 +69,7 @@ def test_a_name_that_is_neither_job_nor_table_is_refused_with_those_that_are(tem
     answer = template.run("head", "total")
     assert answer.code == 2
     assert "[name-not-found]" in answer.err
+    assert "'total' is neither a job (counts) nor an output table (alerts.totals)" in answer.err
     for misspelt, meant in (("cuonts", "counts"), ("total", "totals"), ("alert.totals", "alerts.totals")):
         assert f"did you mean `{meant}`? name one of these" in template.run("head", misspelt).err
     assert "did you mean" not in template.run("head", "zzz").err
@@ -107,6 +110,7 @@ def test_quarantined_records_are_shown_with_their_reasons(bench: Bench) -> None:
         assert (one["count"], [row["reason"] for row in one["rows"]]) == (len(rows), [row["reason"] for row in rows])
     refused = bench.run("head", "rewindow.quarantine", "--of", "count")
     assert (refused.code, "[of-name-unknown]" in refused.err) == (2, True), refused
+    assert "did you mean `counts`?" in refused.err
     assert bench.run("backfill", "counts", "--from", "1", "--branch", "again").code == 0
     for branch, count, runs in ((None, 6, {"main/3", "again/1"}), ("main", 2, {"main/3"}), ("again", 4, {"again/1"})):
         words = ["head", "rewindow.quarantine", "--of", "counts", *([] if branch is None else ["--branch", branch])]
@@ -118,6 +122,7 @@ def test_quarantined_records_are_shown_with_their_reasons(bench: Bench) -> None:
     assert bench.run("branch", "drop", "counts", "again").code == 0
     refused = bench.run("head", "counts", "--of", "counts")
     assert (refused.code, "[of-without-quarantine]" in refused.err) == (2, True), refused
+    assert "'counts'" in refused.err
     assert bench.run("rewind", "counts", "--to", "main/2").code == 0
     rewound = json.loads(bench.run("head", "rewindow.quarantine", "--json").out)["tables"][0]
     assert {row["_run"] for row in rewound["rows"]} == {"main/3 (taken back)", "again/1 (taken back)", None}

@@ -74,6 +74,7 @@ def test_an_async_function_is_no_topology(template: Bench, tmp_path: Path) -> No
     assert answer.code == 78, answer
     assert answer.err.count("\n") == 1, answer
     assert "[topology-function-async]" in answer.err
+    assert "build_topology is `async`: write `def build_topology` without it" in answer.err
 
 
 def test_a_module_that_the_topologys_module_does_not_find_is_named_with_its_line(

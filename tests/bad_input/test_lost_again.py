@@ -46,4 +46,5 @@ def test_landing_what_reads_the_output_creates_no_empty_table(lost: Bench) -> No
     answer = lost.run("land", "closed")
     assert answer.code == 74, answer
     assert "[published-table-altered]" in answer.err
+    assert "`rewindow republish counts`" in answer.err
     assert not (lost.warehouse / "alerts/totals").exists()

@@ -24,7 +24,7 @@ def test_every_command_refuses_and_starting_over_gives_the_same_rows(bench: Benc
     answers = [bench.run(*words) for words in COMMANDS]
     assert [answer.code for answer in answers] == [76] * len(COMMANDS), answers
     assert all("[job-ledger-behind-tables]" in answer.err for answer in answers)
-    assert all("[job-ledger-behind-tables]" in answer.err for answer in answers)
+    assert all("`rewindow reset counts`" in answer.err for answer in answers)
     status = bench.run("status")
     assert status.code == 1
     assert "its newest commit is lost" in " ".join(status.out.split())

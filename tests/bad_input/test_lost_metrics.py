@@ -47,6 +47,7 @@ def test_a_replaced_branch_with_other_code_is_named_with_the_way_past_it(bench: 
     refused = bench.run("republish", "counts")
     assert refused.code == 76
     assert "[replayed-code-differs]" in refused.err
+    assert "wrong/1" in refused.err
     assert "or drop its branch, if nobody needs it any more: `rewindow branch drop counts wrong`" in refused.err
     assert bench.run("branch", "drop", "counts", "wrong").code == 0
     done = json.loads(bench.run("republish", "counts", "--json").out)

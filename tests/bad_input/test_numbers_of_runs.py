@@ -38,7 +38,8 @@ def test_a_number_that_two_runs_of_a_chain_have_is_refused(bench: Bench, monkeyp
         answer = _with(bench, command, "3")
         assert answer.code == 2, (command, answer)
         assert "[run-number-ambiguous]" in answer.err, (command, answer)
-        assert "[run-number-ambiguous]" in answer.err, (command, answer)
+        assert "2 runs of branch 'main' have the number 3" in answer.err
+        assert "fix/3, main/3. Name the run in full, such as main/3" in answer.err
     assert _chain(bench) == ["fix/3", "main/3", "main/4"]
     for command in TAKES_A_RUN:
         answer = _with(bench, command, "main/3")

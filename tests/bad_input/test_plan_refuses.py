@@ -131,6 +131,7 @@ def test_plan_and_run_refuse_a_table_whose_staged_files_are_gone_alike(bench: Be
     planned, ran = bench.run("plan", "counts"), bench.run("run", "counts")
     assert (planned.code, planned.err) == (74, ran.err)
     assert (ran.code, "[published-table-altered]" in ran.err) == (74, True)
+    assert "`rewindow republish counts`" in ran.err
 
 
 def test_a_run_with_changed_code_and_no_new_data_says_so(bench: Bench) -> None:

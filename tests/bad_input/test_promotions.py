@@ -77,6 +77,7 @@ def test_a_run_says_that_its_branch_is_new_and_a_question_about_an_unknown_branc
         asked = bench.run("why", "counts", "u1", "--branch", "fox", *more)
         assert asked.code == 2
         assert "[branch-not-run-yet]" in asked.err
+        assert "'fox' yet (branches with runs: fux, main)" in asked.err
 
 
 def test_the_table_of_another_job_is_refused_before_a_backfill_or_promotion_and_survives_a_reset(bench: Bench) -> None:
@@ -94,6 +95,7 @@ def test_the_table_of_another_job_is_refused_before_a_backfill_or_promotion_and_
     answer = bench.run("promote", "counts", "moved")
     assert answer.code == 78, answer
     assert "[table-of-another-job]" in answer.err
+    assert "is written by the job 'sums': name another table for 'counts'" in answer.err
     bench.edit("conf/jobs/counts.yaml", "sums.totals", "alerts.totals")
     assert bench.run("promote", "counts", "moved").code == 0
     assert bench.run("reset", "counts", "--yes").code == 0
@@ -113,6 +115,7 @@ def test_a_ledger_that_names_the_table_of_another_job_changes_no_row_of_it(
     answer = bench.run("promote", "counts", "moved")
     assert answer.code == 78, answer
     assert "[table-of-another-job]" in answer.err
+    assert "is written by the job 'sums'" in answer.err
     bench.edit("conf/jobs/counts.yaml", "sums.totals", "alerts.totals")
     for words in (("gc", "counts", "--keep", "0d"), ("republish", "counts", "--all"), ("reset", "counts", "--yes")):
         bench.run(*words)
@@ -130,6 +133,7 @@ def test_a_dropped_branch_whose_rows_were_deleted_is_not_read_as_one_without_row
         answer = bench.run(*words, *(() if words[0] == "diff" else ("--branch", "tried")))
         assert answer.code == 2, answer
         assert "[branch-dropped]" in answer.err
+        assert "'tried'" in answer.err
     with refused("branch-dropped"):
         Project.load(bench.root).output("totals", branch="tried").to_arrow()
 
@@ -247,10 +251,14 @@ def test_a_branch_whose_stores_have_other_columns_is_promoted_and_goes_on(bench:
     made = bench.run(*(backfill if selected == "n" else ("run", "counts", "--branch", "topped", "--through", "2")))
     assert made.code == 0, made
     if "top" in selected:
-        assert "[branch-not-promotable]" in bench.run(*backfill).err
+        assert "alerts/totals: top (long) is new" in bench.run(*backfill).err
         answer = bench.run("promote", "counts", "topped")
         assert answer.code == 76, answer
         assert "[promoted-columns-differ]" in answer.err
+        assert (
+            "present ones: top (long) is new. Name another table for totals in conf/jobs/counts.yaml, then"
+            in answer.err
+        )
         bench.edit("conf/jobs/counts.yaml", "alerts.totals", "alerts.topped")
     assert bench.run("promote", "counts", "topped").code == 0
     for words in (("land", "activity"), ("run", "counts"), ("republish", "counts"), ("gc", "counts", "--keep", "0d")):

@@ -44,5 +44,6 @@ def test_a_backfill_whose_branch_may_not_write_its_table_leaves_no_branch(bench:
     assert refused.code == 76, refused
     assert "totals__fix" in refused.err
     assert "[table-rows-of-no-ledger]" in refused.err
+    assert "choose another branch name" in refused.err
     assert DeltaTables(str(bench.warehouse)).state("counts").rows == rows
     assert "fix" not in bench.run("branch", "list", "counts").out

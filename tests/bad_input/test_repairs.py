@@ -125,7 +125,9 @@ def test_a_log_that_is_gone_is_landed_again(template: Bench, tmp_path: Path) -> 
     shutil.rmtree(bench.warehouse / "logs")
     answer = call(bench, "land", "activity")
     assert (answer.code, "[staged-file-altered]" in answer.err) == (74, True)
+    assert "Only a copy of the warehouse has what was landed" in answer.err
     assert "[staged-file-altered]" in answer.err
+    assert "Without a copy, land the source again, `rewindow land activity --new-generation`" in answer.err
     assert call(bench, "land", "activity", "--new-generation", "--keep", "1").code == 74  # it would keep what is gone
     again = call(bench, "land", "activity", "--new-generation")
     assert (again.code, "files of earlier landings are gone" in again.err) == (0, True), again.err
@@ -157,7 +159,7 @@ def test_what_cannot_be_made_again_after_a_new_generation_starts_over(
         shutil.rmtree(bench.warehouse / name)
     assert call(bench, "land", "activity", "--new-generation").code == 0
     shutil.rmtree(bench.warehouse / lost[0])
-    assert "[published-table-altered]" in call(bench, "run", "counts").err
+    assert "`rewindow republish counts`" in call(bench, "run", "counts").err
     answer = call(bench, "republish", "counts")
     assert (answer.code, "[run-not-repeatable]" in answer.err) == (66, True)
     advice = re.findall(r"`rewindow ([^`]*)`", answer.err)

@@ -82,6 +82,7 @@ def test_an_accepted_run_is_published_as_if_nothing_had_held_it(template: Bench,
     assert names == ["main/3", "main/4", "main/5"]
     refused = held.run("publish", "counts", "--accept")
     assert (refused.code, "[held-runs-several]" in refused.err) == (2, True)
+    assert "3 runs are on hold" in refused.err
     codes = [held.run("publish", "counts", "--accept", "--run", name).code for name in names]
     assert codes == [ON_HOLD, ON_HOLD, 0]
     again = held.run("publish", "counts", "--accept", "--run", "main/5")
@@ -159,6 +160,7 @@ def test_a_branch_on_hold_is_neither_compared_nor_promoted(bench: Bench) -> None
     refused = bench.run("promote", "counts", "fix")
     assert refused.code == 76
     assert "[promoted-run-on-hold]" in refused.err
+    assert "`rewindow publish counts --branch fix --accept --run fix/1`" in refused.err
     assert bench.run("publish", "counts", "--branch", "fix", "--accept").code == 0
     assert bench.run("diff", "counts", "main", "fix").out.startswith("Compared epochs 1 to 2")
     (told,) = json.loads(bench.run("diff", "counts", "main", "fix", "--json").out).values()

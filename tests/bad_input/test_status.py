@@ -219,6 +219,7 @@ def test_an_unknown_name_is_a_mistake_on_the_command_line(bench: Bench) -> None:
     answer = bench.run("status", "cuonts")
     assert answer.code == 2
     assert "[status-name-unknown]" in answer.err
+    assert "did you mean `counts`?" in answer.err
 
 
 def test_commands_name_the_target(bench: Bench) -> None:

@@ -79,6 +79,7 @@ def test_rows_that_waited_are_refused_and_the_named_command_lands_them(other: Be
     refused = other.run("land", "other")
     assert refused.code == 66
     assert "[source-rewritten-before-landing]" in refused.err
+    assert "deleted by VACUUM" in refused.err
     assert "`rewindow land other --new-generation`" in refused.err
     landed(other.run(*NEW))
     assert len(log_of(other)) == 36
@@ -91,7 +92,7 @@ def test_intervals_need_a_column_of_arrivals_and_the_message_says_so(other: Benc
     refused = other.run("land", "other")
     assert refused.code == 78
     assert "[source-arrival-unknown]" in refused.err
-    assert "[source-arrival-unknown]" in refused.err
+    assert "`arrived_at: COLUMN`" in refused.err
     other.write("conf/feeds/other.yaml", OTHER + "landing: {every: 1h}\n")
     landed(other.run("land", "other"))
 
@@ -105,5 +106,6 @@ def test_rows_that_waited_for_their_interval_are_refused_with_the_column_that_th
     refused = other.run("land", "other", "--until", "2100-01-02T00:00:00Z")
     assert refused.code == 66
     assert "[source-rewritten-before-landing]" in refused.err
+    assert "with a column that tells when they arrived, `arrived_at: COLUMN`" in refused.err
     other.write("conf/feeds/other.yaml", OTHER + "landing: {every: 1d}\n")
     landed(other.run(*NEW))

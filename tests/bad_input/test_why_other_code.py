@@ -39,4 +39,4 @@ def test_a_removed_suppress_is_named_though_runs_resume_without_it(summed: Bench
     answer = summed.run(*STRADDLES)
     assert answer.code == 76, answer
     assert "[row-of-other-code]" in answer.err
-    assert "[row-of-other-code]" in answer.err
+    assert "- suppress closed is removed" in answer.err

@@ -105,6 +105,7 @@ def test_a_key_that_does_not_fit_its_column(tmp_path: Path, users: pa.Array, key
     answer = bench.run("why", "counts", key, *flags)
     assert answer.code == 2, answer
     assert "[key-value-invalid]" in answer.err
+    assert "is no value of the column 'user', which has the type" in answer.err
 
 
 def test_a_decimal_with_fewer_digits_than_its_column_is_found(tmp_path: Path) -> None:

@@ -166,6 +166,7 @@ def test_of_many_windows_that_contain_a_time_five_are_named(shop: Bench) -> None
         shop.edit("bench_job.py", 'advance_by("1m")', 'advance_by("20m")')
     assert answer.code == 2, answer
     assert "[window-ambiguous]" in answer.err
+    assert "60 windows contain it: ask for one of them by its start, such as these 5:" in answer.err
     assert len(answer.err.splitlines()) == 7
 
 

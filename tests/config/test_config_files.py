@@ -12,7 +12,7 @@ from rewindow.config.load import load_feed, load_job
 from rewindow.errors import ConfigError
 from rewindow.tables.shared.paths import output_path
 from tests.config.written import FEED, LOW_ACTIVITY, write
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 USERS = "root:x:0:0\nroot:x:0:1\n"
 
@@ -53,7 +53,7 @@ def test_links_within_the_project_and_a_linked_conf_folder_are_read(tmp_path: Pa
 @pytest.mark.parametrize("table", ["REWINDOW.runs", "Logs.x", "STATE", "iNternal.a.b"])
 def test_a_reserved_name_is_refused_in_any_case(tmp_path: Path, table: str) -> None:
     write(tmp_path, "jobs/low_activity.yaml", LOW_ACTIVITY.replace("alerts.low_activity", table))
-    with refused("config-file-invalid") as caught:
+    with refused("config-file-invalid", mistakes=containing("uses a name that rewindow reserves")) as caught:
         load_job(tmp_path, "low_activity")
     assert table in str(caught.value)
     with refused("table-name-reserved"):

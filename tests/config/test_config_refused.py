@@ -11,7 +11,7 @@ import yaml
 from rewindow.config.load import load_feed, load_job, load_jobs
 from rewindow.errors import ConfigError
 from tests.config.written import FEED, LOW_ACTIVITY, feed, feed_with, job, log_with, write
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 REFUSED_FEEDS = {
     "unknown key": (
@@ -235,7 +235,9 @@ def test_no_message_shows_the_value_of_a_spark_setting(tmp_path):
 
 def test_a_missing_file_is_reported_with_the_available_ones(tmp_path):
     write(tmp_path, "feeds/activity.yaml", FEED)
-    with refused("config-file-missing", folder="feeds", name="actvity"):
+    with pytest.raises(
+        ConfigError, match=r"no conf/feeds/actvity.yaml in .*: did you mean `activity`\? available: activity"
+    ):
         load_feed(tmp_path, "actvity")
 
 
@@ -248,5 +250,6 @@ def test_a_name_cannot_point_to_another_file(tmp_path):
 def test_two_jobs_may_not_write_the_same_table(tmp_path):
     write(tmp_path, "jobs/a.yaml", "job: a\ntopology: jobs.a:b\nfeed: f\noutputs: {x: {table: t.x}}\n")
     write(tmp_path, "jobs/b.yaml", "job: b\ntopology: jobs.a:b\nfeed: f\noutputs: {x: {table: t.x}}\n")
-    with refused("output-tables-overlap", job="a"):
+    with refused("output-tables-overlap", job="a", reason=containing("table t.x is written twice")) as caught:
         load_jobs(tmp_path)
+    assert str(caught.value).startswith("conf/jobs/b.yaml, line 4, column 22: ")

@@ -10,7 +10,7 @@ from rewindow.app.times import parse_time
 from rewindow.contracts.instants import as_argument, instant
 from rewindow.errors import UsageError
 from rewindow.streams.record import MAX_MS
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 LAST_MS = 253_402_300_799_999
 """The end of the year 9999."""
@@ -47,7 +47,7 @@ def test_a_date_is_its_first_instant_in_utc() -> None:
 
 @pytest.mark.parametrize("text", ["16:53", "16:53:00Z", "T16:53"])
 def test_a_time_of_day_is_refused_because_it_names_no_day(text: str) -> None:
-    with refused("time-without-day"):
+    with refused("time-without-day", fix=containing("write it like 2013-02-01 or 2013-02-01T06:00:00Z (UTC")):
         parse_time(text)
 
 

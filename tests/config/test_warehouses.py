@@ -11,40 +11,40 @@ from rewindow.app.open_project import OpenProject
 from rewindow.config.load import load_target
 from rewindow.errors import ConfigError
 from rewindow.storage.locations import filesystem_of, options_of, use
-from tests.refusals import refused
+from tests.refusals import Refusal, containing, refused
 
 
 @pytest.mark.parametrize(
-    ("location", "why"),
+    ("location", "refusal"),
     [
-        ("dbfs://w", "warehouse-scheme-unknown"),
-        ("hdfs://host/w", "warehouse-scheme-unknown"),
-        ("/Volumes/main/w", "warehouse-is-mounted-bucket"),
-        ("/dbfs/w", "warehouse-is-mounted-bucket"),
+        ("dbfs://w", refused("warehouse-scheme-unknown", schemes=containing("s3"))),
+        ("hdfs://host/w", refused("warehouse-scheme-unknown", schemes=containing("s3"))),
+        ("/Volumes/main/w", refused("warehouse-is-mounted-bucket")),
+        ("/dbfs/w", refused("warehouse-is-mounted-bucket")),
     ],
 )
-def test_storage_without_put_if_absent_is_refused(tmp_path: Path, location: str, why: str):
+def test_storage_without_put_if_absent_is_refused(tmp_path: Path, location: str, refusal: Refusal):
     folder = tmp_path / "conf" / "targets"
     folder.mkdir(parents=True)
     (folder / "there.yaml").write_text(yaml.safe_dump({"target": "there", "warehouse": location}))
-    with refused(why):
+    with refusal:
         OpenProject.open(tmp_path, "there")
 
 
 @pytest.mark.parametrize(
-    ("options", "why"),
+    ("options", "refusal"),
     [
-        ({"AWS_S3_ALLOW_UNSAFE_RENAME": "true"}, "unsafe-rename-enabled"),
-        ({"AWS_CONDITIONAL_PUT": "disabled"}, "conditional-put-not-etag"),
-        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:9000"}, "endpoint-not-encrypted"),
-        ({"AWS_ENDPOINT_URL": "127.0.0.1:9000"}, "endpoint-without-scheme"),
-        ({"GOOGLE_APPLICATION_CREDENTIALS": "key.json"}, "storage-options-not-supported"),
+        ({"AWS_S3_ALLOW_UNSAFE_RENAME": "true"}, refused("unsafe-rename-enabled")),
+        ({"AWS_CONDITIONAL_PUT": "disabled"}, refused("conditional-put-not-etag")),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:9000"}, refused("endpoint-not-encrypted")),
+        ({"AWS_ENDPOINT_URL": "127.0.0.1:9000"}, refused("endpoint-without-scheme")),
+        ({"GOOGLE_APPLICATION_CREDENTIALS": "key.json"}, refused("storage-options-not-supported")),
     ],
 )
-def test_a_bucket_is_opened_with_settings_that_are_safe(tmp_path: Path, options: dict[str, str], why: str):
+def test_a_bucket_is_opened_with_settings_that_are_safe(tmp_path: Path, options: dict[str, str], refusal: Refusal):
     location = "gs://bucket/w" if "GOOGLE_APPLICATION_CREDENTIALS" in options else "s3://bucket/w"
     _write_target(tmp_path, warehouse=location, storage_options=options)
-    with refused(why):
+    with refusal:
         OpenProject.open(tmp_path, "there")
 
 

@@ -23,7 +23,7 @@ from rewindow.control.plan.spec import Commit
 from rewindow.errors import UsageError
 from rewindow.tables.shared.publications import due_tables, missing, net
 from tests.control.ledgers import BINDING, HELD, a_feed, commit_row, plan_row, planned, run_rows
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 
 def three_runs(*on_hold: int, branch: str = "main", rows: tuple[LedgerRow, ...] = ()) -> list[LedgerRow]:
@@ -73,7 +73,7 @@ def test_an_accepted_run_is_published_with_what_waited_behind_it():
 
 def test_publishing_stops_at_the_next_run_on_hold():
     rows = three_runs(1, 3)
-    with refused("held-runs-several"):
+    with refused("held-runs-several", runs="main/1 or --run main/3"):
         decide_accept(fold(rows), "main", None)
     assert added(fold(accepted(rows, "main/1")).branch("main")) == ["main/1", "main/2"]
     later_first = accepted(rows, "3")
@@ -125,13 +125,19 @@ def test_a_published_run_leaves_the_tables_even_if_a_later_one_is_on_hold():
 
 def test_a_branch_with_a_run_on_hold_is_not_promoted():
     rows = three_runs(2, branch="trial", rows=tuple(three_runs()))
-    with refused("promoted-run-on-hold", run="trial/2", branch="trial"):
+    with refused(
+        "promoted-run-on-hold",
+        run="trial/2",
+        branch="trial",
+        reason="totals: rows: 0 rows, expected at least 1",
+        job="counts",
+    ):
         decide_promote(fold(rows), "trial", "main", BINDING)
     done = accepted(rows, branch="trial")
     row = decide_promote(fold(done), "trial", "main", BINDING)
     assert row is not None
     fold([*done, row])
-    with refused("ledger-row-broken"):
+    with refused("ledger-row-broken", reason=containing("on hold")):
         fold([*rows, replace(row, seq=len(rows) + 1)])
 
 
@@ -194,10 +200,10 @@ def test_a_republication_leaves_out_what_waits():
 @pytest.mark.parametrize("run", [1, 99])
 def test_only_a_run_on_hold_can_be_accepted(run):
     rows = three_runs(2)
-    with refused("ledger-row-broken"):
+    with refused("ledger-row-broken", reason=containing("is not on hold")):
         fold([*rows, LedgerRow(len(rows) + 1, ACCEPT, {"run": run})])
     done = accepted(rows)
-    with refused("ledger-row-broken"):
+    with refused("ledger-row-broken", reason=containing("is not on hold")):
         fold([*done, replace(done[-1], seq=len(done) + 1)])
 
 

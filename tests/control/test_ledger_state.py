@@ -13,7 +13,7 @@ from rewindow.control.plan.retention import dead_attempts
 from rewindow.control.plan.spec import Commit, RunSpec, add_digests
 from rewindow.errors import InvariantError
 from tests.control.ledgers import commit_row, plan_row, planned, run_rows
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 
 def test_an_empty_ledger_is_a_job_without_branches():
@@ -52,7 +52,7 @@ def test_a_plan_fences_the_one_before_it():
 
     assert fold(rows).is_pending(second)
     assert not fold(rows).is_pending(first)
-    with refused("ledger-row-broken"):
+    with refused("ledger-row-broken", reason=containing("whose plan is not pending")):
         fold([*rows, commit_row(rows, first)])
 
 
@@ -102,7 +102,7 @@ def test_a_note_has_no_effect():
 
 
 def test_an_unknown_kind_of_row_is_refused():
-    with refused("ledger-row-broken"):
+    with refused("ledger-row-broken", reason=containing("update rewindow")):
         fold([LedgerRow(1, "SWITCH", {})])
 
 
@@ -144,14 +144,14 @@ def test_a_commit_that_is_not_of_the_plan_is_refused(change):
 def test_altering_a_committed_plan_breaks_the_chain():
     rows = run_rows([], "a")
     altered = {**rows[0].body, "generation": 2}
-    with refused("ledger-row-broken"):
+    with refused("ledger-row-broken", reason=containing("chain")):
         fold([LedgerRow(1, "PLAN", altered), rows[1]])
 
 
 def test_a_sealed_branch_takes_no_plan():
     open_rows = run_rows([], "a", through_landing=1)
     sealed = run_rows([], "a", through_landing=1, final=True)
-    with refused("ledger-row-broken"):
+    with refused("ledger-row-broken", reason=containing("sealed")):
         fold([*sealed, plan_row(planned(open_rows, "b"))])
 
 

@@ -192,8 +192,11 @@ def test_changed_code_or_settings_are_refused():
         plan(rows, "b", binding=other)
     assert caught.value.exit_code == 76
     assert caught.value.code == "job-changed-since-checkpoint"
+    assert "node extra: is new" in str(caught.value)
     assert caught.value.code == "job-changed-since-checkpoint"
+    assert "node source: source: events -> clicks" in str(caught.value)
     assert caught.value.code == "job-changed-since-checkpoint"
+    assert "setting wall_clock: stream_time -> run" in str(caught.value)
     assert isinstance(plan(rows, "b", request=RunRequest(branch="trial"), binding=other), RunSpec)
 
 

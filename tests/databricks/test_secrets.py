@@ -63,7 +63,7 @@ def test_a_task_whose_secret_cannot_be_read_runs_nothing_and_names_it(
 
 def test_a_secret_that_databricks_does_not_give_is_asked_for_again(there: Workspace) -> None:
     there.fails = "secrets/get"
-    with refused("databricks-no-answer"):
+    with refused("databricks-no-answer", reason="the service is down", fix=": try again"):
         secrets.read({"KEY": ("rewindow", "openlineage")})
 
 

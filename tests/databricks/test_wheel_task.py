@@ -9,7 +9,7 @@ import pytest
 from rewindow.app.wheel_task import TaskError, commands_of, main
 from rewindow.databricks.submit import exit_code
 from tests.conftest import ROOT, copy_project
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 
 def test_an_unresolved_reference_is_refused() -> None:
@@ -18,7 +18,7 @@ def test_an_unresolved_reference_is_refused() -> None:
 
 
 def test_an_unknown_parameter_is_refused() -> None:
-    with refused("task-parameters-invalid"):
+    with refused("task-parameters-invalid", reason=containing("--jobs")):
         commands_of(["--jobs=x", "--job=hourly_departures", f"--project={ROOT}"])
 
 

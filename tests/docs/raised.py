@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from string import Formatter
 
@@ -34,11 +35,12 @@ class Raised:
         return frozenset(name for _, name, _, _ in Formatter().parse(self.wording or "") if name)
 
 
-def raised() -> list[Raised]:
-    """Return every call of the library that makes a `RewindowError`."""
+@cache
+def raised() -> tuple[Raised, ...]:
+    """Return every call of the library that makes a `RewindowError`. Its source is parsed once."""
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(_PACKAGE.rglob("*.py"))}
     kinds = _kinds(trees)
-    return [*(one for path, tree in trees.items() for one in _calls(path, tree, kinds)), *_after_spark()]
+    return (*(one for path, tree in trees.items() for one in _calls(path, tree, kinds)), *_after_spark())
 
 
 def _after_spark() -> Iterator[Raised]:

@@ -237,7 +237,7 @@ def test_a_failing_selector_names_record_and_node() -> None:
     table = builder.global_table("G", store="rows")
     builder.stream("S").join(table, lambda _key, value: value.missing, pair, name="j").to("out")
     driver = TopologyTestDriver(builder.build())
-    with refused("node-failed", node="j", partition=0):
+    with refused("node-failed", node="j", partition=0, position="S offset 0"):
         driver.pipe("S", "k", "a", 5)
 
 

@@ -9,7 +9,7 @@ import pytest
 from rewindow import Materialized, StoreBuilder, StreamsBuilder, TimeWindows, key_value_store, window_store
 from rewindow.streams.metrics import EXPIRED_WINDOW_DROP
 from rewindow.testing import TopologyTestDriver
-from tests.refusals import refused
+from tests.refusals import Refusal, refused
 
 WINDOWS = TimeWindows.of("10ms", grace="5ms")
 
@@ -57,15 +57,21 @@ def test_a_ready_made_store_keeps_its_own_options() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ready", "message"),
+    ("ready", "refusal"),
     [
-        (window_store("counts", size="10ms", retention="14ms"), "store-retention-too-short"),
-        (window_store("counts", size="9ms", retention="1d"), "store-window-size-differs"),
-        (key_value_store("counts"), "store-kind-wrong"),
+        (
+            window_store("counts", size="10ms", retention="14ms"),
+            refused("store-retention-too-short", retention="14ms", minimum="15ms"),
+        ),
+        (
+            window_store("counts", size="9ms", retention="1d"),
+            refused("store-window-size-differs", store_size="9ms", size="10ms"),
+        ),
+        (key_value_store("counts"), refused("store-kind-wrong")),
     ],
 )
-def test_a_ready_made_store_of_another_kind_is_rejected(ready: StoreBuilder, message: str) -> None:
-    with refused(message):
+def test_a_ready_made_store_of_another_kind_is_rejected(ready: StoreBuilder, refusal: Refusal) -> None:
+    with refusal:
         counting(ready)
 
 

@@ -16,7 +16,7 @@ from rewindow.errors import ConfigError
 from rewindow.streams.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
 from rewindow.streams.record import MAX_MS
 from tests.dsl.windowed import counted, sessions, sliding, texts, told
-from tests.refusals import refused
+from tests.refusals import Refusal, refused
 
 Steps = list[tuple[str | None, Any, int, list[str]]]
 
@@ -185,15 +185,23 @@ def test_windows_have_a_description() -> None:
 
 
 @pytest.mark.parametrize(
-    ("windows", "ready", "message"),
+    ("windows", "ready", "refusal"),
     [
-        (sessions(5, 3), session_store("n", retention="7ms"), "store-retention-too-short"),
-        (sessions(5), window_store("n", size="5ms", retention="9ms"), "store-kind-wrong"),
-        (sliding(5), session_store("n", retention="99ms"), "store-kind-wrong"),
-        (sliding(5), window_store("n", size="6ms", retention="99ms"), "store-window-size-differs"),
+        (
+            sessions(5, 3),
+            session_store("n", retention="7ms"),
+            refused("store-retention-too-short", retention="7ms", minimum="8ms"),
+        ),
+        (sessions(5), window_store("n", size="5ms", retention="9ms"), refused("store-kind-wrong")),
+        (sliding(5), session_store("n", retention="99ms"), refused("store-kind-wrong")),
+        (
+            sliding(5),
+            window_store("n", size="6ms", retention="99ms"),
+            refused("store-window-size-differs", store_size="6ms"),
+        ),
     ],
 )
-def test_a_ready_made_store_must_fit(windows: Any, ready: Any, message: str) -> None:
+def test_a_ready_made_store_must_fit(windows: Any, ready: Any, refusal: Refusal) -> None:
     grouped = StreamsBuilder().stream("in").group_by_key().windowed_by(windows)
-    with refused(message):
+    with refusal:
         grouped.count(store=ready)

@@ -11,7 +11,7 @@ from rewindow import StreamsBuilder, Topology
 from rewindow.errors import DataError
 from rewindow.streams.nodes import SinkNode
 from rewindow.testing import Epoch, LocalReplay, TopologyTestDriver
-from tests.refusals import refused
+from tests.refusals import Refusal, refused
 
 PARTITIONS = 3
 TYPO = (
@@ -63,17 +63,17 @@ def test_a_record_with_an_undeclared_topic_can_go_to_the_quarantine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outputs", "said"),
+    ("outputs", "refusal"),
     [
-        (None, "outputs-not-listed"),
-        ([], "outputs-not-listed"),
-        ("odd", "outputs-not-listed"),
-        (["odd", ""], "outputs-not-listed"),
-        (["odd", "odd"], "outputs-topic-twice"),
+        (None, refused("outputs-not-listed")),
+        ([], refused("outputs-not-listed")),
+        ("odd", refused("outputs-not-listed")),
+        (["odd", ""], refused("outputs-not-listed")),
+        (["odd", "odd"], refused("outputs-topic-twice")),
     ],
 )
-def test_outputs_that_are_no_list_of_topics_are_refused(outputs: Any, said: str) -> None:
-    with refused(said):
+def test_outputs_that_are_no_list_of_topics_are_refused(outputs: Any, refusal: Refusal) -> None:
+    with refusal:
         StreamsBuilder().stream("in").to(by_parity, outputs=outputs)
 
 
@@ -142,7 +142,7 @@ def test_a_partition_that_does_not_exist_fails_and_names_the_record(wrong: Any) 
 
 def test_a_failing_partitioner_is_named_with_its_record() -> None:
     driver = TopologyTestDriver(partitioned(lambda _topic, _key, value, _count: value.missing), partitions=PARTITIONS)
-    with refused("node-failed", node="again-partitioner"):
+    with refused("node-failed", node="again-partitioner", position="in offset 0"):
         driver.pipe("in", "k", 1, 0)
 
 

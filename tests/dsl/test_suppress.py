@@ -20,7 +20,7 @@ from rewindow import (
 from rewindow.streams.metrics import SUPPRESSION_EMIT, SUPPRESSION_OVERTIME
 from rewindow.streams.settings import Semantics
 from rewindow.testing import TopologyTestDriver
-from tests.refusals import refused
+from tests.refusals import Refusal, refused
 
 Steps = list[tuple[str, int, list[str]]]
 Sizes = tuple[int, int | None, int]
@@ -234,20 +234,23 @@ def test_only_options_that_affect_results_are_in_the_fingerprint() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "words"),
+    ("made", "refusal"),
     [
-        (lambda: until_window_closes(max_records(3)), "suppress-buffer-not-strict"),
-        (lambda: until_window_closes(unbounded().emit_early_when_full()), "suppress-buffer-not-strict"),
-        (lambda: until_window_closes("1h"), "suppress-buffer-invalid"),
-        (lambda: until_time_limit("-1s"), "suppress-time-negative"),
-        (lambda: until_time_limit("1s", buffer_time="newest"), "buffer-time-unknown"),
-        (lambda: max_records(-1), "buffer-limit-invalid"),
-        (lambda: max_bytes(True), "buffer-limit-invalid"),
-        (lambda: unbounded().with_max_bytes("3"), "buffer-limit-invalid"),  # type: ignore[arg-type]
+        (lambda: until_window_closes(max_records(3)), refused("suppress-buffer-not-strict")),
+        (lambda: until_window_closes(unbounded().emit_early_when_full()), refused("suppress-buffer-not-strict")),
+        (lambda: until_window_closes("1h"), refused("suppress-buffer-invalid")),
+        (lambda: until_time_limit("-1s"), refused("suppress-time-negative")),
+        (
+            lambda: until_time_limit("1s", buffer_time="newest"),
+            refused("buffer-time-unknown", words="first, latest, window_start"),
+        ),
+        (lambda: max_records(-1), refused("buffer-limit-invalid")),
+        (lambda: max_bytes(True), refused("buffer-limit-invalid")),
+        (lambda: unbounded().with_max_bytes("3"), refused("buffer-limit-invalid")),  # type: ignore[arg-type]
     ],
 )
-def test_misuse_is_rejected_with_the_fix(made: Callable[[], object], words: str) -> None:
-    with refused(words):
+def test_misuse_is_rejected_with_the_fix(made: Callable[[], object], refusal: Refusal) -> None:
+    with refusal:
         made()
 
 

@@ -22,7 +22,7 @@ from rewindow import (
 from rewindow.streams.metrics import LATE_RECORD_DROP, SKIPPED_RECORDS
 from rewindow.testing import TopologyTestDriver
 from tests.dsl.test_tables import Steps, both_modes, driver_of, dropped, play
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 
 def by_value(table: KTable) -> KGroupedTable:
@@ -171,5 +171,5 @@ def test_an_aggregate_that_cannot_subtract_is_rejected(aggregate: Any) -> None:
 def test_a_mapper_must_return_a_group_and_a_value() -> None:
     wrong: Callable[[Any, Any], Any] = lambda _key, value: value  # noqa: E731
     driver = driver_of(lambda b: b.table("t", store="t").group_by(wrong).count(store="n"))
-    with refused("node-failed"):
+    with refused("node-failed", error=containing("must return")):
         driver.pipe("t", "k", "abc", 1)

@@ -118,5 +118,5 @@ def test_a_filter_of_a_versioned_table_repeats_its_tombstones(cut: bool) -> None
 
 def test_a_table_rejects_a_store_of_another_kind() -> None:
     StreamsBuilder().table("t", store=key_value_store("t", key=str))
-    with refused("store-kind-wrong", needed="key-value"):
+    with refused("store-kind-wrong", kind="window", needed="key-value"):
         StreamsBuilder().table("t", store=window_store("t", size="1ms", retention="1ms"))

@@ -10,7 +10,7 @@ import pytest
 
 from rewindow.app.cli.entry import run_command
 from rewindow.errors import SourceError, naming
-from tests.refusals import refused
+from tests.refusals import Refusal, containing, refused
 
 
 @pytest.fixture
@@ -64,17 +64,17 @@ def test_outside_a_project_the_error_names_the_fix(
 
 
 @pytest.mark.parametrize(
-    ("source", "named"),
+    ("source", "refusal"),
     [
-        ("import nowhere_to_be_found", "topology-import-missing"),
-        ("def build(): return 3", "topology-function-missing"),
-        ("def build_topology(): return 3", "topology-not-returned"),
-        ("1 / 0", "topology-import-failed"),
-        ("x = 1\ndef f(:\n", "topology-syntax-invalid"),
+        ("import nowhere_to_be_found", refused("topology-import-missing", reason=containing("nowhere_to_be_found"))),
+        ("def build(): return 3", refused("topology-function-missing", function="build_topology")),
+        ("def build_topology(): return 3", refused("topology-not-returned")),
+        ("1 / 0", refused("topology-import-failed", reason=containing("ZeroDivisionError"))),
+        ("x = 1\ndef f(:\n", refused("topology-syntax-invalid", file=containing("broken_job.py"), line=2)),
     ],
 )
 def test_a_topology_that_does_not_load_names_file_and_fix(
-    at: Path, capsys: pytest.CaptureFixture[str], source: str, named: str
+    at: Path, capsys: pytest.CaptureFixture[str], source: str, refusal: Refusal
 ) -> None:
     import sys
 
@@ -83,7 +83,7 @@ def test_a_topology_that_does_not_load_names_file_and_fix(
     (at / "broken_job.py").write_text(source)
     sys.modules.pop("broken_job", None)
     try:
-        with refused(named):
+        with refusal:
             TopologyLoader("j", "broken_job:build_topology", str(at))()
     finally:
         sys.modules.pop("broken_job", None)
@@ -94,7 +94,10 @@ def test_an_unknown_feed_differs_from_one_that_was_never_landed(at: Path, capsys
     job = at / "conf/jobs/hourly_departures.yaml"
     job.write_text(job.read_text().replace("feed: flights", "feed: flihgts"))
     assert run_command(["plan", "hourly_departures"]) == 78
-    assert "[job-feed-missing]" in capsys.readouterr().err
+    assert (
+        "no feed 'flihgts': did you mean `flights`? conf/feeds has flights [job-feed-missing]"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_job_that_never_ran_says_so(at: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.testing import Epoch, LocalReplay
 from tests import landed
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 FEED, PARTITIONS = "numbers", 3
 RECORDS = tuple(("in", key, number, number) for number, key in enumerate("abcabcabc"))
@@ -56,7 +56,14 @@ def test_tables_have_the_chosen_rows_and_partitions(tmp_path: Path) -> None:
 def test_a_wrong_partition_fails_the_run_and_commits_nothing(tmp_path: Path) -> None:
     landed.land(str(tmp_path), FEED, [Epoch(RECORDS, 9)], {"in": landed.LONG}, PARTITIONS)
     tables, load = DeltaTables(str(tmp_path)), partial(topology, 1)
-    with refused("partitioner-result-invalid", topic="again-repartition", result="3", partitions=3):
+    with refused(
+        "partitioner-result-invalid",
+        topic="again-repartition",
+        result="3",
+        partitions=3,
+        key="'c'",
+        last=containing("2"),
+    ):
         landed.replay(tables, LocalEngine(), FEED, "main", load, Semantics(), [1])
     assert tables.state(landed.JOB).branch("main").head is None
 
@@ -64,6 +71,6 @@ def test_a_wrong_partition_fails_the_run_and_commits_nothing(tmp_path: Path) -> 
 def test_an_undeclared_topic_fails_the_run_and_commits_nothing(tmp_path: Path) -> None:
     landed.land(str(tmp_path), FEED, [Epoch(RECORDS, 9)], {"in": landed.LONG}, PARTITIONS)
     tables, load = DeltaTables(str(tmp_path)), partial(topology, 0, 5)
-    with refused("extracted-topic-undeclared", topic="'typo'"):
+    with refused("extracted-topic-undeclared", topic="'typo'", key="'c'", topics="'odd', 'even'"):
         landed.replay(tables, LocalEngine(), FEED, "main", load, Semantics(), [1])
     assert tables.state(landed.JOB).branch("main").head is None

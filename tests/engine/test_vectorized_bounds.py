@@ -36,5 +36,5 @@ def test_a_store_with_too_many_rows_has_the_error_of_record_execution(tmp_path, 
     enough, too_few = (small._replace(settings=Settings(limits=Limits(store_rows=most))) for most in (8, 7))
     (found,) = both(enough, tmp_path / "enough", [(0, 1)])
     assert found.report.is_vectorized
-    with refused("task-limit-exceeded", nodes="windows"):
+    with refused("task-limit-exceeded", nodes="windows", excess="the store 'windows' has 8 rows"):
         replay(too_few, write_log(too_few, tmp_path / "log"), tmp_path / "few", [(0, 1)], [Execution.AUTO])

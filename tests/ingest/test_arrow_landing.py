@@ -22,7 +22,7 @@ from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.bench.day import JOB, write_project, write_source
 from tests.conftest import ROOT
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, landings, log_rows, one_log, write_rows
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 
 class NoSpark:
@@ -121,7 +121,11 @@ def test_a_damaged_page_is_reported_with_its_file_and_nothing_is_landed(tmp_path
     data[30] ^= 0xFF
     path.write_bytes(data)
     tables = DeltaFeedTables(f"{tmp_path}/w")
-    with refused("parquet-file-unreadable"):
+    with refused(
+        "parquet-file-unreadable",
+        file=containing("a.parquet"),
+        reason="Couldn't deserialize thrift: invalid TType Deserializing page header failed",
+    ):
         land_locally(one_log(), tables, tmp_path, T0, engine=arrow_at(tmp_path))
     assert landings(tables) == []
 
@@ -139,7 +143,11 @@ def test_a_word_in_a_column_of_numbers_is_refused_without_spark(tmp_path):
     source = {"path": "raw", "format": "csv", "schema": "user STRING, t BIGINT, x BIGINT"}
     for number, intervals in enumerate([{}, {"every": "1h", "arrived_at": "t"}]):
         tables = DeltaFeedTables(f"{tmp_path}/w{number}")
-        with refused("source-value-invalid"):
+        with refused(
+            "source-value-invalid",
+            reason="a.csv, line 3, column x: 'many' is no BIGINT (accepted: whole numbers of 64 bits, like 42)",
+            fix=containing("Nothing was landed. Fix the file, or set `unreadable: skip`"),
+        ):
             land(one_log(source=source, **intervals), tables, arrow_at(tmp_path), now_ms=T0)
 
 

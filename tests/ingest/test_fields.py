@@ -19,7 +19,7 @@ from rewindow.errors import SourceError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import HOUR, T0, land_locally, log_rows, one_log
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 COLUMNS = LogColumns((Column("user", "string"),), (Column("amount", "long"), Column("address", "json")), True, False)
 ADDRESS = {"type": "struct", "fields": [{"name": "zip", "type": "long"}, {"name": "city", "type": "string"}]}
@@ -55,7 +55,13 @@ def first():
 
 def test_a_renamed_field_is_refused_with_its_new_name():
     renamed = [name for name in ALL if name != "amount"]
-    with refused("file-field-missing", file="d3.json", field="amount"):
+    with refused(
+        "file-field-missing",
+        file="d3.json",
+        field="amount",
+        reason="which all landed files have",
+        fix=containing("It has amt, which no landed file has: was amount renamed?"),
+    ):
         checked(file("d3.json", *renamed, "amt"), before=first())
 
 
@@ -64,12 +70,25 @@ def test_a_csv_file_with_another_separator_is_told_so_and_not_that_a_column_was_
     given = one_log(source={"path": "raw", "format": "csv"})
     spec = feed_spec(given, project_root="/p", warehouse="/w").logs[0]
     known = SourceFields(frozenset({"user", "t", "amount"}), frozenset(), (file("d2.csv", "user;t;amount"),))
-    with refused("file-field-missing", file="d2.csv") as told:
+    with refused(
+        "file-field-missing",
+        file="d2.csv",
+        field="t",
+        reason="which is landed",
+        fix=containing("Its header is one column: does ';' separate its col"),
+    ) as told:
         check_fields(spec, columns, known, LandedFields(("user", "t", "amount")))
     assert "optional" not in str(told.value)
     assert told.value.code == "file-field-missing"
+    assert "Write the file with the header and the separator of the landed files" in str(told.value)
     without_header = replace(known, files=(file("d2.csv", "ann", "17", "4"),))
-    with refused("file-field-missing", file="d2.csv"):
+    with refused(
+        "file-field-missing",
+        file="d2.csv",
+        field="t",
+        reason="which is landed",
+        fix=containing("Its first line names no landed column: does the file lack its header"),
+    ):
         check_fields(spec, columns, without_header, LandedFields(("user", "t", "amount")))
 
 
@@ -79,7 +98,11 @@ def test_a_csv_file_that_names_a_landed_column_twice_is_told_so(tmp_path):
     columns = LogColumns((Column("user", "string"),), (Column("amount", "long"),), True, False)
     files = csv_fields(spec.source, [Piece(f"{tmp_path}/d2.csv")])
     known = SourceFields(frozenset({"user", "t", "amount"}), frozenset(), tuple(files), ignores_case=True)
-    with refused("file-field-missing", field="amount"):
+    with refused(
+        "file-field-missing",
+        field="amount",
+        fix=containing("Its header names amount twice"),
+    ):
         check_fields(spec, columns, known, LandedFields(("user", "t", "amount")))
 
 
@@ -107,7 +130,13 @@ def test_a_missing_csv_column_is_named_as_the_files_write_it():
 
 
 def test_a_renamed_key_is_refused():
-    with refused("file-field-missing", file="d3.json", field="user"):
+    with refused(
+        "file-field-missing",
+        file="d3.json",
+        field="user",
+        reason="which all landed files have",
+        fix=containing("It has uid, which no landed file has: was user renamed? user is the log's key"),
+    ):
         checked(file("d3.json", "uid", *ALL[1:]), before=first())
 
 
@@ -124,13 +153,24 @@ def test_optional_cannot_name_the_times_of_a_log_but_its_key():
 
 def test_a_renamed_nested_field_is_refused():
     renamed = [name for name in ALL if name != "address.zip"]
-    with refused("file-field-missing", field="address.zip"):
+    with refused(
+        "file-field-missing",
+        field="address.zip",
+        reason="which all landed files have",
+        fix=containing("It has address.plz"),
+    ):
         checked(file("d3.json", *renamed, "address.plz"), before=first())
 
 
 def test_an_unknown_field_is_refused_unless_it_is_ignored():
     new = file("d3.json", *ALL, "cuopon")
-    with refused("file-field-unknown", field="cuopon"):
+    with refused(
+        "file-field-unknown",
+        field="cuopon",
+        reason="no landed file has",
+        hint=" Is it coupon?",
+        fix=containing("Set `ignore: [cuopon]`"),
+    ):
         checked(new, before=first())
     assert checked(new, before=first(), ignore=["cuopon"]) == first()
     with refused("file-field-unknown", field="address.street"):
@@ -164,7 +204,7 @@ def test_names_below_a_map_are_data():
 
 
 def test_each_file_of_a_first_landing_needs_the_columns_that_the_feed_names():
-    with refused("file-field-missing", file="d2.json", field="user"):
+    with refused("file-field-missing", file="d2.json", field="user", reason="which the configuration names"):
         checked(file("d1.json", *ALL), file("d2.json", *ALL[1:]))
     with refused("file-field-missing", file="d2.json", field="amount"):
         checked(file("d1.json", *ALL), file("d2.json", "user", "t"), value=["amount"])
@@ -224,7 +264,13 @@ def test_a_parquet_file_with_a_renamed_column_is_refused_and_nothing_is_landed(t
     write(tmp_path, "a", user=["ann"], t=[1], x=[1])
     land_locally(one_log(), tables, tmp_path, T0)
     write(tmp_path, "b", user=["ann"], t=[2], y=[1])
-    with refused("file-field-missing", file="b.parquet", field="x"):
+    with refused(
+        "file-field-missing",
+        file="b.parquet",
+        field="x",
+        reason="which all landed files have",
+        fix=containing("It has y"),
+    ):
         land_locally(one_log(), tables, tmp_path, T0)
     write(tmp_path, "b", user=["ann"], t=[2], X=[1], y=[1])
     with refused("file-field-unknown", file="b.parquet", field="y"):
@@ -246,7 +292,7 @@ def test_a_new_column_of_a_table_is_refused_unless_it_is_ignored(tmp_path):
     feed = {"source": {"table": "raw.events"}}
     land_locally(one_log(**feed), tables, tmp_path, T0)
     write_deltalake(path, pa.table({"user": ["a"], "t": [1], "y": [1]}), mode="append", schema_mode="merge")
-    with refused("file-field-unknown", topic="events", file="raw.events", field="y"):
+    with refused("file-field-unknown", topic="events", file="raw.events", field="y", reason="is not landed"):
         land_locally(one_log(**feed), tables, tmp_path, T0)
     write_deltalake(f"{tmp_path}/w/raw/events", pa.table({"user": ["a"], "t": [1], "x": [1], "y": [1]}), mode="append")
     assert land_locally(one_log(**feed, ignore=["y"]), tables, tmp_path, T0).landings == (2,)

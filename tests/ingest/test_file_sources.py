@@ -16,10 +16,10 @@ from pydantic import ValidationError
 from rewindow.config.feed import feed_spec
 from rewindow.contracts.ingest import SourceSpec
 from rewindow.engine.worker.source_files import look_at_files, unchanged
-from rewindow.errors import SourceError
+from rewindow.errors import SourceError, StorageError
 from tests.ingest.land_by_arrow import land_by_arrow
 from tests.ingest.local_engine import feed_config
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 
 def source(location):
@@ -89,7 +89,9 @@ def test_a_file_that_is_gone_or_changed_is_refused(folder):
 def test_a_renamed_landed_file_is_named_with_its_new_name(folder):
     first = look_at_files(source(folder), None)
     (folder / "a.csv").rename(folder / "c.csv")
-    with refused("landed-file-changed", file="a.csv"):
+    with refused(
+        "landed-file-changed", file="a.csv", what="is gone; c.csv has its content, so it was renamed: rename it back"
+    ):
         look_at_files(source(folder), first.position)
 
 
@@ -109,12 +111,12 @@ def test_the_same_file_under_two_names_is_refused_unless_copies_are_landed(folde
     rows = "user,t\nann,1\n"
     for name in ("x.csv", "y.csv"):
         (folder / name).write_text(rows)
-    with refused("file-content-repeated", file="y.csv", other="x.csv"):
+    with refused("file-content-repeated", file="y.csv", other="x.csv", hint=" or the other"):
         look_at_files(source(folder), None)
     (folder / "y.csv").unlink()
     first = look_at_files(source(folder), None)
     (folder / "b.csv").write_text(rows)
-    with refused("file-content-repeated", file="b.csv", other="x.csv"):
+    with refused("file-content-repeated", file="b.csv", other="x.csv", hint=containing(", because x.csv is landed")):
         look_at_files(source(folder), first.position)
     assert names(look_at_files(replace(source(folder), lands_copies=True), first.position)) == ["b.csv"]
 
@@ -159,7 +161,7 @@ def test_a_compressed_file_that_an_older_version_landed_is_known(folder):
 )
 def test_a_file_that_cannot_be_decompressed_is_named(folder, content):
     (folder / "z.csv.gz").write_bytes(content)
-    with refused("file-not-decompressed"):
+    with pytest.raises(StorageError, match=r"z\.csv\.gz cannot be decompressed .*, then land again"):
         look_at_files(source(folder), None)
 
 
@@ -233,14 +235,14 @@ def test_a_file_with_nothing_but_a_header_is_landed_once_it_has_rows(folder):
     (folder / "z.csv").write_text("n\n1\n")
     assert names(look_at_files(with_header, first.position)) == ["z.csv"]
     (folder / "sub/b.csv").write_text("n\n")
-    with refused("source-without-rows", file="b.csv"):
+    with refused("source-without-rows", file="b.csv", reason="has no rows, because its first line is the header"):
         look_at_files(replace(with_header, location=str(folder / "sub")), None)
 
 
 def test_a_source_of_empty_files_is_refused(tmp_path):
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "a.csv").touch()
-    with refused("source-without-rows", file="a.csv"):
+    with refused("source-without-rows", file="a.csv", reason="is empty"):
         look_at_files(source(tmp_path / "raw"), None)
 
 

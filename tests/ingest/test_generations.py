@@ -10,7 +10,7 @@ from rewindow.streams.record import TopicPartition
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, landings, log_rows, write_rows
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 NOW = T0 + 3 * HOUR
 
@@ -203,7 +203,13 @@ def test_columns_may_come_with_a_generation_but_not_change_their_type(tmp_path, 
     assert [row["x"] is None for row in rows] == [row["generation"] == 2 for row in rows]
     assert [row["y"] is None for row in rows] == [row["generation"] == 1 for row in rows]
     swapped = feed_config(log={"columns": {"x": "user", "user": "x"}})
-    with refused("log-column-type-changed", column="user"):
+    with refused(
+        "log-column-type-changed",
+        column="user",
+        landed_type=containing("string"),
+        type=containing("int64"),
+        fix=containing("give the column another name (`columns"),
+    ):
         land_locally(swapped, landed, tmp_path, NOW, new_generation=True)
     assert landings(landed)[-1]["generation"] == 2
 

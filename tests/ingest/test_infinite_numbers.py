@@ -8,7 +8,7 @@ from rewindow.errors import DataError
 from tests.ingest.land_by_arrow import arrow_at
 from tests.ingest.local_engine import log_rows
 from tests.ingest.text_files import Files
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 LINES = {
     "csv": "user,t,amount\nann,1,1.5\nbob,2,1e400\n",
@@ -29,7 +29,7 @@ def test_a_csv_source_that_states_infinity_still_refuses_numbers_that_no_double_
     options = {"positiveInf": "oo", "nanValue": "-"}
     feed = Files(tmp_path, arrow_at(tmp_path), "csv", options=options, schema="user STRING, t BIGINT, amount DOUBLE")
     feed.write("d1.csv", "user,t,amount\nann,1,1.5\nbob,2,oo\ncyd,3,-Inf\ndan,4,-\neve,5,1e400\nfay,6,\n")
-    with refused("source-value-invalid"):
+    with refused("source-value-invalid", reason=containing("d1.csv, line 6, column amount: '1e400' is no DOUBLE")):
         feed.land()
     assert feed.land(unreadable="skip").quarantined == 1
     amounts = {row["user"]: str(row["amount"]) for row in log_rows(feed.tables)}
@@ -39,7 +39,7 @@ def test_a_csv_source_that_states_infinity_still_refuses_numbers_that_no_double_
 def test_a_json_source_that_allows_infinity_still_refuses_numbers_that_no_double_holds(tmp_path):
     feed = Files(tmp_path, arrow_at(tmp_path), "json", options={"allowNonNumericNumbers": "true"})
     feed.write("d1.json", LINES["json"].replace("1.5", "-Infinity"))
-    with refused("source-value-invalid"):
+    with refused("source-value-invalid", reason=containing("d1.json, line 2, field amount: 1e400 is no DOUBLE")):
         feed.land()
     feed.write("d1.json", LINES["json"].replace("1e400", "Infinity"))
     assert feed.land().rows == 2
@@ -53,7 +53,7 @@ def test_numbers_within_objects_and_lists_of_json_are_checked(tmp_path, value):
     feed.write(
         "d1.json", f'{{"user": "ann", "t": 1, "amount": {good}}}\n{{"user": "bob", "t": 2, "amount": {value}}}\n'
     )
-    with refused("source-value-invalid"):
+    with pytest.raises(DataError, match=r"d1\.json, line 2, field amount.*e(400|999) .*DOUBLE"):
         feed.land()
     assert feed.land(unreadable="skip").quarantined == 1
     assert len(log_rows(feed.tables)) == 1

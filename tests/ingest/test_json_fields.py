@@ -11,7 +11,7 @@ from rewindow.errors import ConfigError, DataError, SourceError
 from tests.ingest.land_by_arrow import arrow_at
 from tests.ingest.local_engine import HOUR, T0, log_rows, one_log
 from tests.ingest.text_files import Files
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 FIRST = '{"user": "ann", "t": 1, "amount": 5, "at": {"zip": 1, "n": null}, "tags": [{"k": 1}]}\n'
 
@@ -76,7 +76,12 @@ def test_names_below_a_declared_map_are_data(tmp_path):
 def test_the_first_line_that_is_no_json_is_named_in_a_first_landing(tmp_path):
     feed = Files(tmp_path, arrow_at(tmp_path))
     feed.write("d1.json", FIRST + "oops\n")
-    with refused("text-row-invalid", where="d1.json, line 2"):
+    with refused(
+        "text-row-invalid",
+        where="d1.json, line 2",
+        reason="no object (character 1)",
+        fix=containing("Nothing was landed. Fix the file, or set `unreadable: skip`"),
+    ):
         feed.land()
     assert feed.land(unreadable="skip").quarantined == 1
 
@@ -115,7 +120,7 @@ def test_a_line_that_is_no_object_is_named_or_quarantined(tmp_path, name):
     feed.write("d1.json", FIRST)
     feed.land()
     feed.write(name, FIRST + "42\n" + FIRST.replace("ann", "bob"))
-    with refused("text-row-invalid"):
+    with pytest.raises(DataError, match=r"d2\.json.*line 2"):
         feed.land()
     assert feed.land(unreadable="skip").rows == 2
     assert sorted(row["user"] for row in log_rows(feed.tables)) == ["ann", "ann", "bob"]
@@ -126,7 +131,7 @@ def test_a_json_list_over_several_lines_is_said_to_be_unreadable(tmp_path):
     feed.write("d1.json", FIRST)
     feed.land()
     feed.write("d2.json", '[\n  {\n    "user": "ann",\n    "t": 2\n  }\n]\n')
-    with refused("text-row-invalid", where="d2.json, line 1"):
+    with refused("text-row-invalid", where="d2.json, line 1", reason="a list, which needs `lines: multiple`"):
         feed.land()
 
 
@@ -134,7 +139,7 @@ def test_nan_in_json_is_refused_with_its_line_or_landed_as_the_source_says(tmp_p
     feed = Files(tmp_path, arrow_at(tmp_path))
     lines = '{"user": "ann", "t": 1, "amount": 1.5}\n{"user": "bob", "t": 2, "amount": NaN}\n'
     feed.write("d1.json", lines)
-    with refused("text-row-invalid", where="d1.json, line 2"):
+    with refused("text-row-invalid", where="d1.json, line 2", reason=containing("NaN")):
         feed.land()
     assert feed.land(unreadable="skip").quarantined == 1
     (tmp_path / "loose").mkdir()
@@ -164,15 +169,21 @@ def test_nested_fields_are_columns_if_the_feed_names_them(tmp_path):
     }
     assert found == set(lines)
     feed.write("d2.json", (EVENT % ("cyd", 30, T0, T0, 4)).replace("zip", "plz"))
-    with refused("file-field-missing", file="d2.json", field="user.geo.zip"):
+    with refused(
+        "file-field-missing",
+        file="d2.json",
+        field="user.geo.zip",
+        reason="which all landed files have",
+        fix=containing("It has user.geo.plz"),
+    ):
         feed.land(**NESTED)
     feed.write("d2.json", (EVENT % ("cyd", 30, T0 // 1000, T0, 4)))
-    with refused("rows-without-valid-time"):
+    with refused("rows-without-valid-time", rows=containing("timestamp 1699999200 is in seconds")):
         feed.land(**NESTED)
     feed.write(
         "d2.json", '{"user": {"name": "cyd", "geo": {"zip": null}}, "meta": {"t": 7, "got": null}, "amount": 4}\n'
     )
-    with refused("rows-without-valid-time"):
+    with refused("rows-without-valid-time", rows=containing("got: d2.json, line 1: it has no arrived_at")):
         feed.land(**NESTED)
 
 
@@ -229,7 +240,7 @@ def test_intervals_of_arrival_do_not_keep_a_text_from_being_compared(tmp_path):
     feed.write("d1.json", f'{{"user": "ann", "t": 1, "got": {T0 - HOUR}}}\n')
     assert feed.land(T0 + HOUR, **asked).rows == 1
     feed.write("d2.json", f'{{"user": 5, "t": 2, "got": {T0 + HOUR}}}\n')
-    with refused("source-value-invalid"):
+    with refused("source-value-invalid", reason=containing("d2.json, line 1, field user: 5 is no STRING")):
         feed.land(T0 + 3 * HOUR, **asked)
 
 
@@ -237,7 +248,7 @@ def test_intervals_of_arrival_do_not_keep_a_text_from_being_compared(tmp_path):
 def test_a_field_of_several_types_is_refused_until_it_is_declared_as_json(tmp_path, other):
     feed = Files(tmp_path, arrow_at(tmp_path))
     feed.write("d1.json", f'{{"user": "ann", "t": 1}}\n{{"user": {other}, "t": 1}}\n')
-    with refused("json-types-mixed", field="user", column="user"):
+    with pytest.raises(DataError, match=r"field user: .*d1\.json, line [12], .*d1\.json, line [12]\..* JSON "):
         feed.land(key="user")
     declared = {"path": "raw", "format": "json", "schema": "user JSON, t BIGINT"}
     land(one_log(source=declared, value=["user"], key="t"), feed.tables, feed.engine, now_ms=T0)
@@ -264,7 +275,7 @@ def test_a_field_that_was_null_is_a_text(tmp_path, then):
     feed.write("d1.json", '{"user": "ann", "t": 1, "ref": null}\n')
     feed.land()
     feed.write("d2.json", f'{{"user": "ann", "t": 4, "ref": {then}}}\n')
-    with refused("source-value-invalid"):
+    with pytest.raises(DataError, match=r"d2\.json, line 1, field ref: .* JSON "):
         feed.land()
     feed.write("d2.json", '{"user": "ann", "t": 4, "ref": "x"}\n')
     assert feed.land().rows == 1
@@ -275,14 +286,16 @@ def test_a_nested_text_that_becomes_an_object_is_refused_as_a_column(tmp_path):
     feed.write("d1.json", '{"user": {"name": "ann"}, "t": 1, "n": 1}\n')
     feed.land(key="name", value=["n"], columns={"name": "user.name"})
     feed.write("d2.json", '{"user": {"name": {"first": "ann"}}, "t": 2, "n": 1}\n')
-    with refused("source-value-invalid"):
+    with refused(
+        "source-value-invalid", reason=containing('d2.json, line 1, field user.name: {"first": "ann"} is no STRING')
+    ):
         feed.land(key="name", value=["n"], columns={"name": "user.name"})
 
 
 def test_a_list_of_rows_in_a_line_is_refused(tmp_path):
     feed = Files(tmp_path, arrow_at(tmp_path))
     feed.write("d1.json", '{"user": "ann", "t": 1}\n[{"user": "bob", "t": 2}]\n')
-    with refused("text-row-invalid", where="d1.json, line 2"):
+    with refused("text-row-invalid", where="d1.json, line 2", reason="a list, which needs `lines: multiple`"):
         feed.land()
 
 
@@ -296,7 +309,7 @@ def test_json_in_directories_may_have_a_directory_as_its_column(tmp_path):
 def test_a_misspelt_nested_field_is_answered_with_those_that_there_are(tmp_path):
     feed = Files(tmp_path, arrow_at(tmp_path))
     feed.write("d1.json", '{"user": {"name": "ann"}, "t": 1}\n')
-    with refused("column-unknown", column="user.nam"):
+    with refused("column-unknown", column="user.nam", known="It has t, user, user.name. Did you mean 'user.name'?"):
         feed.land(key="name", columns={"name": "user.nam"})
-    with refused("key-column-nested", column="user"):
+    with refused("key-column-nested", column="user", hint=containing("`columns: {user_id: user.name}`")):
         feed.land(key="user")

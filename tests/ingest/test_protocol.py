@@ -26,7 +26,7 @@ from tests.ingest.local_engine import (
     log_rows,
     write_rows,
 )
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 NOW = T0 + 3 * HOUR
 FEED = feed_config(log={"invalid_timestamp": "skip"}, lag="10m")
@@ -189,7 +189,7 @@ def test_a_staged_file_that_is_gone_is_an_error_but_not_if_another_published_it(
     if by_another:
         land_locally(FEED, tables, tmp_path, NOW, on_step=before_publishing)
     else:
-        with refused("staged-file-altered", fault="is gone"):
+        with refused("staged-file-altered", fault="is gone", fix=containing("Only a copy of the warehouse")):
             land_locally(FEED, tables, tmp_path, NOW, on_step=before_publishing)
     assert DeltaTable(tables.roots("activity", "events")[0]).version() == by_another
 
@@ -207,7 +207,11 @@ def test_publishing_again_commits_nothing(tmp_path):
 def test_a_failed_landing_lands_nothing_and_the_next_goes_on(tmp_path):
     source(tmp_path)
     tables = DeltaFeedTables(f"{tmp_path}/w")
-    with refused("record-invalid"):
+    with refused(
+        "record-invalid",
+        reason=containing("negative timestamp (-1)"),
+        fix=containing("Fix the source, or set `invalid"),
+    ):
         land_locally(feed_config(), tables, tmp_path, NOW)
     assert [row.kind for row in tables.state("activity")] == [PLAN]
     land_locally(FEED, tables, tmp_path, NOW)

@@ -9,7 +9,7 @@ from rewindow.contracts.instants import as_ms, unit_of
 from rewindow.errors import DataError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, log_rows, one_log, write_rows
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 DAY = 24 * HOUR
 FACTORS = [("s", "seconds", 1, 1000), ("us", "microseconds", 1000, 1), ("ns", "nanoseconds", 1_000_000, 1)]
@@ -68,7 +68,7 @@ def test_old_history_in_milliseconds_is_landed(tmp_path):
 def test_a_history_of_january_1970_can_be_declared(tmp_path):
     tables = DeltaFeedTables(f"{tmp_path}/w")
     write_rows(tmp_path, "a", rows_of(10 * DAY, 11 * DAY))
-    with refused("record-invalid"):
+    with refused("record-invalid", fix=containing("`ms` if these really are milliseconds")):
         land_locally(one_log(), tables, tmp_path, T0)
     assert land_locally(one_log(units={"t": "ms"}), tables, tmp_path, T0).rows == 2
     write_rows(tmp_path, "b", rows_of(1))

@@ -15,7 +15,7 @@ from rewindow.engine.worker.timestamps import InvalidTimestampError, extract, ju
 from rewindow.streams.record import Record
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, log_rows, write_rows
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 DAY = 24 * HOUR
 
@@ -149,7 +149,13 @@ def test_a_landing_of_refused_records_only_is_one_all_the_same(tmp_path):
 def test_a_log_whose_first_records_are_all_refused_is_an_error(tmp_path):
     tables, feed = DeltaFeedTables(f"{tmp_path}/w"), feed_config(log={"invalid_timestamp": "skip"})
     write_rows(tmp_path, "a", [{"user": user, "t": None, "got": T0, "x": 0} for user in ("ann", "bob")])
-    with refused("log-all-quarantined", topic="events"):
+    with refused(
+        "log-all-quarantined",
+        topic="events",
+        records="all 2 records",
+        reason="no timestamp",
+        fix=containing("fix `timestamp:`"),
+    ):
         land_locally(feed, tables, tmp_path, T0 + HOUR)
     assert quarantine(tables) == []
     write_rows(tmp_path, "b", [{"user": "ann", "t": T0 + HOUR, "got": T0 + HOUR, "x": 0}])
@@ -192,7 +198,12 @@ def test_the_partition_time_fills_gaps_but_not_the_first(tmp_path):
     assert [row["timestamp"] - T0 for row in log_rows(tables)] == [5, 5, 3, 5]
     write_rows(tmp_path, "b", [{"user": "bob", "t": None, "got": T0 + HOUR, "x": 0}])
     other = feed_config(partitions=64, log={"invalid_timestamp": "partition_time"})
-    with refused("record-invalid"):
+    with refused(
+        "record-invalid",
+        record=containing('"user":"bob","x":0}'),
+        arrival="arrived at 2023-11-14 23:00:00Z",
+        reason=containing("no valid timestamp, and none before it"),
+    ):
         land_locally(other, DeltaFeedTables(f"{tmp_path}/o"), tmp_path, T0 + 2 * HOUR)
 
 

@@ -18,7 +18,7 @@ from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.bad_input.scene import make_template, without_spark
 from tests.ingest.land_by_arrow import Unused
 from tests.ingest.local_engine import HOUR, LocalEngine, feed_config, land_locally, one_log, write_rows
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 DAY = 24 * HOUR
 TODAY = round(datetime(2026, 11, 22, tzinfo=UTC).timestamp() * 1000)
@@ -144,7 +144,12 @@ def test_each_interval_has_its_name(every, zone, said):
 
 def test_a_first_landing_without_any_arrival_is_an_error(tmp_path, tables):
     write_rows(tmp_path, "a", [{"user": "ann", "t": TODAY, "got": None, "x": 1}])
-    with refused("log-without-valid-arrival", topic="events"):
+    with refused(
+        "log-without-valid-arrival",
+        topic="events",
+        reason="it has no arrived_at",
+        fix=containing("Fix `arrived_at: got`"),
+    ):
         land_locally(DAILY, tables, tmp_path, NOON)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+from rewindow.errors import NotNowError
 from rewindow.tables.governed.lock import hold_local_disk
-from tests.refusals import refused
 
 HOLDER = """
 import sys
@@ -22,7 +24,7 @@ def test_a_second_process_is_told_to_come_back(tmp_path):
     command = [sys.executable, "-c", HOLDER, location]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == "held\n"
-        with refused("catalog-folder-locked"):
+        with pytest.raises(NotNowError, match=r"another process commits through Spark in .*/the tables"):
             hold_local_disk(location)
         holder.stdin.close()
         holder.wait()

@@ -10,7 +10,7 @@ from pyarrow import fs
 
 from rewindow.app import written_file
 from rewindow.app.written_file import write_text
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 
 class Store:
@@ -45,12 +45,12 @@ def test_a_uri_is_written_to_the_bucket_and_not_to_a_folder_of_its_scheme(store:
 
 def test_a_bucket_that_is_not_there_is_named(store: Store) -> None:
     assert store.kinds == {}
-    with refused("bucket-not-opened", path="s3://lost/a.html"):
+    with refused("bucket-not-opened", path="s3://lost/a.html", reason="the bucket does not exist"):
         write_text(Path("s3://lost/a.html"), "x")
 
 
 def test_a_path_is_written_to_the_disk(store: Store) -> None:
     assert write_text(Path("new/s3.html"), "x") == "new/s3.html"
     assert (store.root / "new/s3.html").read_text(encoding="utf-8") == "x"
-    with refused("written-file-is-folder"):
+    with refused("written-file-is-folder", path=containing("new")):
         write_text(Path("new"), "x")

@@ -24,7 +24,7 @@ from rewindow.errors import DataError, RewindowError, TopologyError
 from rewindow.streams.batch_processor import batch_limits
 from rewindow.streams.processor import ProcessorContext
 from rewindow.testing import Epoch, LocalReplay, TopologyTestDriver
-from tests.refusals import refused
+from tests.refusals import Refusal, containing, refused
 
 Action = Callable[[BatchContext, Batch], Any]
 RECORDS = tuple(("in", f"k{number % 3}", number, 10 * number) for number in range(20))
@@ -155,7 +155,7 @@ def test_results_are_refused() -> None:
         def process_batch(self, batch: Batch) -> None:
             return batch.keys  # type: ignore[return-value]
 
-    with refused("process-returned-value"):
+    with refused("process-returned-value", type="tuple", call=containing("batch.forward")):
         LocalReplay(topology(Returns)).run([Epoch(RECORDS)])
 
 
@@ -192,18 +192,18 @@ class TakesRecords(BatchProcessor):
 
 
 @pytest.mark.parametrize(
-    ("supplier", "says"),
+    ("supplier", "refusal"),
     [
-        (Both, "process-beside-process-batch"),
-        (NoBase, "process-batch-never-called"),
-        (Misspelt, "process-batch-method-missing"),
-        (Nothing, "process-batch-method-missing"),
-        (Yields, "process-method-never-runs"),
-        (TakesRecords, "function-parameters-wrong"),
+        (Both, refused("process-beside-process-batch")),
+        (NoBase, refused("process-batch-never-called")),
+        (Misspelt, refused("process-batch-method-missing", fix="rename proces_batch to process_batch")),
+        (Nothing, refused("process-batch-method-missing", fix=containing("define it"))),
+        (Yields, refused("process-method-never-runs", call=containing("batch.forward"))),
+        (TakesRecords, refused("function-parameters-wrong", arguments="self, batch")),
     ],
 )
-def test_a_class_that_would_do_nothing_is_refused(supplier: type[Processor], says: str) -> None:
-    with refused(says):
+def test_a_class_that_would_do_nothing_is_refused(supplier: type[Processor], refusal: Refusal) -> None:
+    with refusal:
         topology(supplier)
 
 

@@ -26,7 +26,7 @@ from rewindow.streams.serde.binding import (
 from rewindow.streams.serde.schema import Column, shape_of
 from rewindow.streams.state.stores import BUFFER, KEY_VALUE, WINDOW
 from rewindow.streams.state.suppress_buffer import Buffered
-from tests.refusals import refused
+from tests.refusals import Refusal, refused
 
 
 class Visit(NamedTuple):
@@ -155,16 +155,22 @@ def test_a_key_gives_way_to_a_value_of_the_same_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("declared", "words"),
+    ("declared", "refusal"),
     [
-        (LogType("clicks", "key"), "topic-not-in-feed"),
-        (FieldType(LogType("events", "value"), "price"), "aggregate-field-unknown"),
-        (RowType((("total", FieldType(LogType("events", "value"), "price")),)), "aggregate-field-unknown"),
-        (object, "type-without-columns"),
+        (LogType("clicks", "key"), refused("topic-not-in-feed", topic="clicks", topics="events")),
+        (
+            FieldType(LogType("events", "value"), "price"),
+            refused("aggregate-field-unknown", field="price", fields="user, amount, note"),
+        ),
+        (
+            RowType((("total", FieldType(LogType("events", "value"), "price")),)),
+            refused("aggregate-field-unknown", field="price"),
+        ),
+        (object, refused("type-without-columns")),
     ],
 )
-def test_a_type_that_cannot_be_bound_names_the_fix(declared: Any, words: str) -> None:
-    with refused(words):
+def test_a_type_that_cannot_be_bound_names_the_fix(declared: Any, refusal: Refusal) -> None:
+    with refusal:
         bind(declared, "value", LOGS)
 
 
@@ -204,7 +210,7 @@ def test_aggregates_whose_columns_clash_are_refused() -> None:
 
 def test_an_output_with_a_column_of_rewindow_is_refused() -> None:
     logs = {"in": (log_shape((Column("_Epoch", "string"),), is_scalar=True), LOGS["events"][1])}
-    with refused("column-named-twice"):
+    with refused("column-named-twice", table="the table of 'out'", columns="'_Epoch' and '_epoch'"):
         bind_sink(SinkNode("s", ("p",), "out", LogType("in", "key"), LogType("in", "value")), logs)
 
 

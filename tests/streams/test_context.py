@@ -18,7 +18,7 @@ from rewindow import (
 )
 from rewindow.errors import DataError
 from rewindow.testing import TopologyTestDriver
-from tests.refusals import refused
+from tests.refusals import Refusal, containing, refused
 from tests.streams.one_processor import STREAM, WALL, Action, doing, driver, sent
 
 
@@ -61,18 +61,24 @@ def test_a_timestamp_holds_for_the_branch_it_was_given_to_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "words"),
+    ("action", "refusal"),
     [
-        (lambda context, record: context.forward(record, to=To.child("nope")), "child-unknown"),
-        (lambda context, record: context.forward(record.with_timestamp(-1)), "forward-timestamp-invalid"),
-        (lambda context, record: context.forward(record, to=To.all().with_timestamp(-2)), "target-timestamp-invalid"),
-        (lambda _context, record: 1 // record.value, "node-failed"),
-        (lambda context, _record: context.store("other"), "store-not-connected"),
+        (
+            lambda context, record: context.forward(record, to=To.child("nope")),
+            refused("child-unknown", child="'nope'", children="c1, c2"),
+        ),
+        (lambda context, record: context.forward(record.with_timestamp(-1)), refused("forward-timestamp-invalid")),
+        (
+            lambda context, record: context.forward(record, to=To.all().with_timestamp(-2)),
+            refused("target-timestamp-invalid"),
+        ),
+        (lambda _context, record: 1 // record.value, refused("node-failed", error=containing("ZeroDivisionError"))),
+        (lambda context, _record: context.store("other"), refused("store-not-connected", store="other")),
     ],
 )
-def test_an_error_names_node_and_record(action: Action, words: str) -> None:
+def test_an_error_names_node_and_record(action: Action, refusal: Refusal) -> None:
     one = driver(doing(action))
-    with refused(words) as raised:
+    with refusal as raised:
         one.pipe("in", "k", 0, 10)
     assert "in offset 0" in str(raised.value)
 

@@ -22,7 +22,7 @@ from rewindow import (
     versioned_store,
     window_store,
 )
-from rewindow.errors import DataError
+from rewindow.errors import DataError, LimitError
 from rewindow.streams.settings import OnError
 from rewindow.streams.state.stores import RECORDS, StoreBuilder
 from rewindow.testing import TopologyTestDriver
@@ -153,9 +153,15 @@ def test_a_record_that_succeeds_at_the_third_attempt_has_the_same_result(policy:
 
 def test_after_the_last_attempt_the_run_fails_or_the_record_is_quarantined() -> None:
     poisoned = [("b", "bad", 20)]
-    with refused("node-failed", node="clumsy", partition=0):
+    with pytest.raises(
+        DataError,
+        match=r"node 'clumsy' failed at in offset 0, partition 0: ValueError: no luck.*Fix the code, or the .*\. The",
+    ):
         played("retry 2", poisoned, fails=3)
-    with refused("node-failed", node="clumsy", record=' The record: {"key":"b","value":"bad"}'):
+    with pytest.raises(
+        DataError,
+        match=r"node 'clumsy' failed.*that the test gives it\. The record: {\"key\":\"b\",\"value\":\"bad\"}$",
+    ):
         played("fail", poisoned, fails=3)
     assert len(played("retry 2 quarantine", poisoned, fails=3)[4]) == 1
     assert played("retry 3 quarantine", poisoned, fails=3)[4] == []
@@ -271,5 +277,5 @@ def test_memory_error_always_fails_the_run(on_error: str) -> None:
     builder = StreamsBuilder()
     builder.stream("in").process(Spends, name="spends", on_error=on_error).to("out")
     driver = TopologyTestDriver(builder.build())
-    with refused("node-out-of-memory", node="spends", partition=0):
+    with pytest.raises(LimitError, match=r"'spends' ran out of memory at in offset 0, partition 0 .*fix the code"):
         driver.pipe("in", "a", 1, 1)

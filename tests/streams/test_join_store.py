@@ -13,7 +13,7 @@ from rewindow import join_store
 from rewindow.streams.serde.binding import bind_store
 from rewindow.streams.state.join_store import JoinStore, RecordKey, RecordStore
 from rewindow.streams.state.stores import JOIN, RECORDS, StoreBuilder
-from tests.refusals import refused
+from tests.refusals import Refusal, refused
 
 
 class Pair(NamedTuple):
@@ -132,18 +132,18 @@ def test_values_that_can_be_changed_in_place_are_copied() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "message"),
+    ("key", "value", "refusal"),
     [
-        ("a", None, "join-store-value-null"),
-        ({}, 1, "store-key-types-differ"),
-        ("a", object(), "value-type-undeclared"),
-        (1, 1, "store-key-types-differ"),
+        ("a", None, refused("join-store-value-null")),
+        ({}, 1, refused("store-key-types-differ")),
+        ("a", object(), refused("value-type-undeclared")),
+        (1, 1, refused("store-key-types-differ")),
     ],
 )
-def test_an_unsupported_key_or_value_is_refused_when_it_is_put(key: Any, value: Any, message: str) -> None:
+def test_an_unsupported_key_or_value_is_refused_when_it_is_put(key: Any, value: Any, refusal: Refusal) -> None:
     store = records()
     store.put("a", 1, 1)
-    with refused(message):
+    with refusal:
         store.put(key, value, 5)
 
 

@@ -114,6 +114,7 @@ def test_a_list_that_grows_too_long_ends_with_its_key_store_and_size(kind: str) 
     with pytest.raises(LimitError, match=re.escape(said)) as caught:
         one.pipe("in", "hot", 1, 3)
     assert caught.value.code == "list-items-limit-exceeded"
+    assert "limits: {list_items: 6}" in str(caught.value)
 
 
 def test_a_list_of_a_grouped_table_is_limited_too() -> None:

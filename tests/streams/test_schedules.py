@@ -13,7 +13,7 @@ from rewindow import (
     Record,
     To,
 )
-from tests.refusals import refused
+from tests.refusals import Refusal, containing, refused
 from tests.streams.one_processor import STREAM, doing, driver, sent
 
 
@@ -36,18 +36,18 @@ def planning(**plan: Any) -> type[Planning]:
 
 
 @pytest.mark.parametrize(
-    ("plan", "words"),
+    ("plan", "refusal"),
     [
-        ({"interval": "0s"}, "schedule-time-too-small"),
-        ({"interval": "-5ms"}, "schedule-time-too-small"),
-        ({"start_time": "-1ms"}, "schedule-time-too-small"),
-        ({"start_time": "1ms", "time_shift": "1ms"}, "schedule-time-shift-and-start"),
-        ({"callback": print}, "schedule-callback-not-method"),
-        ({"callback": lambda _now: None}, "schedule-callback-not-method"),
+        ({"interval": "0s"}, refused("schedule-time-too-small", argument="interval", minimum=1)),
+        ({"interval": "-5ms"}, refused("schedule-time-too-small", argument="interval", minimum=1)),
+        ({"start_time": "-1ms"}, refused("schedule-time-too-small", argument="start_time", minimum=0)),
+        ({"start_time": "1ms", "time_shift": "1ms"}, refused("schedule-time-shift-and-start")),
+        ({"callback": print}, refused("schedule-callback-not-method")),
+        ({"callback": lambda _now: None}, refused("schedule-callback-not-method")),
     ],
 )
-def test_an_invalid_schedule_is_rejected_at_once(plan: dict[str, Any], words: str) -> None:
-    with refused(words):
+def test_an_invalid_schedule_is_rejected_at_once(plan: dict[str, Any], refusal: Refusal) -> None:
+    with refusal:
         driver(planning(**plan))
 
 
@@ -80,7 +80,7 @@ def test_a_process_that_would_never_run_is_refused_though_a_function_made_it() -
     def make() -> Processor:
         return Late()
 
-    with refused("process-returned-value", type="generator"):
+    with refused("process-returned-value", type="generator", function=containing("Late.process")):
         driver(make).pipe("in", "a", 1, 5)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rewindow import SessionStore, Window, Windowed, session_store
 from rewindow.streams.checkpoint import new_store
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 
 def session(key: Any, start_ms: int, end_ms: int) -> Windowed:
@@ -141,9 +141,10 @@ def test_a_key_of_another_type_and_an_unsupported_value_are_refused() -> None:
     sessions = filled(session(1, 0, 5))
     with refused("store-key-types-differ", key="True"):
         sessions.put(session(True, 6, 7), 1)
-    with refused("value-type-undeclared"):
+    with refused("value-type-undeclared", type="object") as caught:
         sessions.put(session(1, 6, 7), object())
-    with refused("value-type-undeclared", type="frozenset"):
+    assert "store 'sessions'" in str(caught.value)
+    with refused("value-type-undeclared", type="frozenset", given=containing("frozenset")):
         store().put(session(frozenset(), 6, 7), 1)
 
 

@@ -197,10 +197,12 @@ class Total(NamedTuple):
 def test_what_a_restart_would_change_is_refused_when_it_is_put(value: Any) -> None:
     with refused("value-type-undeclared"):
         key_values().put("a", value)
-    with refused("value-type-undeclared"):
+    with refused("value-type-undeclared") as caught:
         buffer().put("a", Update(value, None, 1), 1)
-    with refused("value-type-undeclared"):
+    assert "store 's'" in str(caught.value)
+    with refused("value-type-undeclared") as caught:
         windows().put("a", Stamped(value, 3), 0)
+    assert "store 's'" in str(caught.value)
 
 
 def test_a_declared_class_is_preserved() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from rewindow import Processor, StreamsBuilder, TimeWindows, Topology, key_value_store, until_window_closes
 from rewindow.streams.topology import output_lags
-from tests.refusals import refused
+from tests.refusals import Refusal, refused
 
 
 def test_a_topology_is_built_by_name() -> None:
@@ -67,23 +67,23 @@ def going_round() -> Topology:
 
 
 @pytest.mark.parametrize(
-    ("build", "words"),
+    ("build", "refusal"),
     [
-        (wrong_parent, "node-parent-unknown"),
-        (sink_as_parent, "node-parent-unknown"),
-        (no_parent, "node-without-parent"),
-        (same_name, "node-named-twice"),
-        (topic_read_twice, "topic-read-twice"),
-        (unknown_store, "node-store-missing"),
-        (two_stores_of_one_name, "store-named-twice"),
-        (nothing_read, "topology-without-source"),
-        (written_by_two_parts, "topic-written-twice"),
-        (going_round, "repartitions-form-cycle"),
+        (wrong_parent, refused("node-parent-unknown", parent="nobody")),
+        (sink_as_parent, refused("node-parent-unknown", parent="out")),
+        (no_parent, refused("node-without-parent", node="p")),
+        (same_name, refused("node-named-twice", node="in")),
+        (topic_read_twice, refused("topic-read-twice", topic="events")),
+        (unknown_store, refused("node-store-missing", store="seen")),
+        (two_stores_of_one_name, refused("store-named-twice", store="s")),
+        (nothing_read, refused("topology-without-source")),
+        (written_by_two_parts, refused("topic-written-twice", topic="out")),
+        (going_round, refused("repartitions-form-cycle", repartitions="again-repartition")),
     ],
 )
-def test_an_invalid_topology_is_rejected_by_name(build: object, words: str) -> None:
+def test_an_invalid_topology_is_rejected_by_name(build: object, refusal: Refusal) -> None:
     assert callable(build)
-    with refused(words):
+    with refusal:
         build()
 
 

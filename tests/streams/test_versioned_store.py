@@ -117,5 +117,6 @@ def test_misuse_is_refused_by_name() -> None:
     store = made(versioned_store("s", history="10ms"))
     with refused("version-timestamp-invalid"):
         store.put("a", 1, -1)
-    with refused("value-type-undeclared"):
+    with refused("value-type-undeclared") as caught:
         store.put("a", object(), 1)
+    assert "store 's'" in str(caught.value)

@@ -13,7 +13,7 @@ from rewindow.tables.delta.journal import audit_files
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.audit import audit_counts, consumed, totals
 from tests.control.ledgers import a_feed, planned, run_rows
-from tests.refusals import refused
+from tests.refusals import containing, refused
 from tests.tables.scene import JOB, land, machine, spoil
 from tests.tables.test_tables import staged
 
@@ -81,7 +81,7 @@ def test_a_file_that_is_not_as_it_was_written_is_named(tmp_path, harm, message):
 def test_a_manifest_with_the_wrong_count_is_found(tmp_path):
     file = staged(str(tmp_path), "a")
     for wrong in (replace(file, rows=4), replace(file, stats={"numRecords": 2})):
-        with refused("staged-file-missing"):
+        with refused("staged-file-missing", fault=containing("rows, not")):
             audit_files([TaskReport(0, 0, (wrong,), {}, (), {})], {"output/x": str(tmp_path)})
 
 

@@ -18,7 +18,7 @@ from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.handle import Handle
 from rewindow.tables.delta.table_rows import content_hash, count_rows, read_rows
 from rewindow.tables.shared.arrow_tables import arrow_schema, hash_rows
-from tests.refusals import refused
+from tests.refusals import containing, refused
 from tests.tables.scene import spoil
 from tests.tables.test_tables import APP, COLUMNS, SCHEMA, staged
 
@@ -133,12 +133,12 @@ def test_reading_what_is_not_there_or_damaged_is_an_error(tmp_path):
     commit_files(path, [file], app_id=APP, version=1)
     before = content_hash(path)
     spoil(Path(path) / file.path, 200)
-    with refused("file-unreadable"):
+    with refused("file-unreadable", path=containing("a.parquet")):
         content_hash(path)
     spoil(Path(path) / file.path, 200)
     assert content_hash(path) == before
     (Path(path) / file.path).unlink()
-    with refused("file-unreadable"):
+    with refused("file-unreadable", path=containing("a.parquet")):
         content_hash(path)
 
 

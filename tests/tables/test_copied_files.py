@@ -6,7 +6,7 @@ from pathlib import Path
 from zlib import crc32
 
 from rewindow.tables.delta.files import Folder
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 
 def test_a_file_with_other_bytes_than_were_written_is_not_copied(tmp_path: Path) -> None:
@@ -16,7 +16,7 @@ def test_a_file_with_other_bytes_than_were_written_is_not_copied(tmp_path: Path)
     data = b"PAR1 rows PAR1"
     name = f"{'a' * 32}-{'b' * 32}.{crc32(data):08x}.parquet"
     (branch / name).write_bytes(data.replace(b"rows", b"r0ws"))
-    with refused("file-unreadable"):
+    with refused("file-unreadable", error=containing("its bytes are not what was written")):
         Folder(str(main)).copy_from(Folder(str(branch)), name, len(data))
     assert not (main / name).exists()
     (branch / name).write_bytes(data)

@@ -15,7 +15,7 @@ from rewindow.storage.atomic_files import Draft
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.ledger import Ledger, LedgerRow
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 FULL = (
     "Generic LocalFileSystem error\n          \x1b[31m↳\x1b[0m Unable to copy data to file\n"
@@ -60,7 +60,7 @@ def test_a_full_disk_under_an_append_is_a_limit_and_leaves_no_draft(
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
     link = os.link
     monkeypatch.setattr("os.link", refuse)
-    with refused("not-committed"):
+    with refused("not-committed", why=containing("No space left on device")):
         ledger.append([LedgerRow(2, "NOTE", {})])
     monkeypatch.setattr("os.link", link)
     assert sorted((tmp_path / "runs" / "_delta_log").iterdir()) == before
@@ -74,7 +74,7 @@ def test_a_table_that_a_full_disk_cannot_hold_is_a_limit(tmp_path: Path, monkeyp
     monkeypatch.setattr(DeltaTable, "create", refuse)
     import pyarrow as pa
 
-    with refused("table-not-created"):
+    with refused("table-not-created", error=containing("No space left")):
         create_table(str(tmp_path / "t"), pa.schema([("a", pa.int64())]))
 
 

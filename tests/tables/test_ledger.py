@@ -17,7 +17,7 @@ from rewindow.tables.delta.commit import commit_actions
 from rewindow.tables.delta.ledger import Ledger, LedgerRow
 from rewindow.tables.delta.table_rows import read_rows
 from tests.conftest import ROOT
-from tests.refusals import refused
+from tests.refusals import containing, refused
 from tests.tables.scene import spoil
 
 
@@ -156,7 +156,7 @@ def test_a_table_that_takes_nothing_is_an_error_at_last(path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(ledger_module, "commit_actions", refuses)
-    with refused("not-committed"):
+    with refused("not-committed", why=containing("No space left")):
         ledger.append([row(2)])
     assert said(ledger) == [row(1)]
 

@@ -9,13 +9,13 @@ from rewindow import Count, Sum
 from rewindow.app.describe import describe_job
 from rewindow.control.plan.planner import UpToDate
 from rewindow.engine.worker.vectorized.folds import CountFold
-from rewindow.errors import StorageError
+from rewindow.errors import ConfigError, StorageError
 from rewindow.streams.metrics import Measure, add_up
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.audit import MEASURE
-from tests.refusals import refused
+from tests.refusals import containing, refused
 from tests.tables.scene import JOB, changelog, finish, land, machine, replay, spoil
 
 LANDINGS = 4
@@ -157,7 +157,12 @@ def test_a_lost_table_stops_its_own_branch_only(warehouse, expected):
     replay(warehouse, "c")
     replay(warehouse, "d", "third")
     assert hashes(warehouse) == hashes(warehouse, "third") == expected
-    with refused("published-table-altered", change="is gone"):
+    with refused(
+        "published-table-altered",
+        change="is gone",
+        table=containing("totals__trial"),
+        fix=containing("Publish it again: `rewindow republish counts --branch trial"),
+    ):
         replay(warehouse, "e", "trial")
 
 
@@ -178,7 +183,7 @@ def test_what_another_branch_committed_is_published_when_that_one_is_asked_for(w
 def test_a_changed_aggregate_begins_a_new_branch_and_the_old_one_goes_on(warehouse, expected):
     both = {"records": Count(), "offsets": Sum()}
     replay(warehouse, "a", through_landing=2)
-    with refused("job-changed-since-checkpoint") as caught:
+    with refused("job-changed-since-checkpoint", fix=containing("--branch NAME")) as caught:
         replay(warehouse, "b", aggregate=both)
     assert caught.value.exit_code == 76
 
@@ -244,7 +249,7 @@ def test_show_adds_up_the_metrics_of_all_runs_also_of_one_that_is_not_published(
 
 
 def test_a_field_that_is_not_there_is_told_with_job_and_store(warehouse):
-    with refused("aggregate-field-of-bare-value", field="price"):
+    with pytest.raises(ConfigError, match=r"^job 'counts', store 'sums': there is no field 'price'"):
         replay(warehouse, "a", aggregate={"sum": Sum("price")})
 
 
@@ -254,7 +259,7 @@ def test_a_retry_that_makes_other_rows_than_were_staged_is_stopped(tmp_path, mon
     stop_before("commit", machine(warehouse, "first"))
     take = CountFold.take
     monkeypatch.setattr(CountFold, "take", lambda *given: [take(*given) for _ in range(2)])  # counts every record twice
-    with refused("run-not-deterministic"):
+    with refused("run-not-deterministic", target="changelog/sums", different=containing("which now has {'value': 2}")):
         replay(warehouse, "second")
     assert replay(warehouse, "third", replan=True).spec.repeats is None
 

@@ -19,7 +19,7 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Handle
 from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.paths import changelog_path, internal_path, log_path, output_path
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 COLUMNS = (Column("k", "string"), Column("v", "long"), Column("partition", "long"))
 SCHEMA = arrow_schema(COLUMNS)
@@ -155,7 +155,7 @@ def test_no_files_are_a_commit_that_counts(path):
 
 
 def test_a_gap_is_refused(path):
-    with refused("commit-leaves-gap"):
+    with refused("commit-leaves-gap", path=containing("gap")):
         commit_files(path, [staged(path, "x")], app_id=APP, version=2)
     assert commit_files(path, [staged(path, "x")], app_id=APP, version=5, after=4)
     with refused("commit-leaves-gap", last=5):
@@ -183,7 +183,7 @@ def test_a_lost_answer_does_not_double(path, monkeypatch):
 
 def test_what_never_lands_is_an_error(path, monkeypatch):
     monkeypatch.setattr(tables_module, "commit_actions", lambda *_args: (_ for _ in ()).throw(OSError("disk full")))
-    with refused("not-committed"):
+    with refused("not-committed", why=containing("disk full")):
         commit_files(path, [], app_id=APP, version=1)
 
 
@@ -210,10 +210,10 @@ def test_several_publishers_give_each_version_once(path):
 
 def test_a_staged_file_that_is_gone_or_cut_short_stops_the_commit(path):
     file = staged(path, "one")
-    with refused("staged-file-altered"):
+    with refused("staged-file-altered", path=containing("one.parquet"), bytes=containing("744"), fault="has 743 bytes"):
         commit_files(path, [replace(file, bytes=file.bytes + 1)], app_id=APP, version=1)
     (Path(path) / file.path).unlink()
-    with refused("staged-file-altered", fault="is gone"):
+    with refused("staged-file-altered", fault="is gone", path=containing("one.parquet"), bytes=containing("743")):
         commit_files(path, [file], app_id=APP, version=1)
     assert DeltaTable(path).version() == 0
 
@@ -233,7 +233,7 @@ def test_a_table_that_is_gone_is_an_error(tmp_path):
 
 def test_a_log_that_cannot_be_read_is_an_error(path):
     (Path(path) / "_delta_log" / f"{0:020}.json").write_text("{not json")
-    with refused("delta-log-commit-broken"):
+    with refused("delta-log-commit-broken", fix=containing("_delta_log")):
         open_table(path)
 
 
@@ -255,11 +255,11 @@ def test_a_table_with_features_that_a_direct_commit_would_break_is_refused(path,
         min_writer_version, writer_features = writer
 
     monkeypatch.setattr(Handle, "protocol", lambda _self: Protocol)
-    with refused("table-feature-refused"):
+    with refused("table-feature-refused", path=containing("features")):
         commit_files(path, [staged(path, "one")], app_id=APP, version=1)
 
 
 def test_a_table_with_a_constraint_is_refused(path):
     DeltaTable(path).alter.add_constraint({"positive": "v > 0"})
-    with refused("table-feature-refused"):
+    with refused("table-feature-refused", features=containing("constraints.positive")):
         commit_files(path, [staged(path, "one")], app_id=APP, version=1)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from rewindow import StreamsBuilder, TimeWindows, Topology, until_window_closes
 from rewindow.app.transcripts import play_all
+from rewindow.errors import ConfigError, TopologyError
 from rewindow.testing.transcript import TranscriptError, check, load
-from tests.refusals import refused
+from tests.refusals import Refusal, containing, refused
 
 CASE = """\
 name: a case
@@ -78,30 +80,29 @@ def test_a_failing_record_gets_no_advice_about_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("topology", "words"),
+    ("topology", "refusal"),
     [
-        ("jobs.nowhere:build", "transcript-module-missing"),
-        (f"{HERE}:nothing", "transcript-function-missing"),
-        (
-            f"{HERE}:topology_with_a_wrong_verb",
-            "topology-build-failed",
-        ),
+        ("jobs.nowhere:build", refused("transcript-module-missing", module="jobs.nowhere")),
+        (f"{HERE}:nothing", refused("transcript-function-missing", module=HERE, function="nothing")),
+        (f"{HERE}:topology_with_a_wrong_verb", refused("topology-build-failed", error=containing("AttributeError"))),
     ],
 )
-def test_a_topology_that_cannot_be_built_is_no_bug_of_rewindow(tmp_path: Path, topology: str, words: str) -> None:
-    with refused(words):
+def test_a_topology_that_cannot_be_built_is_no_bug_of_rewindow(tmp_path: Path, topology: str, refusal: Refusal) -> None:
+    with refusal as caught:
         played(tmp_path, topology)
+    assert str(caught.value).startswith("a case: ")
+    assert refusal.code != "topology-build-failed" or re.search(r"transcripts\.py:\d+\)", str(caught.value))
 
 
 def test_a_refused_topology_is_named_with_its_line(tmp_path: Path) -> None:
-    with refused("topic-written-twice", topic="amounts"):
+    with pytest.raises(TopologyError, match=r"a case: topic 'amounts' is written twice.*transcripts\.py:\d+\)"):
         played(tmp_path, f"{HERE}:topology_that_is_refused")
 
 
 def test_a_module_with_a_syntax_error_is_named_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "half_written.py").write_text("def build(:\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with refused("topology-syntax-wrong", case="a case", line=1):
+    with pytest.raises(ConfigError, match=r"a case: .*half_written\.py:1: "):
         played(tmp_path, "half_written:build")
 
 
@@ -158,5 +159,5 @@ def test_an_invalid_case_hides_no_other_of_its_file(tmp_path: Path) -> None:
     ]
     assert [one[2] is None for one in found] == [False, True, True, False, True, True, False]
     assert "misspelt: {'inputs'" in (found[0][2] or "")
-    with refused("transcript-step-unknown"):
+    with refused("transcript-step-unknown", case=containing("misspelt"), step=containing("{'inputs'")):
         load(file)

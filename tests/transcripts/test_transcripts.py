@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rewindow.testing.transcript import Transcript, TranscriptError, check, load, play
-from tests.refusals import refused
+from tests.refusals import Refusal, refused
 from tests.transcripts.topologies import merged
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* is deprecated:DeprecationWarning")
@@ -34,23 +34,23 @@ def test_a_case_that_shall_fail_and_passes_fails() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "refusal"),
     [
-        ("name: x\n", "transcript-document-incomplete"),
-        ("name: x\ntranscript: []\nwindow: 3\n", "transcript-key-unknown"),
-        ("name: x\ntranscript: [{send: 1}]\n", "transcript-step-unknown"),
-        ("name: x\ntranscript: [{input: [a, b, 1], expect: []}]\n", "transcript-step-unknown"),
-        ("name: x\ntranscript: [{input: 5}]\n", "transcript-step-type-wrong"),
-        ("name: x\ntranscript: [{expect: {}}]\n", "transcript-step-type-wrong"),
+        ("name: x\n", refused("transcript-document-incomplete")),
+        ("name: x\ntranscript: []\nwindow: 3\n", refused("transcript-key-unknown", keys="window")),
+        ("name: x\ntranscript: [{send: 1}]\n", refused("transcript-step-unknown")),
+        ("name: x\ntranscript: [{input: [a, b, 1], expect: []}]\n", refused("transcript-step-unknown")),
+        ("name: x\ntranscript: [{input: 5}]\n", refused("transcript-step-type-wrong", verb="input", type="list")),
+        ("name: x\ntranscript: [{expect: {}}]\n", refused("transcript-step-type-wrong", verb="expect", type="list")),
         (
             "name: x\nsemantics: {stream_tim: min}\ntranscript: []\n",
-            "transcript-semantics-unknown",
+            refused("transcript-semantics-unknown", known="stream_time, stream_time_from, wall_clock"),
         ),
-        ("name: [x", "transcript-not-yaml"),
+        ("name: [x", refused("transcript-not-yaml")),
     ],
 )
-def test_a_file_that_is_no_transcript_says_so(tmp_path: Path, text: str, words: str) -> None:
+def test_a_file_that_is_no_transcript_says_so(tmp_path: Path, text: str, refusal: Refusal) -> None:
     path = tmp_path / "case.yaml"
     path.write_text(text, encoding="utf-8")
-    with refused(words):
+    with refusal:
         load(path)
