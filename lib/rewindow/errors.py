@@ -204,9 +204,12 @@ def unreadable(path: str, error: Exception) -> RewindowError | None:
 
 def failed_io(error: BaseException | None, code: str, wording: str, /, **facts: object) -> RewindowError:
     """Return the error for a failed read or write: full disk (71), access denied (77), anything else (74)."""
+    return _kind_of_io(error)(code, wording, **facts)
+
+
+def _kind_of_io(error: BaseException | None) -> type[LimitError | AccessError | StorageError]:
     number = os_error(error)
-    kind = LimitError if number in _FULL else AccessError if number in _REFUSED else StorageError
-    return kind(code, wording, **facts)
+    return LimitError if number in _FULL else AccessError if number in _REFUSED else StorageError
 
 
 def unrendered(given: str) -> UsageError:
@@ -224,7 +227,7 @@ def not_committed(what: str, attempts: int, failure: BaseException | None) -> Re
     ``what``: the table, or the row of a ledger.
     """
     why = f": {one_line(failure)}" if failure else ""
-    kind = type(failure) if isinstance(failure, RewindowError) else type(failed_io(failure, "", ""))
+    kind = type(failure) if isinstance(failure, RewindowError) else _kind_of_io(failure)
     return kind(
         "not-committed",
         "{what} could not be committed in {attempts} attempts{why}. Fix the cause, then run again",
@@ -244,7 +247,7 @@ def naming(**names: str) -> Iterator[None]:
         for word, name in names.items():
             for command in _COMMANDS:
                 text = text.replace(f"rewindow {command} {word}", f"rewindow {command} {name}")
-        error.args = (text,)  # the same facts
+        error.args = (text,)
         raise
 
 

@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 from rewindow.contracts.ingest import LogSpec, Piece, SourceLook
 from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.spec import add_digests
-from rewindow.errors import SourceError
 from rewindow.tables.delta.check_published import lacking
 from rewindow.tables.delta.commit import existing_table, open_table, table_path
 from rewindow.tables.delta.drift import Digest
@@ -33,7 +32,7 @@ from rewindow.tables.delta.table_rows import file_batches, table_files, table_sc
 from rewindow.tables.delta.unnamed_files import staged_by
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.drift import difference_of
-from rewindow.tables.shared.job_source import altered, new_epochs
+from rewindow.tables.shared.job_source import altered, new_epochs, output_gone
 
 JOB = "job"
 """The kind of position that such sources have: the last epoch that is landed, and the run that made it."""
@@ -63,9 +62,7 @@ def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str, int | None]:
     """
     table = open_table(path)
     if table is None:
-        raise SourceError(
-            "output-table-gone", "the table {path} is gone: run its job again, which creates it", path=path
-        )
+        raise output_gone(path)
     check_writable(path, table)
     actions = pa.table(table.get_add_actions(flatten=True)).to_pydict()
     paths = actions["path"]

@@ -21,7 +21,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity
-from rewindow.errors import InvariantError, RewindowError, StorageError, not_committed
+from rewindow.errors import RewindowError, StorageError, not_committed
 from rewindow.storage.locations import is_uri
 from rewindow.tables.delta.commit import commit_actions, open_table, removal, table_path
 from rewindow.tables.delta.create_table import SHORT_LOG, create_table
@@ -41,7 +41,7 @@ from rewindow.tables.delta.ledger_files import (
 )
 from rewindow.tables.delta.probe_put_if_absent import check_store
 from rewindow.tables.delta.table_rows import TableFile, table_files
-from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
+from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, not_next, stored_body
 from rewindow.tables.shared.paths import LANDINGS, safe_name
 
 __all__ = ["Ledger", "LedgerRow"]
@@ -140,13 +140,7 @@ class Ledger:
             if len(seen.rows) >= first:
                 break
             if len(seen.rows) != first - 1:
-                raise InvariantError(
-                    "ledger-row-not-next",
-                    "ledger {name} has {rows} rows: {row} is not the next number",
-                    name=self.name,
-                    rows=len(seen.rows),
-                    row=first,
-                )
+                raise not_next(self.name, len(seen.rows), first)
             if action is None:
                 check_writable(self.path, seen.table)
                 action = self._write(rows, texts)

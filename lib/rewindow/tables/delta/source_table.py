@@ -21,12 +21,12 @@ from deltalake import DeltaTable
 
 from rewindow.contracts.ingest import ARRIVAL, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.contracts.source_fields import named_columns
-from rewindow.errors import ConfigError, DataError, SourceError
+from rewindow.errors import ConfigError, SourceError
 from rewindow.tables.delta.commit import open_table
 from rewindow.tables.delta.create_table import OWNER
 from rewindow.tables.delta.features import direct_problem
 from rewindow.tables.delta.foreign_log import AddedFile, TableCommit, first_missing, full_path, read_commit
-from rewindow.tables.shared.feeds import DELTA
+from rewindow.tables.shared.feeds import DELTA, rows_changed
 
 Dated = tuple[TableCommit, int | None]
 """A commit and its arrival (epoch ms)."""
@@ -245,15 +245,7 @@ class _TableLook:
                 version=commit.version,
             )
         if commit.takes_rows:
-            raise DataError(
-                "source-rows-changed",
-                "{table}: version {version} ({operation}) changed or deleted rows, but a log is "
-                "append-only. Write changes as new rows. To go on with this table, land it again, with "
-                "what it has now: `rewindow land FEED --new-generation`",
-                table=self._name,
-                version=commit.version,
-                operation=commit.operation,
-            )
+            raise rows_changed(self._name, commit.version, commit.operation)
         if any(file.has_deletions for file in commit.adds if file.data_change):
             raise SourceError(
                 "source-deletion-vectors",

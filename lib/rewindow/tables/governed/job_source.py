@@ -10,10 +10,9 @@ from pyspark.sql import SparkSession
 from rewindow.contracts.ingest import NEW_ROWS, Governed, LogSpec, Piece, SourceLook
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.engine.spark.spark_job import mapped
-from rewindow.errors import SourceError
 from rewindow.tables.governed.drift import difference_from_runs
 from rewindow.tables.governed.warehouse import CatalogTables
-from rewindow.tables.shared.job_source import altered, new_epochs
+from rewindow.tables.shared.job_source import altered, new_epochs, output_gone
 
 
 def look_at_output(
@@ -27,9 +26,7 @@ def look_at_output(
     found = new_epochs(tables, spec, position)
     name, version = tables.name_of(found.table.path), tables.version_of(found.table)
     if version is None:
-        raise SourceError(
-            "catalog-output-gone", "the table {table} is gone: run its job again, which creates it", table=name
-        )
+        raise output_gone(str(name))
     if (what := difference_from_runs(spark, found, name, tables.looks(found.job))) is not None:
         raise altered(found.job, str(name), what)
     with mapped():

@@ -31,7 +31,7 @@ from rewindow.tables.governed import ledger_folds
 from rewindow.tables.governed.commit_history import last_version
 from rewindow.tables.governed.ledger_folds import Found, Given, KeptFold, Seen
 from rewindow.tables.governed.own_table import OwnTable, is_text, rows_of
-from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, stored_body
+from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, not_next, stored_body
 
 ROWS = "ROWS"
 """The kind of a table row that holds several ledger rows, or what a run saw of its tables."""
@@ -168,13 +168,7 @@ class SparkLedger:
             if known.rows >= first:
                 break
             if known.rows != first - 1:
-                raise InvariantError(
-                    "catalog-ledger-row-not-next",
-                    "ledger {name} has {rows} rows: {row} is not the next number",
-                    name=self.name,
-                    rows=known.rows,
-                    row=first,
-                )
+                raise not_next(self.name, known.rows, first)
             number = known.appends + 1
             try:
                 values = (self.name, number, kind, text, rows[0].recorded_at)

@@ -15,10 +15,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rewindow.contracts.ingest import ARRIVAL, NEW_ROWS, OLD_ROWS, Governed, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.engine.spark.spark_job import mapped
-from rewindow.errors import ConfigError, DataError, SourceError
+from rewindow.errors import ConfigError, SourceError
 from rewindow.tables.governed.commit_history import exists, is_quiet
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.shared.feeds import DELTA
+from rewindow.tables.shared.feeds import DELTA, rows_changed
 
 _TRACKING = "delta.enableRowTracking"
 _TAKE = ("DELETE", "UPDATE", "TRUNCATE", "RESTORE", "REPLACE", "CREATE OR REPLACE", "CLONE")
@@ -168,12 +168,4 @@ def _check_same_table(
 def _check_only_adds(name: TableName, versions: Iterable[_Version]) -> None:
     for version in versions:
         if version.takes_rows:
-            raise DataError(
-                "catalog-source-rows-changed",
-                "{table}: version {version} ({operation}) changed or deleted rows, but a log is append-only. "
-                "Write changes as new rows. To go on with this table, land it again, with what it has now: "
-                "`rewindow land FEED --new-generation`",
-                table=name,
-                version=version.number,
-                operation=version.operation,
-            )
+            raise rows_changed(str(name), version.number, version.operation)

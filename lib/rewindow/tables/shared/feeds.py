@@ -11,6 +11,7 @@ import numpy.typing as npt
 from rewindow.control.ingest.landings import GENERATION, LANDING
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.job_state import LedgerRow
+from rewindow.errors import DataError
 
 DELTA = "delta"
 """The kind of a table's position: table id, version, its arrival, and versions that arrived too late to be landed."""
@@ -44,3 +45,15 @@ def first_above(timestamps: npt.NDArray[np.int64], file: HeldFile, offset: int, 
     """Return the first offset of a landed file, from ``offset`` on, whose timestamp is above ``time_ms``."""
     above = np.flatnonzero(timestamps[offset - file.start :] > time_ms)
     return offset + int(above[0]) if len(above) else None
+
+
+def rows_changed(table: str, version: int, operation: str) -> DataError:
+    """Return the error of a source table whose rows were changed or deleted, which no log can take back."""
+    return DataError(
+        "source-rows-changed",
+        "{table}: version {version} ({operation}) changed or deleted rows, but a log is append-only. Write changes as new rows. "
+        "To go on with this table, land it again, with what it has now: `rewindow land FEED --new-generation`",
+        table=table,
+        version=version,
+        operation=operation,
+    )

@@ -52,6 +52,13 @@ class NewEpochs:
         return marked(schema, [name for name, kind in self.table.columns if kind == "json"])
 
 
+def output_gone(table: str) -> SourceError:
+    """Return the error of an output that was written, and whose table is not there any more."""
+    return SourceError(
+        "output-table-gone", "the table {table} is gone: run its job again, which creates it", table=table
+    )
+
+
 def altered(job: str, table: str, what: str) -> StorageError:
     """Return the error for an output of which rows that are to be landed are not those that were published."""
     return StorageError(

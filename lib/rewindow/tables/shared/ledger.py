@@ -53,6 +53,17 @@ def check_numbered(name: str, rows: Sequence[LedgerRow]) -> None:
         )
 
 
+def not_next(name: str, rows: int, row: int) -> InvariantError:
+    """Return the error of an append to a ledger with ``rows`` whose first row has another number than the next one."""
+    return InvariantError(
+        "ledger-row-not-next",
+        "ledger {name} has {rows} rows: {row} is not the next number",
+        name=name,
+        rows=rows,
+        row=row,
+    )
+
+
 def new_token() -> str:
     """Return a token for one append."""
     return uuid4().hex
