@@ -63,7 +63,7 @@ def _line(figures: Figures) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
-    parser.add_argument("--points", default="all", help="all, an operation, or a part of a site's name")
+    parser.add_argument("--points", default="all", help="all, operations (land,land-more), or a part of a site's name")
     parser.add_argument("--seeds", type=int, default=20, help="seeds for each site")
     parser.add_argument("--suites", default=",".join(SUITES), help="a selection of %(default)s")
     parser.add_argument("--unfinished", action="store_true", help="only suites that did not end for the current code")

@@ -21,15 +21,16 @@ from deltalake import DeltaTable
 
 from rewindow.engine.worker.digest import RowsDigest
 from rewindow.tables.delta.table_rows import table_files
-from tests.bench.billion.records import HOURS, Size, write_hour
+from tests.bench.billion.records import HOURS, Size, name_of, write_hour
 from tests.bench.day import FEED
+from tests.bench.land_text import write_text
 from tests.bench.results import REPORT, machine
 from tests.bench.rounds import IN_PROCESS, ON_SPARK, open_rounds
 from tests.bench.sections import write_section
 from tests.bench.workload import PARTITIONS
 from tests.cli_process import command, done
 
-ROWS, KILLS = 50_000_000, 3
+ROWS, KILLS, PARQUET = 50_000_000, 3, "parquet"
 WAYS = {"Spark's workers": ON_SPARK, "the command's process": IN_PROCESS}
 LAND = ("land", f"{FEED}0")
 END_S = 3600
@@ -46,17 +47,23 @@ class Landed(NamedTuple):
     exchange: int
 
 
-def write_raw(folder: Path, rows: int) -> None:
+def write_raw(folder: Path, rows: int, kind: str = PARQUET) -> None:
     """Write the raw files of a day."""
     folder.mkdir(parents=True)
     size = Size(rows)
     for hour in range(HOURS * size.days):
         write_hour(folder, hour, size.rows_of(hour))
+        if kind != PARQUET:
+            file = folder / name_of(hour)
+            write_text(pq.read_table(file), file.with_suffix(f".{kind}"))
+            file.unlink()
 
 
-def scene(root: Path, raw: Path, inline: int) -> Path:
+def scene(root: Path, raw: Path, inline: int, kind: str = PARQUET) -> Path:
     """Return the folder of a new project over the raw files."""
     open_rounds(root, raw, 1, landings="hourly", inline=inline)
+    feed = root / f"conf/feeds/{FEED}0.yaml"
+    feed.write_text(feed.read_text().replace(f"format: {PARQUET}", f"format: {kind}"))
     return root
 
 
@@ -114,19 +121,20 @@ def main() -> None:
     """Kill landings at random moments of the unbroken one, finish them, compare, and write the section."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--format", choices=(PARQUET, "csv", "json"), default=PARQUET)
     parser.add_argument("--kills", type=int, default=KILLS)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="where the files are (default: the temporary folder)")
     options = parser.parse_args()
     rng, lines = random.Random(options.seed), []
     with tempfile.TemporaryDirectory(prefix="rewindow-kills-", dir=options.folder) as folder:
-        write_raw(Path(folder) / "raw", options.rows)
+        write_raw(Path(folder) / "raw", options.rows, options.format)
         for number, (way, inline) in enumerate(WAYS.items()):
             raw = Path(folder) / "raw"
             begun = time.monotonic()
-            expected = land(scene(Path(folder) / f"unbroken{number}", raw, inline))
+            expected = land(scene(Path(folder) / f"unbroken{number}", raw, inline, options.format))
             seconds = time.monotonic() - begun
-            killed = scene(Path(folder) / f"killed{number}", raw, inline)
+            killed = scene(Path(folder) / f"killed{number}", raw, inline, options.format)
             moments = []
             for _ in range(options.kills):
                 files = rng.randrange(1, HOURS * PARTITIONS)
@@ -138,18 +146,20 @@ def main() -> None:
                 f"{'the same' if is_same else f'**WRONG** {expected} {found}'} |"
             )
             print(lines[-1], flush=True)
-            text = as_text(options.rows, options.seed, lines)
-            write_section(REPORT, "killed-landing", "python -m tests.crash.killed_landing", text)
+            text = as_text(options, lines)
+            section = "killed-landing" if options.format == PARQUET else f"killed-landing-{options.format}"
+            write_section(REPORT, section, f"python -m tests.crash.killed_landing --format {options.format}", text)
 
 
-def as_text(rows: int, seed: int, lines: list[str]) -> str:
+def as_text(options: argparse.Namespace, lines: list[str]) -> str:
     """Return the section."""
     known = machine()
+    rows = f"{options.rows:,} records from {options.format} files"
     table = "\n".join(lines)
-    return f"""### `killed-landing`: a landing of {rows:,} records that `kill -9` ends several times
+    return f"""### `killed-landing`: a landing of {rows} that `kill -9` ends several times
 
 {known["date"]}, {known["machine"]}, {known["versions"]}.
-Random moments of seed {seed}. Afterwards the landing is called again, to its end.
+Random moments of seed {options.seed}. Afterwards the landing is called again, to its end.
 
 | landed by | seconds unbroken | killed after | records then | digest of all rows |
 | --- | --- | --- | --- | --- |

@@ -234,8 +234,9 @@ def suite(settings: Settings) -> Figures:
     """Kill at each site for each seed; ``quick``: at some sites of one seed."""
     figures, results = Figures("matrix"), Results.of("matrix", settings.results)
     warm_up()
-    names = [settings.point] if settings.point in OPERATIONS else list(OPERATIONS)
-    point = None if settings.point in OPERATIONS else settings.point
+    chosen = (settings.point or "").split(",")
+    is_named = OPERATIONS.keys() >= set(chosen)
+    names, point = (chosen, None) if is_named else (list(OPERATIONS), settings.point)
     every = 30 if settings.quick else 1
     for seed in range(1 if settings.quick else settings.seeds):
         run_matrix(names, seed, results, settings.say, at_once=settings.at_once, point=point, every=every)

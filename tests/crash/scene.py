@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
 from rewindow.app.expectations import JobExpectations, OutputExpectations
@@ -26,14 +31,14 @@ from rewindow.control.plan.planned_tasks import TablePaths, bind_job
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, Attempt, JobBinding, RunRequest
 from rewindow.control.run import Engine, Job, steps
+from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import EXPECTATIONS, METRICS, changelog_path, output_path
 from rewindow.testing import Epoch
 from tests import landed
-from tests.ingest.local_engine import HOUR, T0, feed_config, write_rows
-from tests.ingest.local_engine import LocalEngine as LocalLandingEngine
+from tests.ingest.local_engine import HOUR, T0, feed_config
 
 JOB, FEED, TOPIC, PARTITIONS = "totals", "activity", "events", 2
 LANDINGS = 4
@@ -134,14 +139,22 @@ def run_until(warehouse: str, throughs: list[int], branch: str = MAIN) -> None:
         drive(running(DeltaTables(warehouse), branch, through))  # type: ignore[arg-type]
 
 
-FEED_CONFIG = feed_config(log={"invalid_timestamp": "skip"}, lag="10m")
-"""The feed of the operation `land`: Parquet files, in which some timestamps are invalid."""
+FORMATS: Mapping[str, Callable[[pa.Table, Path], object]] = {
+    "parquet": pq.write_table,
+    "csv": pa_csv.write_csv,
+    "json": lambda rows, path: path.write_text("".join(f"{json.dumps(row)}\n" for row in rows.to_pylist())),
+}
+"""How the files of the operation `land` are written: the seed decides, so landings of text are killed as well."""
 
 NOW_MS, LATER_MS = T0 + 3 * HOUR, T0 + 5 * HOUR
 
 
 def write_source(warehouse: str, seed: int, *, hours: int = 2) -> None:
+    """Write a file for each hour, in which some timestamps are invalid."""
     rng = random.Random(f"source {seed}")
+    suffix = list(FORMATS)[seed % len(FORMATS)]
+    folder = Path(warehouse, "raw")
+    folder.mkdir(parents=True, exist_ok=True)
     for hour in range(hours):
         rows = []
         for n in range(rng.randrange(10, 30)):
@@ -149,7 +162,13 @@ def write_source(warehouse: str, seed: int, *, hours: int = 2) -> None:
             rows.append(
                 {"user": rng.choice(USERS), "t": time_ms if n % 7 else -1, "got": time_ms, "x": rng.randrange(9)}
             )
-        write_rows(Path(warehouse), f"hour-{hour}", rows)
+        FORMATS[suffix](pa.Table.from_pylist(rows), folder / f"hour-{hour}.{suffix}")
+
+
+def _never(*_: object) -> NoReturn:
+    """Fail if a landing is left to Spark."""
+    message = "these few rows are landed without Spark"
+    raise AssertionError(message)
 
 
 def write_and_land(warehouse: str, seed: int) -> None:
@@ -171,12 +190,14 @@ def grow_old(warehouse: str, days: int = 3) -> None:
 
 
 def landing(warehouse: str, *, now_ms: int = NOW_MS, new_generation: bool = False) -> Steps:
-    """Return the steps of one `land` of the files below the warehouse."""
+    """Return the steps of one `land` of the files below the warehouse, in this process."""
     from rewindow.tables.delta.feeds import DeltaFeedTables
 
     tables = DeltaFeedTables(warehouse)
-    spec = feed_spec(FEED_CONFIG, project_root=warehouse, warehouse=warehouse)
+    suffix = next(Path(warehouse, "raw").iterdir()).suffix.removeprefix(".")
+    log = {"invalid_timestamp": "skip", "source": {"path": "raw", "format": suffix}}
+    spec = feed_spec(feed_config(log=log, lag="10m"), project_root=warehouse, warehouse=warehouse)
     who = Attempt(uuid4().hex, "here", os.getpid(), 1)
-    engine: Any = LocalLandingEngine(Path(warehouse))
+    engine = ArrowLandingEngine(_never, _never, project_root=warehouse, most_rows=10**6)
     request = LandRequest(now_ms, new_generation=new_generation)
     return landing_steps(spec, tables, engine, request, who, lambda _attempt: False)

@@ -11,12 +11,16 @@ ROWS = 200_000
 
 
 @pytest.mark.parametrize(
-    "inline", [pytest.param(IN_PROCESS, marks=pytest.mark.slow), pytest.param(ON_SPARK, marks=pytest.mark.spark)]
+    ("kind", "inline"),
+    [
+        pytest.param("csv", IN_PROCESS, marks=pytest.mark.slow),
+        pytest.param("json", ON_SPARK, marks=pytest.mark.spark),
+    ],
 )
-def test_a_landing_that_is_killed_while_it_writes_the_log_lands_every_record_once(tmp_path, inline):
-    write_raw(tmp_path / "raw", ROWS)
-    expected = land(scene(tmp_path / "unbroken", tmp_path / "raw", IN_PROCESS))
+def test_a_landing_that_is_killed_while_it_writes_the_log_lands_every_record_once(tmp_path, kind, inline):
+    write_raw(tmp_path / "raw", ROWS, kind)
+    expected = land(scene(tmp_path / "unbroken", tmp_path / "raw", IN_PROCESS, kind))
     assert expected.rows == ROWS
-    root = scene(tmp_path / "killed", tmp_path / "raw", inline)
+    root = scene(tmp_path / "killed", tmp_path / "raw", inline, kind)
     assert kill(root, files=20) == "writing the log"
     assert land(root) == expected
