@@ -21,10 +21,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Slow examples do not fail: machines are shared and JVMs warm up. A failure prints the blob that repeats it.
 settings.register_profile("local", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", settings.get_profile("local"), max_examples=200)
 settings.register_profile("thousand", settings.get_profile("local"), max_examples=1_000)
 settings.register_profile("deep", settings.get_profile("local"), max_examples=5_000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "local"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "local"))
 
 # A test that uses too much memory fails before the kernel kills the largest process.
 MEMORY_BYTES = 6 << 30

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
@@ -79,22 +80,27 @@ QUARTER = 900_000
 """Fifteen minutes in ms. All offsets of these zones in these years are multiples of it."""
 
 
+@cache
+def clock_of(zone):
+    """Return the quarters of thirteen months since 1970, each with that which the zone's clock shows."""
+    here, first, last = ZoneInfo(zone), ms(2011, 1, 1) // QUARTER, ms(2012, 2, 1) // QUARTER
+    shown = [datetime.fromtimestamp(quarter * 900, here).replace(tzinfo=UTC) for quarter in range(first, last)]
+    return [(quarter, round(clock.timestamp()) // 900) for quarter, clock in zip(range(first, last), shown, strict=True)]
+
+
 @pytest.mark.parametrize("zone", CHANGING)
 @pytest.mark.parametrize("length", [2, 3, 4, 8, 24, 48])
 def test_hours_that_divide_a_day_divide_the_local_day(zone, length):
     """Walk through years in quarters of an hour, and start an interval when the zone's clock shows or skips a multiple."""
-    here, first, last = ZoneInfo(zone), ms(2011, 1, 1) // QUARTER, ms(2012, 2, 1) // QUARTER
     starts, shown = [], None
-    for quarter in range(first, last):
-        clock = datetime.fromtimestamp(quarter * 900, here).replace(tzinfo=UTC)
-        now = round(clock.timestamp()) // 900
+    for quarter, now in clock_of(zone):
         passed = range(shown + 1, now + 1) if shown is not None and now > shown else (now,)
         if any(one % length == 0 for one in passed):
             starts.append(quarter * QUARTER)
         shown = now
     grid = Grid(15 * length, "m", zone)
     assert list(grid.starts(starts[0], starts[-1])) == starts[:-1]
-    assert all(grid.start_of(end - 1) == start for start, end in pairwise(starts))
+    assert all(grid.start_of(end - 1) == start for start, end in list(pairwise(starts))[:: 50 // length])
 
 
 def test_an_hourly_feed_with_a_zone_keeps_its_hours():
