@@ -92,7 +92,7 @@ databricks-wheel: wheel ## the wheel without Spark, Delta, pandas and Arrow, whi
 	@$(PY) -m rewindow.databricks.slim dist/rewindow-*.whl
 
 cluster: setup ## jobs on a Spark cluster and behind Spark Connect on this machine, both ways to commit: the same tables
-	$(PY) -m pytest -q $(TWO) tests/cluster tests/connect tests/protocol tests/object_store tests/api/test_spark.py tests/engine/test_shuffle_reader.py tests/bad_input/test_workers.py tests/bad_input/test_verify.py
+	$(PY) -m pytest -q $(TWO) tests/cluster tests/connect tests/protocol tests/object_store tests/crash/test_crash.py::test_a_client_of_spark_connect_dies_too tests/api/test_spark.py tests/engine/test_shuffle_reader.py tests/bad_input/test_workers.py tests/bad_input/test_verify.py
 
 crash: setup ## kill everything everywhere: nothing lost, nothing doubled (hours; stopped, it goes on where it was)
 	$(PY) -m tests.crash $(CRASH)

@@ -94,6 +94,7 @@ def test_a_driver_of_real_spark_dies_too(tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.cluster
 def test_a_client_of_spark_connect_dies_too(tmp_path):
     code, said, log = sample("governed", tmp_path)
     assert code == 0, log[-3000:]
