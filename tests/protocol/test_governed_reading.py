@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from rewindow.contracts.instants import instant
 from tests.protocol.pairs import Pair, make_pair
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+# `test_governed_commands` has a part of it that is played more often.
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
 
 @pytest.fixture(scope="module")
@@ -25,19 +26,17 @@ def pair(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield pair
 
 
-def test_state_of_governed_tables(pair: Pair) -> None:
-    listed = [json.loads(answer.out)["stores"] for answer in pair.answers("state", "list", "counts", "--json")]
-    files, governed = ([{**store, "bytes": 0} for store in stores] for stores in listed)
-    assert governed == files
-    assert all(store["bytes"] and store["entries"] for store in listed[1])
-    assert pair.same("state", "show", "counts", "sums")
-    pair.same("state", "diff", "counts", "sums", "main/1", "main/3", code=1)
-
-
-@pytest.mark.cluster
-def test_state_of_a_run_a_key_and_in_a_file(pair: Pair, tmp_path: Path) -> None:
+def test_state_of_governed_tables(pair: Pair, tmp_path: Path) -> None:
+    for at in ("main/1", "main/3"):
+        files, governed = (
+            json.loads(answer.out)["stores"] for answer in pair.answers("state", "list", "counts", "--at", at, "--json")
+        )
+        assert [{**one, "bytes": 0} for one in governed] == [{**one, "bytes": 0} for one in files]
+        assert all(one["bytes"] and one["entries"] for one in governed)
     shown = pair.same("state", "show", "counts", "sums")
+    assert shown
     assert pair.same("state", "show", "counts", "sums", "--key", "ann", "--at", "main/2") != shown
+    pair.same("state", "diff", "counts", "sums", "main/1", "main/3", code=1)
     exported = [tmp_path / f"{number}.json" for number in range(2)]
     for bench, to in zip(pair.benches, exported, strict=True):
         assert bench.run("state", "export", "counts", "sums", "--to", str(to)).code == 0
@@ -47,16 +46,11 @@ def test_state_of_a_run_a_key_and_in_a_file(pair: Pair, tmp_path: Path) -> None:
 
 
 def test_head_of_governed_tables(pair: Pair) -> None:
-    for table in ("counts", "rewindow.quarantine"):
-        (shown,) = pair.same("head", table, "-n", "4", "--last")["tables"]
+    for words in ((), ("-n", "3"), ("-n", "4", "--last")):
+        (shown,) = pair.same("head", "counts", *words)["tables"]
         assert shown["rows"]
-
-
-@pytest.mark.cluster
-def test_head_by_numbers_and_origins(pair: Pair) -> None:
-    for words in ((), ("-n", "3")):
-        for table in ("counts", "rewindow.quarantine"):
-            assert pair.same("head", table, *words)["tables"][0]["rows"]
+        table = "rewindow.quarantine"
+        assert pair.same("head", table, *words)["tables"][0]["rows"]
     pair.same("head", "rewindow.quarantine", "--of", "activity")
     pair.same("head", "rewindow.quarantine", "--of", "counts", "--branch", "main")
     pair.refused("head", "nothing", code=2)
@@ -64,7 +58,6 @@ def test_head_by_numbers_and_origins(pair: Pair) -> None:
     pair.refused("head", "counts", "--held", code=1)
 
 
-@pytest.mark.cluster
 def test_head_of_a_run_on_hold(pair: Pair) -> None:
     for bench in pair.benches:
         text = (bench.root / "conf/jobs/counts.yaml").read_text().replace("job: counts", "job: held")
@@ -83,25 +76,20 @@ def test_head_of_a_run_on_hold(pair: Pair) -> None:
 
 def test_why_of_governed_tables(pair: Pair) -> None:
     rows = pair.same("head", "counts", "-n", "100")["tables"][0]["rows"]
-    found = []
-    window = instant(rows[-1]["window_start"])
-    for answer in pair.answers("why", "counts", rows[-1]["user"], "--window", window, "--json"):
-        assert answer.code == 0, answer.err
-        found.append(json.loads(pair.named(answer.out)))
-        assert found[-1]["run"].pop("committed_ms")
-    assert found[1] == found[0]
-    assert (found[1]["row"]["value"], found[1]["is_reproduced"]) == (len(found[1]["records"]), True)
-
-
-@pytest.mark.cluster
-def test_why_keys_have_no_row(pair: Pair) -> None:
+    for row in (rows[0], rows[-1]):
+        found = []
+        for answer in pair.answers("why", "counts", row["user"], "--window", instant(row["window_start"]), "--json"):
+            assert answer.code == 0, answer.err
+            found.append(json.loads(pair.named(answer.out)))
+            assert found[-1]["run"].pop("committed_ms")
+        assert found[1] == found[0]
+        assert (found[1]["row"]["value"], found[1]["is_reproduced"]) == (len(found[1]["records"]), True)
     for key in ("ann", "ANN", "zoe"):
         pair.same("why", "counts", key, "--missing")
     pair.refused("why", "counts", "zoe", code=1)
     pair.refused("why", "rewindow.quarantine", "ann", code=2)
 
 
-@pytest.mark.cluster
 def test_rows_of_replaced_landings_are_left_out(pair: Pair) -> None:
     for answer in pair.answers("land", "activity", "--new-generation"):
         assert answer.code == 0, answer.err

@@ -12,7 +12,8 @@ from rewindow.control.branch import reset
 from rewindow.tables.governed.warehouse import CatalogTables
 from tests.protocol.pairs import Pair, make_pair
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+# `test_governed_commands` has a part of it that is played more often.
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
 HOME = "spark_catalog.resetting"
 OUTPUT = f"{HOME}.totals"

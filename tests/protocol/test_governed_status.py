@@ -15,7 +15,8 @@ from rewindow.tables.shared.paths import JOURNAL, LANDINGS, METRICS, RUNS
 from tests.bad_input.scene import FEED, JOB, SCORE, Bench, goes_on, hour
 from tests.bad_input.statuses import alerts, only, status
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+# `test_governed_commands` has a part of it that is played more often.
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
 HOME = "spark_catalog.alerting"
 OWN = f"{HOME}.rewindow_ledger"
