@@ -15,11 +15,11 @@ from tests.docs.markdown import GENERATED, in_one_line, table
 HEAD = f"""\
 # Commands
 
-`rewindow COMMAND --help` prints the same. `rewindow --version` shows the versions. The [exit code](exit-codes.md) of a command says
-what to do next. `JOB` is the name of a job: that of its file, `conf/jobs/JOB.yaml`.
+`rewindow COMMAND --help` prints the same. `rewindow --version` shows the versions. The [exit code](exit-codes.md) of a command
+says what to do next. `JOB` is the name of a job: that of its file, `conf/jobs/JOB.yaml`.
 
-* All commands except `setup` accept `--json`: keys in snake case, null for what is unknown, times in epoch milliseconds with `_ms`
-  names.
+* All commands except `setup` accept `--json`: keys in snake case, null for what is unknown, times in epoch milliseconds with
+  `_ms` names.
 * Commands that use tables accept `--target NAME` (default `local`), `--project FOLDER` and `--debug`.
 * With `--log-format json` (or `text`) each step and task writes a line to stderr, with job, branch, run, sub-topology and
   partition.
@@ -28,8 +28,8 @@ what to do next. `JOB` is the name of a job: that of its file, `conf/jobs/JOB.ya
 * `run --branch NAME` replays into separate tables (`<table>__NAME`) and changes nothing that is published.
 * Commands that publish first publish what an interrupted command had committed. In the `--json` output of `run`, `publish`,
   `promote`, `rewind` and `republish`, `lagged` names these tables by their targets, such as `output/totals`.
-* `rewindow --install-completion` makes bash, zsh or fish complete commands, options and names. `rewindow --show-completion` prints
-  the script instead.
+* `rewindow --install-completion` makes bash, zsh or fish complete commands, options and names. `rewindow --show-completion`
+  prints the script instead.
 
 {GENERATED}
 """
