@@ -15,31 +15,34 @@ from tests.docs.markdown import GENERATED, in_one_line, table
 HEAD = f"""\
 # Commands
 
-`rewindow COMMAND --help` prints the same. `rewindow --version` shows the versions.
+`rewindow COMMAND --help` prints the same. `rewindow --version` shows the versions. The [exit code](exit-codes.md) of a command
+says what to do next. `JOB` is the name of a job: that of its file, `conf/jobs/JOB.yaml`.
 
-All commands except `setup` accept `--json` (keys in snake case, null for what is unknown, times in epoch milliseconds with `_ms`
-names), and those that use tables `--target NAME` (default `local`), `--project FOLDER` and `--debug`. With `--log-format json`
-(or `text`) each step and task writes a line to stderr, with job, branch, run, sub-topology and partition. On a terminal, `run`
-and `land` show their progress and the remaining time. At its end `run` summarises records, rows and drops by reason (with
-`--json`: `summary`). `run --branch NAME` replays into separate tables (`<table>__NAME`) and changes nothing that is published.
-
-Commands that publish first publish what an interrupted command had committed but not published. In the `--json` output of `run`,
-`publish`, `promote`, `rewind` and `republish`, `lagged` names these tables by their targets, such as `output/totals`.
-
-The [exit code](exit-codes.md) of a command says what to do next. `make setup` does what `rewindow setup` does.
-`rewindow --install-completion` makes bash, zsh or fish complete commands and options, and the names of feeds, jobs, targets,
-branches, stores and tables. `rewindow --show-completion` prints the script instead.
+* All commands except `setup` accept `--json`: keys in snake case, null for what is unknown, times in epoch milliseconds with
+  `_ms` names.
+* Commands that use tables accept `--target NAME` (default `local`), `--project FOLDER` and `--debug`.
+* With `--log-format json` (or `text`) each step and task writes a line to stderr, with job, branch, run, sub-topology and
+  partition.
+* On a terminal, `run` and `land` show their progress and the remaining time. `run` ends with a summary of records, rows and drops
+  by reason (`summary` in `--json`).
+* `run --branch NAME` replays into separate tables (`<table>__NAME`) and changes nothing that is published.
+* Commands that publish first publish what an interrupted command had committed. In the `--json` output of `run`, `publish`,
+  `promote`, `rewind` and `republish`, `lagged` names these tables by their targets, such as `output/totals`.
+* `rewindow --install-completion` makes bash, zsh or fish complete commands, options and names. `rewindow --show-completion`
+  prints the script instead.
 
 {GENERATED}
 """
 COMMON = ("--target", "--project", "--json", "--debug", "--help")
 """Options of most commands, which the head explains."""
+JOB = "Name of the job (conf/jobs/JOB.yaml)."
+"""The help of an argument of most commands, which the head explains."""
 
 
 def page() -> str:
     """Return the text of the page."""
     found = sorted(commands(typer.main.get_command(app), ("rewindow",)))
-    overview = [(f"[`{' '.join(path)}`](#{'-'.join(path)})", in_one_line(command.help)) for path, command in found]
+    overview = [(f"[`{' '.join(path)}`](#{'-'.join(path)})", first_sentence(command.help)) for path, command in found]
     parts = [HEAD, table(("command", "what it does"), overview)]
     return "".join([*parts, *(section(path, command) for path, command in found)]).rstrip() + "\n"
 
@@ -53,12 +56,17 @@ def commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, .
         yield from commands(command.get_command(None, name), (*path, name))
 
 
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a command's help; its section has all of it."""
+    return in_one_line(text).partition(". ")[0].rstrip(".") + "."
+
+
 def section(path: tuple[str, ...], command: Any) -> str:
     """Return the section of one command: how it is called, its arguments, its options."""
     arguments = [one for one in command.params if one.param_type_name == "argument"]
     options = [one for one in command.params if one.param_type_name == "option" and one.opts[0] not in COMMON]
     words = [*path, *(shown(one) for one in arguments), *(["[OPTIONS]"] if options else [])]
-    rows = [(f"`{one.metavar}`", "", in_one_line(one.help)) for one in arguments]
+    rows = [(f"`{one.metavar}`", "", in_one_line(one.help)) for one in arguments if one.help != JOB]
     rows += [
         (f"`{', '.join(one.opts)}`{metavar(one, command.callback)}", default(one), in_one_line(one.help))
         for one in options
