@@ -146,6 +146,9 @@ FORMATS: Mapping[str, Callable[[pa.Table, Path], object]] = {
 }
 """How the files of the operation `land` are written: the seed decides, so landings of text are killed as well."""
 
+FEED_CONFIG = feed_config(log={"invalid_timestamp": "skip"}, lag="10m")
+"""The feed of the operation `land`, of Parquet files."""
+
 NOW_MS, LATER_MS = T0 + 3 * HOUR, T0 + 5 * HOUR
 
 
@@ -195,8 +198,10 @@ def landing(warehouse: str, *, now_ms: int = NOW_MS, new_generation: bool = Fals
 
     tables = DeltaFeedTables(warehouse)
     suffix = next(Path(warehouse, "raw").iterdir()).suffix.removeprefix(".")
-    log = {"invalid_timestamp": "skip", "source": {"path": "raw", "format": suffix}}
-    spec = feed_spec(feed_config(log=log, lag="10m"), project_root=warehouse, warehouse=warehouse)
+    log = FEED_CONFIG.logs[TOPIC]
+    source = log.source.model_copy(update={"format": suffix})
+    config = FEED_CONFIG.model_copy(update={"logs": {TOPIC: log.model_copy(update={"source": source})}})
+    spec = feed_spec(config, project_root=warehouse, warehouse=warehouse)
     who = Attempt(uuid4().hex, "here", os.getpid(), 1)
     engine = ArrowLandingEngine(_never, _never, project_root=warehouse, most_rows=10**6)
     request = LandRequest(now_ms, new_generation=new_generation)

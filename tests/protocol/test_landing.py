@@ -18,7 +18,7 @@ from tests.protocol.backends import Backend
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-SEED = 5
+SEED = 3
 
 
 def feed(name: str) -> FeedConfig:

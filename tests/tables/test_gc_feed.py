@@ -35,7 +35,7 @@ def land(warehouse: str, hours: int) -> None:
 def landed(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return a warehouse with six hours, landed in four calls."""
     warehouse = str(tmp_path_factory.mktemp("feed") / "w")
-    scene.write_source(warehouse, 7, hours=HOURS)
+    scene.write_source(warehouse, 6, hours=HOURS)
     for hours in (1, 2, 4, HOURS):
         land(warehouse, hours)
     return warehouse
@@ -147,7 +147,7 @@ def test_old_files_stay_for_a_day_and_while_a_run_reads_the_feed(warehouse: str)
 def test_what_another_hand_took_out_is_not_deleted(warehouse: str) -> None:
     gc(warehouse)
     version = DeltaTable(log(warehouse)).version()
-    scene.write_source(warehouse, 7, hours=HOURS + 2)
+    scene.write_source(warehouse, 6, hours=HOURS + 2)
     land(warehouse, HOURS + 2)
     before = rows(warehouse)
     newest = DeltaTable(log(warehouse)).version()
@@ -200,7 +200,7 @@ def test_an_optimize_or_a_landing_that_comes_between_is_not_undone(warehouse: st
             break
     drive(machine)
     assert rows(warehouse) == before
-    scene.write_source(warehouse, 7, hours=HOURS + 1)
+    scene.write_source(warehouse, 6, hours=HOURS + 1)
     first, second = collecting(warehouse), collecting(warehouse)
     land(warehouse, HOURS + 1)
     before = rows(warehouse)
