@@ -164,8 +164,8 @@ class RecordVerbs(_LegacyVerbs):
         name: str | None = None,
     ) -> Self:
         """Replace key and value: ``mapper(key, value) -> (key, value)``. A later grouping or join needs a repartition."""
-        known = returned_pair(function_of(mapper, "map", "key", "value"))
-        stream = self._then("map", stateless.Map(mapper), name, key=key or known[0], value=value or known[1])
+        returned = returned_pair(function_of(mapper, "map", "key", "value"))
+        stream = self._then("map", stateless.Map(mapper), name, key=key or returned[0], value=value or returned[1])
         return self._read(stream, mapper)
 
     def flat_map(

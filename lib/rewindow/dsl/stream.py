@@ -335,7 +335,11 @@ def _add_sinks(
 
 
 def _declared(outputs: object) -> Sequence[str]:
-    if not isinstance(outputs, list | tuple) or not outputs or not all(isinstance(one, str) and one for one in outputs):
+    if (
+        not isinstance(outputs, list | tuple)
+        or not outputs
+        or not all(isinstance(topic, str) and topic for topic in outputs)
+    ):
         raise TopologyError(
             "outputs-not-listed",
             "to(function, outputs={outputs}): list the topics that the function may name, outputs=['a', 'b']",

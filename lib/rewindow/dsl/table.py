@@ -122,12 +122,12 @@ class KTable:
         table are dropped and counted.
         """
         self.check_old("group_by")
-        known = returned_pair(mapper)
+        returned = returned_pair(mapper)
         node = self.graph.add(
             "table-group-by", TableGroupBy(function_of(mapper, "group_by", "key", "value")), self.node, name=name
         )
         self.graph.reads(node, mapper, self.key, self.value)
-        return self.graph.fluent.grouped_table(self.graph, node, key or known[0], value or known[1])
+        return self.graph.fluent.grouped_table(self.graph, node, key or returned[0], value or returned[1])
 
     def join(
         self,

@@ -186,7 +186,7 @@ def check_windows(windows: object) -> None:
 
 def check_made(windows: Any) -> None:
     """Raise `TopologyError` for windows made without ``of``, whose durations were not read."""
-    if any(not isinstance(getattr(windows, one.name), int | None) for one in fields(windows)):
+    if any(not isinstance(getattr(windows, field.name), int | None) for field in fields(windows)):
         raise TopologyError(
             "windows-made-without-of",
             '{windows} was not given milliseconds: use {windows}.of(...), as in {windows}.of("30m", grace="1h")',

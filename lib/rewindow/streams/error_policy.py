@@ -128,7 +128,7 @@ def policies_of(part: SubTopology, given: Mapping[str, OnError]) -> dict[str, On
     Raises `ConfigError` (78) for a built-in node whose store cannot be rolled back.
     """
     kinds = {store.name: store.kind for store in part.stores}
-    found = {}
+    policies = {}
     for node in part.nodes:
         if isinstance(node, ProcessorNode):
             policy = given.get(node.name, node.on_error)
@@ -144,8 +144,8 @@ def policies_of(part: SubTopology, given: Mapping[str, OnError]) -> dict[str, On
                         store=store,
                         kind=kinds[store],
                     )
-            found[node.name] = policy
-    return found
+            policies[node.name] = policy
+    return policies
 
 
 def error_policies(
@@ -173,4 +173,4 @@ def check_policies(topology: Topology, given: Mapping[str, OnError]) -> bool:
                 nodes=", ".join(nodes),
             )
     policies = [policies_of(part, given) for part in topology.sub_topologies()]
-    return any(policy.quarantines for found in policies for policy in found.values())
+    return any(policy.quarantines for of_nodes in policies for policy in of_nodes.values())

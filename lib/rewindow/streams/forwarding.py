@@ -178,11 +178,11 @@ def refuse_result(process: Callable[[Any], Any], result: object, *, send: str = 
     if iscoroutine(result):
         result.close()  # otherwise Python warns that it was never awaited
     code = getattr(process, "__code__", None)
-    at = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
+    place = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
     raise ConfigError(
         "process-returned-value",
         "{function} returned an instance of {type}, which is lost: send records with {call}, and return nothing",
-        function=getattr(process, "__qualname__", "process") + at,
+        function=getattr(process, "__qualname__", "process") + place,
         type=type(result).__name__,
         call=send,
     )

@@ -279,17 +279,17 @@ class FixedKeyProcessor(AdaptedProcessor):
             context._handled = None  # noqa: SLF001
 
 
-def _same_key(one: Record, other: Record) -> bool:
-    return one.key is other.key or bool(one.key == other.key)
+def _same_key(record: Record, other: Record) -> bool:
+    return record.key is other.key or bool(record.key == other.key)
 
 
-def _whole_ms(value: str | timedelta, what: str, *, at_least: int) -> int:
+def _whole_ms(value: str | timedelta, argument: str, *, at_least: int) -> int:
     milliseconds = to_ms(value)
     if milliseconds < at_least:
         raise ConfigError(
             "schedule-time-too-small",
             "schedule({argument}={given}): {argument} must be at least {minimum} ms",
-            argument=what,
+            argument=argument,
             given=repr(value),
             minimum=at_least,
         )

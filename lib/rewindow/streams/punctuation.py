@@ -63,8 +63,8 @@ class Schedule:
             late = self.start_time_ms < now_ms
             self.due_ms = strictly_after(now_ms, self.start_time_ms, self.interval_ms) if late else self.start_time_ms
         elif now_ms != UNKNOWN and self.time_shift_ms is not None:
-            first = strictly_after if is_firing else at_or_after
-            self.due_ms = first(now_ms, self.time_shift_ms, self.interval_ms)
+            first_due = strictly_after if is_firing else at_or_after
+            self.due_ms = first_due(now_ms, self.time_shift_ms, self.interval_ms)
         elif now_ms != UNKNOWN:
             self.due_ms = now_ms + self.interval_ms
 

@@ -169,7 +169,7 @@ def _measure_records(
     """
     late_ms = list(map(sub, stream_times, timestamps))
     if is_lowest:
-        late_ms = [max(one, 0) for one in late_ms]
+        late_ms = [max(milliseconds, 0) for milliseconds in late_ms]
     taken, least_ms = len(late_ms), 0 if 0 in late_ms else min(late_ms)
     metrics.measure("task", "", PROCESS).record_many(taken, taken, 1, 1)
     metrics.measure("task", "", RECORD_LATENESS).record_many(taken, sum(late_ms), least_ms, max(late_ms))

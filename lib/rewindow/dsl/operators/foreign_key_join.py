@@ -231,10 +231,10 @@ class _Join(Processor):
     def _take_answer(self, record: Record) -> None:
         key, answer = record.key, record.value
         row = self._copy.get(key)
-        known = self._deleted.get(key, 0) if row is None else row.number
-        if answer.number > known:
+        newest = self._deleted.get(key, 0) if row is None else row.number
+        if answer.number > newest:
             self._early.setdefault(key, []).append(record)
-        elif answer.number == known and (answer.is_row or not answer.is_quiet or self._results.get(key) is not None):
+        elif answer.number == newest and (answer.is_row or not answer.is_quiet or self._results.get(key) is not None):
             self._send(record, row and row.value, answer.value if answer.is_row else None)
 
     def _send(self, record: Record, left: Any, right: Any) -> None:

@@ -192,7 +192,7 @@ class _Suppress(Processor):
         return bounds.bytes is not None and buffer.size > bounds.bytes
 
     def _full(self) -> LimitError:
-        bounds, buffer, at = self._settings.bounds, self._buffer, self.context.record_metadata
+        bounds, buffer, metadata = self._settings.bounds, self._buffer, self.context.record_metadata
         over = [
             f"{name}={bound}"
             for name, bound, held in (
@@ -206,9 +206,9 @@ class _Suppress(Processor):
             "suppress {node!r} is full at {topic}-{partition} offset {offset}: its buffer holds {records} records "
             "in {size} bytes, more than {limits}. Raise the limit, or let the buffer spill_to_disk_when_full()",
             node=self.context.name,
-            topic=at.topic,
-            partition=at.partition,
-            offset=at.offset,
+            topic=metadata.topic,
+            partition=metadata.partition,
+            offset=metadata.offset,
             records=len(buffer),
             size=buffer.size,
             limits=" and ".join(over),

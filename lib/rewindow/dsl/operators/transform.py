@@ -223,9 +223,9 @@ class _TransformedLookup:
     def get_as_of(self, key: Any, timestamp: int) -> Stamped | None:
         return self._transformed(key, self._table.get_as_of(key, timestamp))
 
-    def _transformed(self, key: Any, found: Stamped | None) -> Stamped | None:
+    def _transformed(self, key: Any, row: Stamped | None) -> Stamped | None:
         """Return the transformed row. As in Kafka, a missing row is transformed, too, and may become one without a time."""
-        value, timestamp = (None, UNKNOWN) if found is None else found
+        value, timestamp = (None, UNKNOWN) if row is None else row
         before = self._context.at(timestamp)
         try:
             result = self._transformer.transform(key, value)

@@ -70,11 +70,11 @@ def check_launcher(environ: Mapping[str, str] | None = None) -> None:
 
 def _homes(environ: Mapping[str, str], installed: Iterable[str]) -> Iterator[Path]:
     """Yield the candidate homes in order of preference, without duplicates."""
-    seen: set[Path] = set()
+    yielded: set[Path] = set()
     for home in _candidates(environ, installed):
         real = home.resolve()
-        if real not in seen:
-            seen.add(real)
+        if real not in yielded:
+            yielded.add(real)
             yield home
 
 

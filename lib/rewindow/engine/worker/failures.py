@@ -204,9 +204,9 @@ def translate_text(text: str) -> RewindowError:
 
 def find_marked(text: str) -> RewindowError | None:
     """Return the error that a worker marked anywhere in the text; None if there is none."""
-    for found in reversed([*_MARKED.finditer(text)]):  # a traceback shows source lines before the error itself
+    for match in reversed([*_MARKED.finditer(text)]):  # a traceback shows source lines before the error itself
         with suppress(ValueError):  # the text was cut off
-            parts, _ = json.JSONDecoder().raw_decode(text, found.end())
+            parts, _ = json.JSONDecoder().raw_decode(text, match.end())
             exit_code, code, message, facts, line = parts
             return _KINDS.get(exit_code, RewindowError).restored(code, message, facts).at_line(line)
     return None

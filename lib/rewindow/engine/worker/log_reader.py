@@ -223,8 +223,8 @@ def _row_groups(metadata: Any, column: str, span: tuple[int, int]) -> list[int]:
     position = metadata.schema.names.index(column)
     wanted = []
     for number in range(metadata.num_row_groups):
-        known = metadata.row_group(number).column(position).statistics
-        if known is None or not known.has_min_max or (known.min < span[1] and known.max >= span[0]):
+        statistics = metadata.row_group(number).column(position).statistics
+        if statistics is None or not statistics.has_min_max or (statistics.min < span[1] and statistics.max >= span[0]):
             wanted.append(number)
     return wanted
 
@@ -240,13 +240,13 @@ def _sorted_batches(
     if rows is None:
         raise _not_exactly_once(topic, start)
     rows = rows.sort_by(columns[0]).combine_chunks()
-    found, expected = np.asarray(rows.column(0)), np.arange(start, end)
-    if not np.array_equal(found, expected):
-        here = min(len(found), len(expected))
-        differs = np.flatnonzero(found[:here] != expected[:here])
+    offsets, expected = np.asarray(rows.column(0)), np.arange(start, end)
+    if not np.array_equal(offsets, expected):
+        here = min(len(offsets), len(expected))
+        differs = np.flatnonzero(offsets[:here] != expected[:here])
         wrong = int(differs[0]) if len(differs) else here
         raise _not_exactly_once(
-            topic, int(min(found[wrong : wrong + 1].tolist() + expected[wrong : wrong + 1].tolist()))
+            topic, int(min(offsets[wrong : wrong + 1].tolist() + expected[wrong : wrong + 1].tolist()))
         )
     yield from rows.to_batches(batch_size.read_rows())
 

@@ -40,17 +40,17 @@ def write_log(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[Bl
     try:
         ordered = interleaved(write, batches) if write.spec.is_output else batches
         for partition, rows in chain.from_iterable(map(by_partition, _canonical(write, ordered))):
-            at = 0
-            while at < rows.num_rows:
-                landing, count, behind = _next_landing(write, starts, rows.slice(at))
+            start = 0
+            while start < rows.num_rows:
+                landing, count, behind = _next_landing(write, starts, rows.slice(start))
                 if block is None or (block.landing, block.partition) != (landing, partition):
                     if block is not None:
                         positions[block.partition] = block.position
                         yield block.close()
                     block = OpenBlock(write, landing, partition, positions.get(partition, (0, UNKNOWN)), extractor)
-                part = rows.slice(at, count)
+                part = rows.slice(start, count)
                 block.add(_without_arrival(part) if write.spec.is_output else part, behind)
-                at += count
+                start += count
         if block is not None:
             yield block.close()
             block = None
@@ -93,8 +93,8 @@ def _canonical(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterable[p
 
 def _without_arrival(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Clear the arrivals of another job's output, which were epoch numbers."""
-    at = rows.schema.get_field_index(ARRIVED)
-    return rows.set_column(at, rows.schema.field(at), pa.nulls(rows.num_rows, pa.int64()))
+    position = rows.schema.get_field_index(ARRIVED)
+    return rows.set_column(position, rows.schema.field(position), pa.nulls(rows.num_rows, pa.int64()))
 
 
 def _next_landing(write: LogWrite, starts: list[int], rows: pa.RecordBatch) -> tuple[PendingLanding, int, int]:

@@ -92,10 +92,10 @@ def _decimal_converter(kind: str) -> _Convert:
     scale = int(kind.rpartition(",")[2].rstrip(")")) if "," in kind else 0
     exponent = Decimal(1).scaleb(-scale)
 
-    def read(found: _Number | int | None) -> Decimal | None:
-        if found is None:
+    def read(number: _Number | int | None) -> Decimal | None:
+        if number is None:
             return None
-        return Decimal(found.text if isinstance(found, _Number) else found).quantize(exponent, context=_DIGITS)
+        return Decimal(number.text if isinstance(number, _Number) else number).quantize(exponent, context=_DIGITS)
 
     return read
 
@@ -105,8 +105,10 @@ def _struct_converter(fields: Mapping[str, _Convert]) -> _Convert:
         row_class(tuple(fields)) if are_field_names(fields) else lambda *values: dict(zip(fields, values, strict=True))
     )
 
-    def read(found: dict[str, Any] | None) -> Any:
+    def read(fields_by_name: dict[str, Any] | None) -> Any:
         # Spark omits null fields.
-        return None if found is None else make(*(item(found.get(name)) for name, item in fields.items()))
+        return (
+            None if fields_by_name is None else make(*(item(fields_by_name.get(name)) for name, item in fields.items()))
+        )
 
     return read

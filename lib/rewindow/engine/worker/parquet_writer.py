@@ -245,11 +245,11 @@ class _DigestedFile:
 
 
 def _delta_stats(rows: int, columns: Mapping[str, _ColumnStats]) -> dict[str, Any]:
-    known = {column: stats for column, stats in columns.items() if stats.smallest is not None}
+    bounded = {column: stats for column, stats in columns.items() if stats.smallest is not None}
     return {
         "numRecords": rows,
-        "minValues": {column: stats.smallest for column, stats in known.items()},
-        "maxValues": {column: stats.largest for column, stats in known.items()},
+        "minValues": {column: stats.smallest for column, stats in bounded.items()},
+        "maxValues": {column: stats.largest for column, stats in bounded.items()},
         "nullCount": {column: stats.nulls for column, stats in columns.items()},
     }
 

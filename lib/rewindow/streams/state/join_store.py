@@ -62,9 +62,9 @@ class RecordRows(GroupRows):
             heapq.heappush(self._times, timestamp)
         keys[key] = None
         records = self.records.setdefault(key, [])
-        at = bisect_right(records, timestamp, key=_TIME)
-        records.insert(at, (timestamp, value))
-        return at - bisect_left(records, timestamp, key=_TIME)
+        position = bisect_right(records, timestamp, key=_TIME)
+        records.insert(position, (timestamp, value))
+        return position - bisect_left(records, timestamp, key=_TIME)
 
     def between(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[int, Any]]:
         """Return the ``(timestamp, value)`` of a key's records in ``[from, to]``."""
@@ -92,9 +92,9 @@ class RecordRows(GroupRows):
 
     def _cut_out(self, key: Any, timestamp: int) -> list[tuple[RecordKey, Any]]:
         records = self.records[key]
-        first, last = bisect_left(records, timestamp, key=_TIME), bisect_right(records, timestamp, key=_TIME)
-        gone = records[first:last]
-        del records[first:last]
+        start, end = bisect_left(records, timestamp, key=_TIME), bisect_right(records, timestamp, key=_TIME)
+        gone = records[start:end]
+        del records[start:end]
         if not records:
             del self.records[key]
         return [(RecordKey(key, timestamp, number), value) for number, (_, value) in enumerate(gone)]
@@ -200,8 +200,8 @@ class RecordStore(GroupedStore):
     def fetch(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[int, Any]]:
         """Return ``(timestamp, value)`` of a key's records in ``[from, to]``, by time, then arrival."""
         self._fetch(key)
-        found = self._rows.between(key, from_ms, to_ms)
-        return found if self._shares else [(timestamp, copied(value)) for timestamp, value in found]
+        records = self._rows.between(key, from_ms, to_ms)
+        return records if self._shares else [(timestamp, copied(value)) for timestamp, value in records]
 
     def remove(self, key: Any, timestamp: int) -> None:
         """Remove all records of a key and time."""
@@ -255,15 +255,15 @@ class RecordStore(GroupedStore):
 
     def _load(self, rows: Iterable[tuple[Any, Any]], clock_ms: int) -> None:
         del clock_ms
-        found: dict[RecordKey, Any] = {}
+        values: dict[RecordKey, Any] = {}
         for (key, timestamp, number), value in rows:
             row_key = RecordKey(self._keys.normalize(key), timestamp, number)
             if value is None:
-                found.pop(row_key, None)
+                values.pop(row_key, None)
             else:
-                found[row_key] = value
-        for row_key in sorted(found, key=lambda one: one[1:]):
-            self._rows.admit(row_key, found[row_key] if self._shares else copied(found[row_key]))
+                values[row_key] = value
+        for row_key in sorted(values, key=lambda one: one[1:]):
+            self._rows.admit(row_key, values[row_key] if self._shares else copied(values[row_key]))
 
 
 class JoinStore(RecordStore):

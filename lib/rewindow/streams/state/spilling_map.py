@@ -319,18 +319,18 @@ class SpillingMap:
 
     def first_row_due(self) -> SpilledRow | None:
         """Return the row on the spill that is due first."""
-        first = self._open().due(MAX_MS, 1)
-        self.first_due = first[0][3] or 0 if first else _NEVER
-        return first[0] if first else None
+        rows_due = self._open().due(MAX_MS, 1)
+        self.first_due = rows_due[0][3] or 0 if rows_due else _NEVER
+        return rows_due[0] if rows_due else None
 
     def remove(self, page: Sequence[SpilledRow]) -> list[tuple[Any, Any]]:
         """Remove rows from the spill and return them. Rows that no checkpoint has leave no tombstones."""
         spill, rows = self._open(), [self.decode(row) for row in page]
         self._count -= len(page)
-        spill.delete(at for at, _, number, _ in page if self._file.is_new(number))
+        spill.delete(stored_key for stored_key, _, number, _ in page if self._file.is_new(number))
         spill.write(
-            (at, self._codec.dump_key(row_key), self._file.number(is_new=False, is_gone=True), None)
-            for (at, _, number, _), (row_key, _) in zip(page, rows, strict=True)
+            (stored_key, self._codec.dump_key(row_key), self._file.number(is_new=False, is_gone=True), None)
+            for (stored_key, _, number, _), (row_key, _) in zip(page, rows, strict=True)
             if not self._file.is_new(number)
         )
         return rows
@@ -437,7 +437,7 @@ class SpillingMap:
         spill.write(self._leaving(by_bytes(lacking, rows.encode)))
         gone = {self._bytes_of(row_key): self._codec.dump_key(row_key) for row_key in changed}
         number = self._file.number(is_new=False, is_gone=True)
-        spill.write((at, gone[at], number, None) for at in sorted(gone))
+        spill.write((stored_key, gone[stored_key], number, None) for stored_key in sorted(gone))
         changed.clear()
         self.resident.clear()
         rows.clear()
@@ -468,8 +468,8 @@ class SpillingMap:
 
     def _group_bytes(self, key: Any) -> bytes:
         """Return the bytes that start the rows of this key only, ordered as the keys' bytes."""
-        at = self._prefix + self._rows.encode(key)
-        return at if self._is_single else at.replace(b"\0", b"\0\xff") + b"\0\0"
+        start = self._prefix + self._rows.encode(key)
+        return start if self._is_single else start.replace(b"\0", b"\0\xff") + b"\0\0"
 
     def _bytes_of(self, row_key: Any) -> bytes:
         if self._is_single:

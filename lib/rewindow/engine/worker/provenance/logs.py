@@ -100,14 +100,14 @@ class LogRecords:
             return
         key, value = self.shapes[topic]
         wanted = pa.array(offsets, pa.int64())
-        found = self._matching(
+        table = self._matching(
             topic,
             self.files(topic, partition, offsets[0], offsets[-1] + 1),
             [*key.names, *value.names],
             {"offset": (offsets[0], offsets[-1])},
             lambda rows: pc.is_in(rows["offset"], wanted),
         )
-        rows = self._rows(topic, found, np.zeros(found.num_rows, np.int64))
+        rows = self._rows(topic, table, np.zeros(table.num_rows, np.int64))
         yield from map(LogRow._make, zip(rows.offsets, rows.timestamps, rows.keys, rows.values, strict=True))
 
     def of_key(
@@ -122,8 +122,8 @@ class LogRecords:
             ranges["timestamp"] = times
         ranges |= {name: (value, value) for name, value in own.items() if value.__class__ in (int, str)}
         files = self.files(topic, partition, start, end)
-        found = self._matching(topic, files, list(own), ranges, lambda rows: _is_key(rows, own))
-        return dict(zip(found["offset"].to_pylist(), found["timestamp"].to_pylist(), strict=True))
+        table = self._matching(topic, files, list(own), ranges, lambda rows: _is_key(rows, own))
+        return dict(zip(table["offset"].to_pylist(), table["timestamp"].to_pylist(), strict=True))
 
     def newest(self, topic: str, partition: int, epoch: int, offsets: Sequence[int]) -> list[int]:
         """Return for each of some offsets of an epoch the highest timestamp of the epoch so far."""
@@ -198,11 +198,11 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 def _is_key(rows: pa.Table, own: Mapping[str, Any]) -> Any:
     """Return which rows have a key."""
-    found: Any = None
+    is_equal: Any = None
     for name, value in own.items():
         same = _is_value(rows[name], value)
-        found = same if found is None else pc.and_(found, same)
-    return found
+        is_equal = same if is_equal is None else pc.and_(is_equal, same)
+    return is_equal
 
 
 def _is_value(column: Any, value: Any) -> Any:
@@ -216,7 +216,7 @@ def _is_value(column: Any, value: Any) -> Any:
 
 def _first_since(files: Sequence[LogFile], start: int, end: int, since_ms: int) -> int:
     """Return an offset before which no record of ``[start, end)`` is as late as a time."""
-    found = end
+    offset = end
     for file in files:
         metadata = _metadata(file.path)
         for number in range(metadata.num_row_groups):
@@ -225,14 +225,14 @@ def _first_since(files: Sequence[LogFile], start: int, end: int, since_ms: int) 
             if offsets is None or times is None:
                 return start
             if times[1] >= since_ms and offsets[1] >= start:
-                found = min(found, max(offsets[0], start))
-    return found
+                offset = min(offset, max(offsets[0], start))
+    return offset
 
 
 def _may_have(group: Any, ranges: Mapping[str, tuple[Any, Any]]) -> bool:
     for name, (low, high) in ranges.items():
-        known = _statistics(group, name)
-        if known is not None and (known[0] > high or known[1] < low):
+        bounds = _statistics(group, name)
+        if bounds is not None and (bounds[0] > high or bounds[1] < low):
             return False
     return True
 
@@ -242,8 +242,8 @@ def _statistics(group: Any, column: str) -> tuple[Any, Any] | None:
     for number in range(group.num_columns):
         chunk = group.column(number)
         if chunk.path_in_schema == column:
-            known = chunk.statistics
-            return (known.min, known.max) if known is not None and known.has_min_max else None
+            statistics = chunk.statistics
+            return (statistics.min, statistics.max) if statistics is not None and statistics.has_min_max else None
     return None
 
 

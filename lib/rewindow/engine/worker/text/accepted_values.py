@@ -117,9 +117,9 @@ def kinds_of(texts: pa.Array, column: str, options: TextOptions, among: frozense
     values = texts.drop_null()
     if not len(values) or not among:
         return among
-    first = values.slice(0, 1)  # most columns fit few types, which one value tells
+    sample = values.slice(0, 1)  # most columns fit few types, which one value tells
     if len(values) > 1:
-        among = kinds_of(first, column, options, among)
+        among = kinds_of(sample, column, options, among)
     return frozenset(kind for kind in among if _fits(values, kind, column, options))
 
 
@@ -199,12 +199,12 @@ def _with_points(texts: pa.Array, options: TextOptions, *, is_decimal: bool) -> 
 
 
 def _whole(texts: pa.Array, bits: int) -> Typed:
-    found = _cast(texts, WHOLE, lambda fit: fit.cast(pa.int64()), pa.int64())
-    if bits == 64 or len(found.values) == found.values.null_count:
-        return found
+    numbers = _cast(texts, WHOLE, lambda fit: fit.cast(pa.int64()), pa.int64())
+    if bits == 64 or len(numbers.values) == numbers.values.null_count:
+        return numbers
     least, most = -(1 << bits - 1), (1 << bits - 1) - 1
-    wrong = pc.or_(pc.less(found.values, least), pc.greater(found.values, most)).fill_null(False)
-    return _and_bad(found, np.asarray(wrong))
+    wrong = pc.or_(pc.less(numbers.values, least), pc.greater(numbers.values, most)).fill_null(False)
+    return _and_bad(numbers, np.asarray(wrong))
 
 
 def _floating(texts: pa.Array, kind: str, options: TextOptions) -> Typed:
@@ -272,12 +272,12 @@ def _instants(local: pa.Array, zone: str) -> pa.Array:
     if zone == "UTC":
         return local.cast(pa.timestamp("us", "UTC"))
     mask = np.asarray(local.is_null()) if local.null_count else None
-    found = instants(np.asarray(local.drop_null()), zone)
+    micros = instants(np.asarray(local.drop_null()), zone)
     if mask is not None:
         every = np.zeros(len(local), np.int64)
-        every[~mask] = found
-        found = every
-    return pa.array(found, pa.int64(), mask=mask).cast(pa.timestamp("us", "UTC"))
+        every[~mask] = micros
+        micros = every
+    return pa.array(micros, pa.int64(), mask=mask).cast(pa.timestamp("us", "UTC"))
 
 
 def _by_pattern(texts: pa.Array, pattern: TimePattern, kind: str, zone: str) -> Typed:
@@ -290,17 +290,17 @@ def _by_pattern(texts: pa.Array, pattern: TimePattern, kind: str, zone: str) -> 
 
 def _composed(texts: pa.Array, pattern: TimePattern, kind: str, zone: str) -> pa.Array:
     """Return the times of texts that have a pattern. Raises `pa.ArrowInvalid` if one does not exist."""
-    found = pc.extract_regex(texts, pattern.regex)
+    parts = pc.extract_regex(texts, pattern.regex)
     mask = np.asarray(texts.is_null())
 
     def part(name: str, default: int = 0) -> npt.NDArray[np.int64]:
         if name not in pattern.parts:
             return np.full(len(texts), default, np.int64)
-        return np.asarray(pc.struct_field(found, name).fill_null("1").cast(pa.int64()))
+        return np.asarray(pc.struct_field(parts, name).fill_null("1").cast(pa.int64()))
 
     year = part("year") if "year" in pattern.parts else 2000 + part("short_year")
     if "month_name" in pattern.parts:
-        names = pc.utf8_lower(pc.struct_field(found, "month_name"))
+        names = pc.utf8_lower(pc.struct_field(parts, "month_name"))
         month = np.asarray(pc.index_in(names, pa.array(_MONTHS)).fill_null(-1)).astype(np.int64) + 1
         month[mask] = 1
     else:
@@ -310,7 +310,7 @@ def _composed(texts: pa.Array, pattern: TimePattern, kind: str, zone: str) -> pa
     if "half" in pattern.parts:
         half = part("half_hour")
         is_wrong |= (half < 1) | (half > 12)
-        is_pm = np.asarray(pc.equal(pc.utf8_lower(pc.struct_field(found, "half")), "pm").fill_null(False))
+        is_pm = np.asarray(pc.equal(pc.utf8_lower(pc.struct_field(parts, "half")), "pm").fill_null(False))
         hour = half % 12 + 12 * is_pm
     months = (year - 1970).astype("datetime64[Y]").astype("datetime64[M]") + (month - 1)
     days = months.astype("datetime64[D]") + (day - 1)
@@ -320,17 +320,17 @@ def _composed(texts: pa.Array, pattern: TimePattern, kind: str, zone: str) -> pa
     if kind == "date":
         return pa.array(days.astype(np.int64).astype(np.int32), pa.int32(), mask=mask).cast(pa.date32())
     micros = ((days.astype(np.int64) * 24 + hour) * 60 + minute) * 60 + second
-    local = micros * 1_000_000 + _fraction(found, pattern, len(texts))
+    local = micros * 1_000_000 + _fraction(parts, pattern, len(texts))
     if "offset" not in pattern.parts:
         return _instants(pa.array(local, pa.int64(), mask=mask), zone)
-    offset = _offset_us(pc.struct_field(found, "offset"))
+    offset = _offset_us(pc.struct_field(parts, "offset"))
     return pa.array(local - offset, pa.int64(), mask=mask).cast(pa.timestamp("us", "UTC"))
 
 
-def _fraction(found: pa.StructArray, pattern: TimePattern, rows: int) -> npt.NDArray[np.int64]:
+def _fraction(parts: pa.StructArray, pattern: TimePattern, rows: int) -> npt.NDArray[np.int64]:
     if "fraction" not in pattern.parts:
         return np.zeros(rows, np.int64)
-    digits = pc.struct_field(found, "fraction")
+    digits = pc.struct_field(parts, "fraction")
     micros = pc.utf8_slice_codeunits(pc.utf8_rpad(digits, 6, "0"), 0, 6)
     return np.asarray(micros.fill_null("0").cast(pa.int64()))
 
@@ -342,5 +342,5 @@ def _offset_us(offsets: pa.Array) -> npt.NDArray[np.int64]:
         0 if text == "Z" else (1 if text[0] == "+" else -1) * (int(text[1:3]) * 60 + int(text[4:6])) * 60_000_000
         for text in coded.dictionary.to_pylist()
     ]
-    found: npt.NDArray[np.int64] = np.array(values, np.int64)[np.asarray(coded.indices)]
-    return found
+    micros: npt.NDArray[np.int64] = np.array(values, np.int64)[np.asarray(coded.indices)]
+    return micros

@@ -131,8 +131,8 @@ class _Division:
             self.is_closed = True
             position = closing + 1
         self.line += int(np.searchsorted(breaks, position))
-        found = JsonLines(b"\n".join(objects), lines[: len(objects)]) if objects else None
-        return found, text[position:]
+        records = JsonLines(b"\n".join(objects), lines[: len(objects)]) if objects else None
+        return records, text[position:]
 
     def _begin(self, text: bytes) -> bytes:
         """Leave out blanks, and the bracket that begins the list."""

@@ -83,9 +83,9 @@ def inferred(tokens: pa.Array, source: Any = None) -> JsonType:
             continue
         if kind == "number":
             # Signs are counted in all tokens at once, because most of the time a match per token takes is its beginning.
-            first, last = starts[rows], ends[rows]
+            begins, until = starts[rows], ends[rows]
             counts = np.concatenate(([0], np.cumsum(_IS_FRACTION[data])))
-            is_double = counts[last] > counts[first]
+            is_double = counts[until] > counts[begins]
             for number, is_number in (("long", ~is_double), ("double", is_double)):
                 if is_number.any():
                     result.kinds[number] = (source, int(rows[is_number.argmax()]))

@@ -128,9 +128,9 @@ class WindowTask(VectorizedTask):
             return taken
         clocks.observe(plan.closing_node, int(timestamps.max()))
         self.newest_ms = max(self.newest_ms, int(starts.max()))
-        found = self.groups.find(starts, numbers, len(self.keys))
-        self.groups.take(found, timestamps, operands)
-        self.hold(found.distinct)
+        groups = self.groups.find(starts, numbers, len(self.keys))
+        self.groups.take(groups, timestamps, operands)
+        self.hold(groups.distinct)
         return taken
 
     def _send(self, due_ms: int) -> list[pa.Array]:
@@ -173,13 +173,13 @@ def _windows_of(windows: TimeWindows, timestamps: Array) -> tuple[Array | None, 
     The row numbers are None if each row has exactly one window.
     """
     advance_ms = windows.advance_ms
-    first = np.maximum(timestamps - (windows.size_ms - advance_ms), 0) // advance_ms * advance_ms
+    first_starts = np.maximum(timestamps - (windows.size_ms - advance_ms), 0) // advance_ms * advance_ms
     if windows.size_ms == advance_ms:
-        return None, first
-    counts = (timestamps - first) // advance_ms + 1
+        return None, first_starts
+    counts = (timestamps - first_starts) // advance_ms + 1
     rows = np.repeat(np.arange(len(timestamps)), counts)
     before = np.cumsum(counts) - counts
-    return rows, first[rows] + (np.arange(len(rows)) - before[rows]) * advance_ms
+    return rows, first_starts[rows] + (np.arange(len(rows)) - before[rows]) * advance_ms
 
 
 class _Groups:
@@ -249,14 +249,14 @@ class _Groups:
             np.maximum.at(stamps, rows.slots, timestamps)
             return
         count = len(timestamps)
-        first = np.full(len(rows.distinct), count)
+        first_rows = np.full(len(rows.distinct), count)
         with_value = np.flatnonzero(valid)[::-1]
-        first[rows.inverse[with_value]] = with_value
-        first[~is_new] = -1
+        first_rows[rows.inverse[with_value]] = with_value
+        first_rows[~is_new] = -1
         stamps[rows.distinct[is_new]] = -1
-        counts = np.arange(count) >= first[rows.inverse]
+        counts = np.arange(count) >= first_rows[rows.inverse]
         np.maximum.at(stamps, rows.slots[counts], timestamps[counts])
-        without = first[rows.inverse] == count
+        without = first_rows[rows.inverse] == count
         stamps[rows.slots[without]] = timestamps[without]  # for duplicate slots, the last assignment wins
 
     def _fit(self, least: int, most: int, key_count: int) -> None:

@@ -101,10 +101,10 @@ class SessionTexts:
 
     def merge(self, slot: int, joined: Sequence[int]) -> None:
         """Merge sessions into a new one."""
-        self.records[slot] = sum(self.records[one] for one in joined)
-        self.bytes[slot] = sum(self.bytes[one] for one in joined)
-        for one in joined:
-            self.filled[slot] |= self.filled[one]
+        self.records[slot] = sum(self.records[session] for session in joined)
+        self.bytes[slot] = sum(self.bytes[session] for session in joined)
+        for session in joined:
+            self.filled[slot] |= self.filled[session]
 
     def replace(self, session: Session, slot: int) -> None:
         """Record the size of a session that is replaced."""
@@ -128,7 +128,7 @@ class SessionTexts:
     def keep(self, kept: Sequence[bool], ends_from_ms: int) -> None:
         """Drop sessions, and sizes of replaced sessions that ended before a time."""
         for name in ("records", "bytes", "filled"):
-            setattr(self, name, [one for one, stays in zip(getattr(self, name), kept, strict=True) if stays])
+            setattr(self, name, [entry for entry, stays in zip(getattr(self, name), kept, strict=True) if stays])
         self.sizes = {session: size for session, size in self.sizes.items() if session[2] >= ends_from_ms}
 
 

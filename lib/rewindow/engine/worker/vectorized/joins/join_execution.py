@@ -36,7 +36,7 @@ def run_join(work: SubTopologyWork, task_work: TaskWork, plan: JoinPlan) -> Task
     targets = {name: staging_target(work, task_work, f"changelog/{name}") for name in plan.stores}
     if times := task_work.enforced:
         task.clocks.metrics.measure("task", "", ENFORCED_PROCESSING).record_many(times, times, 1, 1)
-    first = dict(task.clocks.offsets)
+    starts = dict(task.clocks.offsets)
     try:
         with results:
             task.restore(work, task_work)
@@ -52,7 +52,7 @@ def run_join(work: SubTopologyWork, task_work: TaskWork, plan: JoinPlan) -> Task
         files=(*sent, *changed),
         state=state.as_json(),
         metrics=tuple(task.clocks.metrics.as_rows()),
-        consumed={topic: end - first[topic] for topic, end in task.clocks.offsets.items()},
+        consumed={topic: end - starts[topic] for topic, end in task.clocks.offsets.items()},
         is_vectorized=True,
     )
 
@@ -64,7 +64,7 @@ def _kind(plan: JoinPlan) -> type[JoinTask]:
 
 
 def _replay(work: SubTopologyWork, task_work: TaskWork, task: JoinTask, results: _JoinResults) -> None:
-    topics = [epochs_of(one, task_work) for one in task.plan.inputs]
+    topics = [epochs_of(join_input, task_work) for join_input in task.plan.inputs]
     for epoch in work.epochs:
         for batch in merged([read_epoch(epoch.number) for read_epoch in topics]):
             for joined in task.take(batch):
