@@ -59,18 +59,18 @@ class AppendCommit(NamedTuple):
 
 def read_appends(path: str, first: int) -> list[AppendCommit] | None:
     """Return the commits of a log on disk from a version on; None if one is not an append commit, or unreadable."""
-    found: list[AppendCommit] = []
+    commits: list[AppendCommit] = []
     while True:
         try:
-            text = Path(_file(path, first + len(found))).read_bytes()
+            text = Path(_file(path, first + len(commits))).read_bytes()
         except FileNotFoundError:
-            return found
+            return commits
         except OSError:
             return None
         commit = _parse(text)
         if commit is None:
             return None
-        found.append(commit)
+        commits.append(commit)
 
 
 def _parse(text: bytes) -> AppendCommit | None:
@@ -99,7 +99,7 @@ def is_append(actions: Sequence[AddAction | RemoveAction], path: str, table: Del
     is due with it; on a disk also for files that leave the table, and where a checkpoint is due.
     """
     written = (AddAction, RemoveAction) if is_uri(path) else AddAction
-    if not all(isinstance(one, written) and _SIMPLE_PATH.fullmatch(one.path) for one in actions):
+    if not all(isinstance(action, written) and _SIMPLE_PATH.fullmatch(action.path) for action in actions):
         return False
     protocol, configuration = table.protocol(), table.metadata().configuration
     has_features = protocol.reader_features is not None or protocol.writer_features is not None
@@ -142,12 +142,15 @@ def append_commit(
         "operationParameters": {"mode": "Append", "partitionBy": json.dumps(table.metadata().partition_columns)},
         "engineInfo": "rewindow",
     }
-    said: list[dict[str, Any]] = [
+    actions_of_commit: list[dict[str, Any]] = [
         {"commitInfo": info},
-        *({"add": _add(one)} if isinstance(one, AddAction) else {"remove": _remove(one)} for one in actions),
+        *(
+            {"add": _add(action)} if isinstance(action, AddAction) else {"remove": _remove(action)}
+            for action in actions
+        ),
         *({"txn": {"appId": app_id, "version": version}} for app_id, version in transactions.items()),
     ]
-    data = "".join(f"{json.dumps(one)}\n" for one in said).encode()
+    data = "".join(f"{json.dumps(action)}\n" for action in actions_of_commit).encode()
     if is_uri(path):
         Objects(path).put(_file("", table.version() + 1).lstrip("/"), data, only_if_absent=True)
     else:

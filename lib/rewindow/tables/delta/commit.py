@@ -207,13 +207,13 @@ def add_actions(folder: Folder, files: Sequence[StagedFile], partition_by: Seque
     for file in files:
         facts = folder.facts(file.path)
         if facts is None or facts.bytes != file.bytes:
-            found = "is gone" if facts is None else f"has {facts.bytes} bytes"
+            fault = "is gone" if facts is None else f"has {facts.bytes} bytes"
             raise StorageError(
                 "staged-file-altered",
                 "the staged file {path} ({bytes} bytes) {fault}. {fix}",
                 path=folder.full_path(file.path),
                 bytes=file.bytes,
-                fault=found,
+                fault=fault,
                 fix=fix,
             )
         stats = json.dumps(dict(file.stats), separators=(",", ":"))

@@ -83,18 +83,18 @@ def adopt_table(path: str, table: DeltaTable, schema: pa.Schema, owner: Mapping[
                 commit_properties=CommitProperties(max_commit_retries=0),
             )
     release(table, is_good=False)
-    found = existing_table(path)
-    if any(found.metadata().configuration.get(key) != value for key, value in owner.items()):
+    adopted = existing_table(path)
+    if any(adopted.metadata().configuration.get(key) != value for key, value in owner.items()):
         with suppress(DeltaError, OSError):
-            found.alter.set_table_properties(dict(owner), raise_if_not_exists=False)
-        release(found, is_good=False)
+            adopted.alter.set_table_properties(dict(owner), raise_if_not_exists=False)
+        release(adopted, is_good=False)
 
 
 def _check_columns(path: str, table: DeltaTable, schema: pa.Schema, partition_by: Sequence[str]) -> None:
-    wanted, found = _column_types(DeltaSchema.from_arrow(schema)), _column_types(table.schema())
-    if wanted != found:
-        check_layout(path, found)
-        raise other_columns(path, [*found.items()], [*wanted.items()])
+    wanted, actual = _column_types(DeltaSchema.from_arrow(schema)), _column_types(table.schema())
+    if wanted != actual:
+        check_layout(path, actual)
+        raise other_columns(path, [*actual.items()], [*wanted.items()])
     found_partitions = table.metadata().partition_columns
     # A changelog that an earlier version created stays partitioned: each of its files has rows of one task (ADR-109).
     if found_partitions != list(partition_by) and found_partitions != [PARTITION]:

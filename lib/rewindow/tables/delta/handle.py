@@ -198,9 +198,9 @@ class Handle(DeltaTable):
         self._ahead = []
         if self._raw.version() > before:
             newer = transactions_of(self._log_root, range(before + 1, self._raw.version() + 1))
-            known = {} if newer is None else {**self.transactions, **newer}
+            transactions = {} if newer is None else {**self.transactions, **newer}
             self._begin(self.path, changed_ns, self.oldest)
-            self.transactions = known
+            self.transactions = transactions
 
     @property
     def _log_root(self) -> str:

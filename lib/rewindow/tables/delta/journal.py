@@ -60,20 +60,20 @@ class Journal:
             commit_files(
                 self.path, [self._staged(path, len(reports), size)], app_id=_app_id(attempt), version=1, table=table
             )
-        found = self._folder.read_whole(path, _COLUMNS.names)
-        if found is None:
+        stored = self._folder.read_whole(path, _COLUMNS.names)
+        if stored is None:
             raise StorageError(
                 "staged-file-deleted",
                 "{path} was deleted after it was staged: stop whatever did that, then run again",
                 path=self._folder.full_path(path),
             )
-        if not found.rows().equals(rows):
+        if not stored.rows().equals(rows):
             raise InvariantError(
                 "attempt-staged-otherwise",
                 "attempt {attempt} staged something else before: each attempt needs its own id",
                 attempt=attempt,
             )
-        return JournalFile(path, found.bytes, found.digest)
+        return JournalFile(path, stored.bytes, stored.digest)
 
     def find(self, attempt: str) -> list[TaskReport] | None:
         """Return what an attempt staged, committed or not; None if it staged nothing or its file is gone."""
@@ -88,10 +88,10 @@ class Journal:
         Search the table if that file was merged into another. Raises `StorageError` (74) if the reports are gone or
         are not what was committed.
         """
-        found = self._folder.read_whole(file.path, _COLUMNS.names)
-        if found is None:
+        stored = self._folder.read_whole(file.path, _COLUMNS.names)
+        if stored is None:
             return self._search(attempt)
-        if (found.bytes, found.digest) != (file.bytes, file.digest):
+        if (stored.bytes, stored.digest) != (file.bytes, file.digest):
             raise StorageError(
                 "report-altered",
                 "{path} is not what was committed ({bytes} bytes, digest {digest}). Repeat its run: "
@@ -101,7 +101,7 @@ class Journal:
                 digest=file.digest,
                 job=self.job,
             )
-        return _as_reports(found.rows(), attempt, self.path)
+        return _as_reports(stored.rows(), attempt, self.path)
 
     def _search(self, attempt: str) -> list[TaskReport]:
         table = open_table(self.path)
@@ -194,10 +194,10 @@ def _check_bytes(folder: Folder, file: StagedFile, size: int, digest: str) -> No
         raise _not_as_staged(folder, file, "has other bytes than were written")
 
 
-def _not_as_staged(folder: Folder, file: StagedFile, what: str) -> StorageError:
+def _not_as_staged(folder: Folder, file: StagedFile, fault: str) -> StorageError:
     return StorageError(
         "staged-file-missing",
         "the staged file {path} {fault}. Nothing was committed: check the disk and run again",
         path=folder.full_path(file.path),
-        fault=what,
+        fault=fault,
     )

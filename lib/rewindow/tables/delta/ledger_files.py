@@ -166,8 +166,8 @@ def read_fold(folder: Folder, name: str) -> StoredFold | None:
     """Return the stored fold of a ledger; None if there is none that this version can use."""
     with suppress(RewindowError, OSError):
         removal = f"Delete the folder {folder.full_path(FOLDS)}"
-        found = unpacked(name, bytes(folder.read_bytes(fold_path(name))), removal)
-        return found.fold if found and found.fold.covers else None
+        stored = unpacked(name, bytes(folder.read_bytes(fold_path(name))), removal)
+        return stored.fold if stored and stored.fold.covers else None
     return None
 
 

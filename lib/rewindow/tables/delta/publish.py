@@ -131,7 +131,7 @@ def check_targets(warehouse: str, job: str, state: JobState, branch: str, tables
 
 
 def check_not_lost(
-    warehouse: str, job: str, state: JobState, branch: str, due: Due, reports: Reports, what: str = "is gone"
+    warehouse: str, job: str, state: JobState, branch: str, due: Due, reports: Reports, change: str = "is gone"
 ) -> None:
     """Raise `StorageError` (74) for a missing table that was written, unless all is there that its publications add.
 
@@ -149,7 +149,7 @@ def check_not_lost(
             "published-table-altered",
             "the table {table} {change}. {fix}",
             table=lost,
-            change=what,
+            change=change,
             fix=publish_again(job, branch),
         )
 

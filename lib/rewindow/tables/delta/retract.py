@@ -46,9 +46,9 @@ def retract_job(path: str, table: DeltaTable, *, column: str, job: str) -> Actio
     bounds = column_bounds(table, column)
     is_own = (pc.field(column) == job) & pc.field("_run").is_valid()  # a feed of that name has rows without a run
     for file in table_files(path, table):
-        first, last = bounds.get(file.path, (None, None))
-        if first is not None and first == last and file.first_run is not None:
-            actions += [_removal(file)] if first == job else []  # not read: it may be gone
+        smallest, largest = bounds.get(file.path, (None, None))
+        if smallest is not None and smallest == largest and file.first_run is not None:
+            actions += [_removal(file)] if smallest == job else []  # not read: it may be gone
         else:
             actions += _without(path, table, file, is_own)
     return actions
@@ -61,8 +61,8 @@ def retract_feed(path: str, table: DeltaTable, *, feed: str) -> Actions:
     is_own = (pc.field(column) == feed) & pc.field("_run").is_null()  # a job of that name has rows with a run
     actions: list[AddAction | RemoveAction] = []
     for file in table_files(path, table):
-        first, last = bounds.get(file.path, (None, None))
-        if first is None or last is None or first <= feed <= last:
+        smallest, largest = bounds.get(file.path, (None, None))
+        if smallest is None or largest is None or smallest <= feed <= largest:
             actions += _without(path, table, file, is_own)
     return actions
 

@@ -32,13 +32,13 @@ _OF_ANY = (COMMIT, SNAPSHOT, FORGET)
 """The kinds of rows that no branch has alone, or whose branch shows in another row."""
 
 
-def may_hold(state: JobState, known: Sequence[LedgerRow], rows: Sequence[LedgerRow]) -> bool:
+def may_hold(state: JobState, ledger: Sequence[LedgerRow], rows: Sequence[LedgerRow]) -> bool:
     """Return whether rows to append are a plan that may be held, given the ledger so far."""
     if len(rows) != 1 or rows[0].kind != PLAN or rows[0].body["branch"] != MAIN:
         return False
-    recent = known_part(known)[1][-_RECENT:]
+    recent = known_part(ledger)[1][-_RECENT:]
     is_alone = all(row.kind in _OF_ANY or (row.kind == PLAN and row.body["branch"] == MAIN) for row in recent)
-    return is_alone and not any(one.pending for name, one in state.branches.items() if name != MAIN)
+    return is_alone and not any(branch.pending for name, branch in state.branches.items() if name != MAIN)
 
 
 def stage(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
@@ -94,7 +94,9 @@ def audit(journal: SparkJournal, state: JobState, spec: RunSpec, staged: Journal
 
 def staged_rows(journal: SparkJournal, attempt: str, target: str, reports: Sequence[TaskReport]) -> pa.Table | None:
     """Return the rows that an attempt staged for a target; None without any."""
-    paths = [block_path(attempt, target, file.path) for one in reports for file in one.files if file.target == target]
+    paths = [
+        block_path(attempt, target, file.path) for report in reports for file in report.files if file.target == target
+    ]
     if not paths:
         return None
     data = journal.block_data(paths)

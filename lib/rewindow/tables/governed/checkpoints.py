@@ -73,10 +73,10 @@ def store_changes(
 
     One query fetches all blocks. Raises `StorageError` (74) if one is gone.
     """
-    found = {store: changelog_files(basis, store, reports) for store in stores}
-    data = journal.block_data([path for blocks in found.values() for path, _ in blocks])
+    blocks_of = {store: changelog_files(basis, store, reports) for store in stores}
+    data = journal.block_data([path for blocks in blocks_of.values() for path, _ in blocks])
     changes = {}
-    for store, blocks in found.items():
+    for store, blocks in blocks_of.items():
         schema = arrow_schema(run.spec.binding.tables[f"{CHANGELOG}{store}"].columns)
         rows = [_filled(data[path], file.partition_values, schema) for path, file in blocks]
         changes[store] = pa.concat_tables([schema.empty_table(), *rows])

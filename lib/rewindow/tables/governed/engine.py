@@ -124,13 +124,13 @@ class RowsEngine(SparkEngine):
         ]
         if wanted:
             columns = [list(column) for column in zip(*wanted, strict=True)]
-            asked = self._spark.createDataFrame(pa.table(columns, schema=_WANTED))
+            wanted_frame = self._spark.createDataFrame(pa.table(columns, schema=_WANTED))
             attempts = sorted({path.partition("/")[0] for *_, path in wanted})
-            found = self._journal.blocks(attempts).join(F.broadcast(asked), "path")
+            blocks = self._journal.blocks(attempts).join(F.broadcast(wanted_frame), "path")
             names = {TOPIC: _BLOCK_TOPIC, LAST: -1, PACK: -1}
             positions = [F.lit(number).cast("long").alias(name) for name, number in names.items()]
             # One array per block, exploded: a substring per exploded row would copy the block for each of its pieces.
-            pieces = found.select(GROUP, TASK, FIRST, *positions, F.expr(_PIECES).alias("pieces"))
+            pieces = blocks.select(GROUP, TASK, FIRST, *positions, F.expr(_PIECES).alias("pieces"))
             numbered = pieces.select(GROUP, TASK, FIRST, *names, F.posexplode("pieces").alias(PIECE, DATA))
             yield numbered.withColumn(PIECE, F.col(PIECE).cast("long"))
 

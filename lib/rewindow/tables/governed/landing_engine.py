@@ -109,7 +109,7 @@ def _not_landed(rows: DataFrame, write: LogWrite) -> DataFrame:
     if not due:
         return rows
     is_new = own.isNull() | F.col(OFFSET).isNull() | ~own.isin(sorted(due))
-    return rows.where(reduce(or_, [(own == p) & (F.col(OFFSET) >= first) for p, first in due.items()], is_new))
+    return rows.where(reduce(or_, [(own == p) & (F.col(OFFSET) >= start) for p, start in due.items()], is_new))
 
 
 def _stage_blocks(

@@ -26,7 +26,7 @@ from rewindow.tables.governed.commit_history import exists, last_version
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.journal_blocks import batches_of_block, block_path
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.published import Looks, begins_epoch, changes_rows, lacking, ordinal_at, version_of
+from rewindow.tables.governed.published import KnownTables, begins_epoch, changes_rows, lacking, ordinal_at, version_of
 from rewindow.tables.governed.run_rows import check_counts
 from rewindow.tables.shared.publications import SHARED_TABLES, Due, due_tables, net, publication_id, unknown_rows
 
@@ -50,7 +50,7 @@ def unclaimed(state: JobState, spec: RunSpec) -> Iterator[tuple[str, TableSpec]]
     claimed = {due.target for due in published_tables(state, spec.branch) if lacking(due, 0)}
     for target, table in spec.binding.tables.items():
         changes = state.shared(table.path) if table.path in SHARED_TABLES else ()
-        is_claimed = target in claimed or any(changes_rows(one, target) for one in changes)
+        is_claimed = target in claimed or any(changes_rows(publication, target) for publication in changes)
         if is_published(target) and not is_claimed:
             yield target, table
 
@@ -62,7 +62,7 @@ def publish(
     branch: str,
     name_of: Callable[[str], TableName],
     reports: Callable[[CommittedRun], Sequence[TaskReport]],
-    look: Looks,
+    look: KnownTables,
 ) -> Iterator[str]:
     """Publish what is committed and a branch's tables lack; yield the name of each commit before it.
 
@@ -101,7 +101,7 @@ def publish(
 
 
 def claim(
-    spark: SparkSession, state: JobState, spec: RunSpec, name_of: Callable[[str], TableName], look: Looks
+    spark: SparkSession, state: JobState, spec: RunSpec, name_of: Callable[[str], TableName], look: KnownTables
 ) -> None:
     """Check the tables of a run to which the job's ledger has published nothing. Raises `CheckpointError` (76)."""
     for target, table in unclaimed(state, spec):
@@ -141,12 +141,12 @@ def lagging(
     state: JobState,
     branch: str,
     name_of: Callable[[str], TableName],
-    look: Looks,
+    look: KnownTables,
 ) -> dict[str, int]:
     """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
     dues = published_tables(state, branch)
-    found = ((due.target, _lacking_now(spark, job, state, due, name_of(due.table.path), look)) for due in dues)
-    return {target: len(ordinals) for target, ordinals in found if ordinals}
+    lacking_of = ((due.target, _lacking_now(spark, job, state, due, name_of(due.table.path), look)) for due in dues)
+    return {target: len(ordinals) for target, ordinals in lacking_of if ordinals}
 
 
 def unpublished(
@@ -155,15 +155,15 @@ def unpublished(
     state: JobState,
     attempts: Collection[str],
     name_of: Callable[[str], TableName],
-    look: Looks,
+    look: KnownTables,
 ) -> set[str]:
     """Return those of some attempts whose rows a publication to some branch's table still adds."""
-    found: set[str] = set()
+    attempts_left: set[str] = set()
     for branch in state.branches:
         for due in published_tables(state, branch):
             if _added(due, lacking(due, 0)) & set(attempts):  # otherwise the table's history need not be read
-                found |= _added(due, _lacking_now(spark, job, state, due, name_of(due.table.path), look))
-    return found
+                attempts_left |= _added(due, _lacking_now(spark, job, state, due, name_of(due.table.path), look))
+    return attempts_left
 
 
 def _added(due: Due, ordinals: Iterable[int]) -> set[str]:
@@ -171,7 +171,7 @@ def _added(due: Due, ordinals: Iterable[int]) -> set[str]:
 
 
 def _lacking_now(
-    spark: Callable[[], SparkSession], job: str, state: JobState, due: Due, name: TableName, look: Looks
+    spark: Callable[[], SparkSession], job: str, state: JobState, due: Due, name: TableName, look: KnownTables
 ) -> list[int]:
     if not lacking(due, 0):
         return []

@@ -98,9 +98,9 @@ def _canonical_bytes(column: pa.Array) -> list[bytes]:
 def json_value(value: Any) -> Any:
     """Return a value of a row, or rows, for `json`: decimals as text, bytes in hex, and numbers that JSON lacks by name."""
     if isinstance(value, dict):
-        return {name: json_value(one) for name, one in value.items()}
+        return {name: json_value(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [json_value(one) for one in value]
+        return [json_value(item) for item in value]
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, float) and not isfinite(value):

@@ -135,7 +135,7 @@ def unknown_landings(
     )
 
 
-def older_ledger(table: str, job: str, published: int, known: int) -> CheckpointError:
+def older_ledger(table: str, job: str, published: int, named: int) -> CheckpointError:
     """Return the error of a table that has more publications than the ledger of its job names."""
     return CheckpointError(
         "job-ledger-behind-tables",
@@ -144,7 +144,7 @@ def older_ledger(table: str, job: str, published: int, known: int) -> Checkpoint
         table=table,
         published=published,
         job=job,
-        known=known,
+        known=named,
     )
 
 

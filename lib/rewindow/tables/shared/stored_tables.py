@@ -40,7 +40,7 @@ class StoredTable:
     refused: Sequence[str] = ()
 
 
-def fit_of(found: Collection[int]) -> Fit:
+def fit_of(formats: Collection[int]) -> Fit:
     """Return what this version makes of a table whose rows state some formats."""
-    newer, older = any(stated > FORMAT for stated in found), any(stated < FORMAT for stated in found)
+    newer, older = any(stated > FORMAT for stated in formats), any(stated < FORMAT for stated in formats)
     return Fit.NEWER if newer else Fit.OLDER if older else Fit.READ
