@@ -140,9 +140,9 @@ def reset(job: str, outputs: Sequence[str], tables: _ResetTables) -> Generator[s
 
 def _owners(state: JobState, row: LedgerRow, branch: str) -> Iterator[str]:
     """Yield the other branches whose outputs have an accepted run: a branch may stand on a run of its parent."""
-    for one in state.branches.values():
-        if one.name != branch and one.is_open and row.body["run"] in {run.spec.run for run in one.own_runs}:
-            yield one.name
+    for other in state.branches.values():
+        if other.name != branch and other.is_open and row.body["run"] in {run.spec.run for run in other.own_runs}:
+            yield other.name
 
 
 class _ResetTables(Ledger[JobState], Protocol):

@@ -52,13 +52,13 @@ class TopologyLoader:
             error.at_line(line_of(error))
             raise
         except (Exception, SystemExit) as error:
-            what = f"{type(error).__name__}: {error}{_instead(error)}"
+            reason = f"{type(error).__name__}: {error}{_instead(error)}"
             raise ConfigError(
                 "topology-function-failed",
                 "job {job!r}: {topology} failed with {reason}",
                 job=self.job,
                 topology=self.reference,
-                reason=what,
+                reason=reason,
             ).at_line(line_of(error)) from error
         if not isinstance(topology, Topology):
             raise ConfigError(

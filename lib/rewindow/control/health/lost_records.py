@@ -205,8 +205,8 @@ def hints(job: Job, report: RunReport) -> Iterator[str]:
         sources = [source.topic for source in upstream if isinstance(source, SourceNode)]
         taken = sum(report.commit.consumed.get(topic, 0) for topic in sources)
         if taken and not report.spec.final:
-            what = "its 1 record" if taken == 1 else f"its {taken:,} records"
-            yield f"{node.topic} got no rows from {what}: {_why_no_rows(job, report, upstream, taken)}"
+            records = "its 1 record" if taken == 1 else f"its {taken:,} records"
+            yield f"{node.topic} got no rows from {records}: {_why_no_rows(job, report, upstream, taken)}"
 
 
 def _took_nothing(job: Job, report: RunReport) -> Iterator[str]:

@@ -132,7 +132,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
     old, new = before.get("logs", {}), now.get("logs", {})
     removed, added = sorted(old.keys() - new.keys()), sorted(new.keys() - old.keys())
     for topic in removed:
-        same = next((one for one in added if new[one] == old[topic]), None)
+        same = next((new_topic for new_topic in added if new[new_topic] == old[topic]), None)
         if same is None:
             yield f"the log {topic} is gone"
         else:
@@ -169,15 +169,15 @@ def grown(spec: LogSpec, kept: LogColumns, now: LogColumns) -> LogColumns:
     or if a column is left out.
     """
     landed = {column.name: column for column in kept.all}
-    found = {column.name: column for column in now.all}
+    present = {column.name: column for column in now.all}
     is_declared = spec.source.schema is not None or spec.source.format in TABLE_FORMATS
-    gone = [name for name in landed if name not in found] if spec.value is not None or is_declared else []
-    both = [name for name in landed if is_declared and name in found]
-    other = [name for name in both if not _are_alike(spec, landed[name].type, found[name].type)]
+    gone = [name for name in landed if name not in present] if spec.value is not None or is_declared else []
+    both = [name for name in landed if is_declared and name in present]
+    other = [name for name in both if not _are_alike(spec, landed[name].type, present[name].type)]
     if gone or other:
-        what = "it is left out" if gone else f"it is {found[other[0]].type} now"
+        reason = "it is left out" if gone else f"it is {present[other[0]].type} now"
         column = landed[(gone or other)[0]]
-        first = f"{other_name(column.name)}, and land" if other and not gone else "Land"
+        step = f"{other_name(column.name)}, and land" if other and not gone else "Land"
         raise ConfigError(
             "landed-column-incompatible",
             "log {topic}: {column} was landed as {type}, but {reason}, so kept landings and new ones would "
@@ -185,8 +185,8 @@ def grown(spec: LogSpec, kept: LogColumns, now: LogColumns) -> LogColumns:
             topic=spec.topic,
             column=column.name,
             type=column.type,
-            reason=what,
-            fix=first[0].upper() + first[1:],
+            reason=reason,
+            fix=step[0].upper() + step[1:],
         )
     values = [landed.get(column.name, column) for column in now.value]
     if spec.value is None:
@@ -277,7 +277,9 @@ def _changed(feed: FeedSpec, progress: Progress, mistakes: Sequence[str]) -> Sou
     keep = ""
     condition = "" if feed.every else _kept_if(before, now)
     if progress.number and condition is not None and not _unkept(before, now):
-        old, new = ({log["source"].get("schema") for log in one["logs"].values()} for one in (before, now))
+        old, new = (
+            {log["source"].get("schema") for log in definition["logs"].values()} for definition in (before, now)
+        )
         unless = "" if old == new else ", unless a landed column has another type now"
         keep = f". With `--keep {progress.number}`, what is landed stays as it is{condition}{unless}"
     return SourceError(
@@ -433,9 +435,9 @@ def _grows_only(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     ]
 
 
-def _are_alike(spec: LogSpec, landed: str, found: str) -> bool:
-    """Return whether values of the type ``found`` can be landed as ``landed``: JSON of an output was text (before ADR-139)."""
-    return found == landed or (spec.is_output and (landed, found) == ("string", "json"))
+def _are_alike(spec: LogSpec, landed: str, now: str) -> bool:
+    """Return whether values of the type ``now`` can be landed as ``landed``: JSON of an output was text (before ADR-139)."""
+    return now == landed or (spec.is_output and (landed, now) == ("string", "json"))
 
 
 def _with_new_fields(kept: str | None, now: str | None) -> str:

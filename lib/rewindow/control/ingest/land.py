@@ -141,7 +141,10 @@ def steps(
         _refuse_if_overtaken(call, error)  # another `land` that took over deletes these files
         raise
     grid = feed.grid if feed.every else ""
-    decided = [replace(one, landing=replace(one.landing, extractors=request.extractors, grid=grid)) for one in decided]
+    decided = [
+        replace(decision, landing=replace(decision.landing, extractors=request.extractors, grid=grid))
+        for decision in decided
+    ]
     yield from _append(call, "decide", _ledger_rows(call, due, decided))
     if not decided:
         if call.generation.is_change and not call.generation.kept:
@@ -161,9 +164,9 @@ def steps(
 def _give_up(call: Call) -> Generator[str, None, None]:
     """Record that the attempts which died have landed nothing, and delete their files: no landing follows that would do it."""
     dead = [attempt.id for attempt in call.progress.unfinished]
-    first, now_ms = call.progress.seq + 1, call.request.now_ms
+    first_seq, now_ms = call.progress.seq + 1, call.request.now_ms
     if dead:
-        rows = [LedgerRow(seq, NOTE, {"attempt": one}, now_ms) for seq, one in enumerate(dead, first)]
+        rows = [LedgerRow(seq, NOTE, {"attempt": attempt_id}, now_ms) for seq, attempt_id in enumerate(dead, first_seq)]
         yield from _append(call, "give up", rows)
         call.tables.remove_orphans(call.feed.feed, [spec.topic for spec in call.feed.logs], dead)
 
@@ -205,7 +208,7 @@ def _with_changed_files(call: Call) -> Call:
     if generation.is_change or not generation.kept or not generation.is_new or not call.feed.every:
         return call
     recorded, now = fold_progress(call.tables.state(call.feed.feed)).positions, without_landings(call).positions(None)
-    is_change = any(recorded.get(topic, {}).get("files") != one.get("files") for topic, one in now.items())
+    is_change = any(recorded.get(topic, {}).get("files") != position.get("files") for topic, position in now.items())
     return replace(call, generation=replace(generation, is_change=is_change))
 
 
@@ -232,15 +235,15 @@ def _ledger_rows(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> lis
     for index, landing in enumerate(decided):
         positions = due.positions(landing.interval) if due.epochs or not index else {}
         bodies.append((LANDING, landing.as_json(call.attempt.id, positions)))
-    now_ms, first = call.request.now_ms, call.progress.seq + 2
-    return [LedgerRow(seq, kind, body, now_ms) for seq, (kind, body) in enumerate(bodies, start=first)]
+    now_ms, first_seq = call.request.now_ms, call.progress.seq + 2
+    return [LedgerRow(seq, kind, body, now_ms) for seq, (kind, body) in enumerate(bodies, start=first_seq)]
 
 
 def _append(call: Call, step: str, rows: list[LedgerRow]) -> Generator[str, None, None]:
     """Append rows that were decided on all rows before them. Raises `NotNowError` (75) if another `land` was faster."""
 
-    def decide(found: Sequence[LedgerRow]) -> list[LedgerRow]:
-        if len(found) != rows[0].seq - 1:
+    def decide(ledger: Sequence[LedgerRow]) -> list[LedgerRow]:
+        if len(ledger) != rows[0].seq - 1:
             raise _overtaken(call)
         return rows
 
@@ -260,16 +263,16 @@ def _overtaken(call: Call) -> NotNowError:
     )
 
 
-def _nothing(call: Call, found: NothingDue, with_nulls: str = "") -> LandReport:
-    waiting, watermark_ms = found.waiting, call.progress.watermark_ms
-    told = (*empty_files(call.feed, found.looks), *_ignored(call.feed, call.request, watermark_ms))
+def _nothing(call: Call, nothing: NothingDue, with_nulls: str = "") -> LandReport:
+    waiting, watermark_ms = nothing.waiting, call.progress.watermark_ms
+    notes = (*empty_files(call.feed, nothing.looks), *_ignored(call.feed, call.request, watermark_ms))
     if call.generation.is_change:
         keeps = f"generation {call.generation.number} keeps landings 1 to {call.generation.kept}{with_nulls}"
         waiting = f"{keeps}, and {waiting or 'nothing is new to land'}"
     elif call.generation.is_new and call.generation.kept:
         keeps = f"no generation was started, because --keep {call.generation.kept} keeps all landings as they are"
         waiting = f"{keeps}, and {waiting or 'nothing is new to land'}"
-    return LandReport(call.feed.feed, call.generation.number, watermark_ms, warnings=told, waiting=waiting)
+    return LandReport(call.feed.feed, call.generation.number, watermark_ms, warnings=notes, waiting=waiting)
 
 
 def _ignored(feed: FeedSpec, request: LandRequest, watermark_ms: int) -> tuple[str, ...]:
@@ -303,7 +306,7 @@ def _replaced(feed: FeedSpec) -> str:
 
 
 def _report(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> LandReport:
-    report = LandReport.of(call.feed.feed, [one.landing for one in decided])
+    report = LandReport.of(call.feed.feed, [decision.landing for decision in decided])
     flat = [call.progress.flat, *(landing.flat for landing in decided)]
     return replace(
         report,
@@ -371,13 +374,13 @@ def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> No
     fix = "fix `timestamp:`, `units:`, `max_ahead` or the source"
     if unit is not None:
         fix = spec.unit_fix(why, unit)
-    what = "the only record" if quarantined == 1 else f"all {quarantined} records"
+    records = "the only record" if quarantined == 1 else f"all {quarantined} records"
     raise DataError(
         "log-all-quarantined",
         "feed {feed}: {records} of the log {topic} would be quarantined, the first because of: {reason}. Nothing "
         "was landed: {fix}",
         feed=call.feed.feed,
-        records=what,
+        records=records,
         topic=spec.topic,
         reason=why,
         fix=fix,
@@ -390,8 +393,8 @@ def _first_above(call: Call, file: HeldFile, offset: int, time_ms: int) -> int |
     spec = next((spec for spec in call.feed.logs if spec.topic == file.topic), None)
     if spec is None:  # the feed no longer has this log, nor its table: what it holds waits for the last of its records
         return offset
-    found = call.engine.first_above(spec, file.partition, (offset + file.base, file.end + file.base), time_ms)
-    return None if found is None else found - file.base
+    offset_above = call.engine.first_above(spec, file.partition, (offset + file.base, file.end + file.base), time_ms)
+    return None if offset_above is None else offset_above - file.base
 
 
 def _slot(decided: DecidedLanding) -> PendingLanding:

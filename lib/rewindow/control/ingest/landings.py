@@ -163,8 +163,8 @@ class Feed:
         """Return the offsets ``[start, end)`` of a topic-partition as one span per generation that landed them."""
         spans: dict[int, LogSpan] = {}
         first_landing = bisect_right(self.landings, start, key=lambda landing: _end(landing, topic_partition))
-        for at in range(first_landing, len(self.landings)):
-            landing = self.landings[at]
+        for index in range(first_landing, len(self.landings)):
+            landing = self.landings[index]
             landed = landing.ranges.get(topic_partition)
             if landed is None or landed.start == landed.end:
                 continue
@@ -179,8 +179,8 @@ class Feed:
 
     def is_enforced(self, epoch: int, topics: Collection[str], partition: int) -> bool:
         """Return whether a task processes records in an epoch without waiting for an idle partition (KIP-353)."""
-        given_up = self.landings[epoch - 1].given_up
-        if not any(tp.partition == partition and tp.topic in topics for tp in given_up):
+        idle = self.landings[epoch - 1].given_up
+        if not any(tp.partition == partition and tp.topic in topics for tp in idle):
             return False
         ranges = (self.epoch_range(epoch, TopicPartition(topic, partition)) for topic in topics)
         return any(end > start for start, end in ranges)

@@ -66,7 +66,7 @@ def plan_run(
     check_open(branch)
     if request.key is not None and (made := run_of_request(branch, request.key)) is not None:
         return UpToDate(f"the request {request.key!r} is committed as run {made.spec.name}")
-    through = last_epoch_asked(feed, request)
+    through = last_requested_epoch(feed, request)
     seals = request.final and not branch.is_sealed and through == branch.last_epoch > 0
     is_other = branch.head is not None and (
         feed.definition.generation > branch.head.spec.input.generation or feed.ledger != branch.head.spec.input.ledger
@@ -105,7 +105,7 @@ def plan_run(
     )
 
 
-def last_epoch_asked(feed: Feed, request: RunRequest) -> int:
+def last_requested_epoch(feed: Feed, request: RunRequest) -> int:
     """Return the last epoch that a request asks for; 0 for none. Raises `NotNowError` (75) for a future landing."""
     count = len(feed.landings)
     if request.through_landing is not None:
@@ -214,14 +214,14 @@ def decide_backfill(wanted: Backfill, state: JobState, check: Callable[[RunSpec]
     row = _first_row(wanted, state)
     if row is not None:
         after = fold_row(state, row)
-        first = plan_run(after, wanted.feed, wanted.request, wanted.binding, wanted.attempt, wanted.alive)
-        if isinstance(first, RunSpec):
-            check(first)
+        decision = plan_run(after, wanted.feed, wanted.request, wanted.binding, wanted.attempt, wanted.alive)
+        if isinstance(decision, RunSpec):
+            check(decision)
     return row
 
 
-def _is_same_code(one: JobBinding, other: JobBinding) -> bool:
-    return one.fingerprint == other.fingerprint and one.code == other.code
+def _is_same_code(binding: JobBinding, other: JobBinding) -> bool:
+    return binding.fingerprint == other.fingerprint and binding.code == other.code
 
 
 def _sealed(branch: Branch, job: str) -> CheckpointError:
