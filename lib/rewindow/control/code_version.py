@@ -74,7 +74,8 @@ class _Reached:
         """Take up a value that a node holds, and what it holds itself."""
         if id(value) in self._seen:
             return
-        self._seen[id(value)] = value  # keeps it alive, so that no other object gets its id
+        # Keeps it alive, so that no other object gets its id.
+        self._seen[id(value)] = value
         if isinstance(value, FunctionType):
             self._function(value, where)
         elif isinstance(value, type):

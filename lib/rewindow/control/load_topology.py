@@ -46,7 +46,8 @@ class TopologyLoader:
                 function=function_name,
             )
         try:
-            with redirect_stdout(sys.stderr):  # standard output is for the command's own, such as JSON
+            # Standard output is for the command's own, such as JSON.
+            with redirect_stdout(sys.stderr):
                 topology = build()
         except RewindowError as error:
             error.at_line(line_of(error))

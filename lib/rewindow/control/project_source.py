@@ -59,7 +59,8 @@ def _digests(unit: Unit, statements: list[ast.stmt]) -> dict[Unit, str]:
     methods = [statement for statement in only.body if isinstance(statement, _FUNCTIONS)]
     rest = [statement for statement in without_docstring(only.body) if not isinstance(statement, _FUNCTIONS)]
     digests = {unit: digest(*only.bases, *only.keywords, *only.decorator_list, *rest)}
-    for name in dict.fromkeys(method.name for method in methods):  # a property and its setter have one name
+    # A property and its setter have one name.
+    for name in dict.fromkeys(method.name for method in methods):
         digests[Unit(unit.module, f"{unit.name}.{name}")] = digest(
             *(statement for statement in methods if statement.name == name)
         )
@@ -181,7 +182,8 @@ class Source:
                 continue
             statements = module_of_unit.bindings[unit.name]
             digests.update(_digests(unit, statements))
-            if unit.module not in started:  # an import also runs the module's other statements
+            # An import also runs the module's other statements.
+            if unit.module not in started:
                 started[unit.module] = None
                 waiting.append(Unit(unit.module, MODULE))
             waiting += [other for statement in statements for other in self._references(module_of_unit, statement)]
@@ -199,7 +201,8 @@ class Source:
                         chain.append(step.attr)
                         step = parents.get(id(step))
                     yield from self._imported(*module.imports[part.id], chain)
-        if "*" in module.imports:  # any name may come from this import
+        # Any name may come from this import.
+        if "*" in module.imports:
             yield from self._whole(module.imports["*"][0])
 
     def _imported(self, base: str, attribute: str | None, chain: list[str]) -> Iterator[Unit]:
@@ -211,7 +214,8 @@ class Source:
         if module is None:
             return
         if not path:
-            yield from self._whole(base)  # the module is used as a value, so any part may be used
+            # The module is used as a value, so any part may be used.
+            yield from self._whole(base)
         elif path[0] in module.bindings:
             yield Unit(base, path[0])
         elif path[0] in module.imports:

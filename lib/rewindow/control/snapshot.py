@@ -36,11 +36,13 @@ def write_snapshot(job: str, run: CommittedRun, tables: SnapshotTables, every: i
     try:
         try:
             row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
-        except StorageError:  # another process may have committed a run and not published it
+        except StorageError:
+            # Another process may have committed a run and not published it.
             yield from publish_all(job, tables)
             row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
     except NotNowError:
-        return False  # the next call writes the snapshot
+        # The next call writes the snapshot.
+        return False
     return row is not None
 
 

@@ -49,7 +49,8 @@ def column_origins(topology: Topology, logs: LogShapes) -> dict[str, OutputOrigi
         names = [name for shape in shapes for name in shape.names]
         columns = (*flow.key, *flow.value)
         if len(names) != len(columns):
-            continue  # the sink declares another type
+            # The sink declares another type.
+            continue
         by_name = {name: column.origins for name, column in zip(names, columns, strict=True)}
         origins[sink.topic] = OutputOrigins(by_name | {"_timestamp": computed(flow.time, "event time")}, flow.rows)
     return origins

@@ -125,7 +125,8 @@ def function_of(given: Any, verb: str, *arguments: str) -> Any:
 def _check_takes(function: Callable[..., Any], verb: str, arguments: tuple[str, ...]) -> None:
     try:
         signature = inspect.signature(function)
-    except (ValueError, TypeError):  # a class or function written in C
+    except (ValueError, TypeError):
+        # Classes and functions written in C may have no signature.
         return
     try:
         signature.bind(*arguments)

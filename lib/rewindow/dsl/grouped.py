@@ -219,7 +219,8 @@ def _input_of(grouped: KGroupedStream, aggregator: AddFunction) -> _Input:
 
 def _check_input(inputs: tuple[_Input, ...], grouped: KGroupedStream) -> None:
     first = inputs[0].grouped
-    given: object = grouped  # user code may pass anything
+    # User code may pass anything.
+    given: object = grouped
     if not isinstance(given, type(first)):
         raise TopologyError(
             "cogroup-input-not-grouped",

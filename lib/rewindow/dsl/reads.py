@@ -196,7 +196,8 @@ def _attributes(code: CodeType, arguments: Mapping[str, _Argument | None]) -> It
     steps = list(dis.get_instructions(code))
     stored = [name for step in steps for name in _stored(step)]
     variables = {name: argument for name, argument in arguments.items() if name not in stored}
-    top: _Argument | None = None  # what the last instruction left on the stack
+    # `top` is what the last instruction left on the stack.
+    top: _Argument | None = None
     below: _Argument | None = None
     constant: Any = None
     for step in steps:

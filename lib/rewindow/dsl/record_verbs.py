@@ -119,7 +119,8 @@ class RecordVerbs(_LegacyVerbs):
         (`dsl.operators.conditions`). Unlike a function, a condition can be evaluated on whole columns.
         Raises `ConfigError` for a text that is not a condition.
         """
-        given: object = condition  # user code may pass anything
+        # User code may pass anything.
+        given: object = condition
         if not isinstance(given, str):
             raise TopologyError(
                 "condition-not-text",
@@ -139,7 +140,8 @@ class RecordVerbs(_LegacyVerbs):
         on whole columns. A null value gives a row of null fields. The key stays.
         Raises `ConfigError` for a text that cannot be parsed.
         """
-        given: object = fields  # user code may pass anything
+        # User code may pass anything.
+        given: object = fields
         if not isinstance(given, str):
             raise TopologyError(
                 "selected-fields-not-text",

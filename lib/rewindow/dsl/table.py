@@ -197,7 +197,8 @@ class KTable:
         Raises `TopologyError` if the configuration needs windows and there are none, and for a versioned table, whose
         late updates do not change its current value.
         """
-        given: object = suppressed  # user code may pass anything
+        # User code may pass anything.
+        given: object = suppressed
         if not isinstance(given, Suppressed):
             raise TopologyError(
                 "suppress-argument-invalid",
@@ -253,7 +254,8 @@ class KTable:
         value: Any,
         name: str | None,
     ) -> KTable:
-        given: object = other  # user code may pass anything
+        # User code may pass anything.
+        given: object = other
         if not isinstance(given, KTable) or given.graph is not self.graph:
             raise TopologyError(
                 "table-join-input-invalid",

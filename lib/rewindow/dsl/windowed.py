@@ -166,7 +166,8 @@ def _windowed_table(
     holds_ms = windows.holds_ms if is_final else 0
     node = stream.graph.add("window", supplier, stream.node, name=name or own, stores=(own,), holds_ms=holds_ms)
     if is_final:
-        keep_longer(stream.graph, own)  # as in Kafka, the window is still stored when it closes
+        # As in Kafka, the window is still stored when it closes.
+        keep_longer(stream.graph, own)
         keep_until_final(stream.graph, node)
     view = DerivedView(StoreView(own), lambda _key, state: made.result(state))
     key = WindowedType(stream.key, isinstance(windows, SessionWindows))

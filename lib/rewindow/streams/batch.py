@@ -96,7 +96,8 @@ class Batch:
         of one index in the order of the calls. Raises `DataError` as `ProcessorContext.forward` does, for an index that the
         batch does not have, and after `process_batch` has returned.
         """
-        given: object = record  # user code may pass anything
+        # User code may pass anything.
+        given: object = record
         if not isinstance(given, Record):
             raise DataError(
                 "batch-output-not-record",
@@ -114,7 +115,8 @@ class Batch:
             timestamp = self.timestamps[index]
         self._check_timestamps((timestamp,))
         key, value, _, headers = record
-        if not is_frozen(value):  # the processor may still modify it
+        # The processor may still modify it.
+        if not is_frozen(value):
             value = deepcopy(value)
         self.at.append(index)
         self.sent.append(Record(key, value, timestamp, headers))

@@ -142,7 +142,8 @@ class BatchContext(ProcessorContext):
             )
 
     def _check_to(self, to: To) -> None:
-        given: object = to  # user code may pass anything
+        # User code may pass anything.
+        given: object = to
         if not isinstance(given, To):
             raise invalid_target(self.name, to)
         if to.child_name is not None:

@@ -124,7 +124,8 @@ def _node(error: BaseException, task_context: TaskContext) -> str:
         code = frame.f_code
         self = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
         node = names.get(id(self), node)
-    if not node:  # a method that was called with the wrong arguments has no frame
+    # A method that was called with the wrong arguments has no frame.
+    if not node:
         node = next((names[id(method.__self__)] for method in _called(error) if id(method.__self__) in names), "")
     return node
 

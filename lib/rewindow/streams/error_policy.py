@@ -55,9 +55,11 @@ class ErrorPolicy:
 
         def later(record: Record) -> None:
             if self._pending is None:
-                take(record)  # a punctuation forwards at once
+                # A punctuation forwards at once.
+                take(record)
             else:
-                if not is_frozen(record.value):  # the processor may still modify it
+                # The processor may still modify it.
+                if not is_frozen(record.value):
                     record = record.with_value(deepcopy(record.value))
                 self._pending.append((take, record, self._task_context.record_context.timestamp))
 

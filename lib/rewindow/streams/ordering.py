@@ -95,7 +95,8 @@ def _merged_blocks(topics: Sequence[Iterator[Event]]) -> Iterator[list[Event]]:
     """Yield the events in order, many at a time: sorting blocks that are in order takes half as long as a heap."""
     blocks = [list(islice(topic, BLOCK)) for topic in topics]
     while any(blocks):
-        last = min(block[-1] for block in blocks if block)  # no event that precedes it is still to come
+        # No event that precedes it is still to come.
+        last = min(block[-1] for block in blocks if block)
         ready: list[Event] = []
         for index, topic in enumerate(topics):
             end = bisect_right(blocks[index], last)

@@ -50,7 +50,8 @@ class ProcessorContext(Forwarding):
         super().__init__(name, task_context.record_context)
         self._task_context = task_context
 
-    if TYPE_CHECKING:  # what it takes; `Forwarding` refuses anything else
+    # This is what a type checker accepts; `Forwarding` refuses anything else when it runs.
+    if TYPE_CHECKING:
 
         def forward(self, record: Record, *, to: To | None = None) -> None:
             """See `Forwarding.forward`."""
@@ -82,7 +83,8 @@ class ProcessorContext(Forwarding):
                 "{node} schedules in close(): the epoch is over; schedule in init or process",
                 node=self.name,
             )
-        given: object = type  # user code may pass anything
+        # User code may pass anything.
+        given: object = type
         if not isinstance(given, PunctuationType):
             raise ConfigError(
                 "schedule-type-invalid",
@@ -244,7 +246,8 @@ class FixedKeyContext(ProcessorContext):
     def forward(self, record: Record, *, to: To | None = None) -> None:
         """Forward a record: see `ProcessorContext.forward`. Raises `DataError` if its key is another one."""
         handled = self._handled
-        given: object = record  # user code may pass anything
+        # User code may pass anything.
+        given: object = record
         if handled is not None and isinstance(given, Record) and not _same_key(given, handled):
             raise DataError(
                 "key-changed-in-process-values",

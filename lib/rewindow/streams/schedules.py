@@ -116,7 +116,8 @@ class Schedules:
         """Run a schedule's method with a copy of its arguments, which the method may modify."""
         before, self.firing = self.firing, schedule.type
         try:
-            method = self.callback(schedule)  # named, so that `error_context` finds it if it takes other arguments
+            # `error_context` finds the method by this name if it takes other arguments.
+            method = self.callback(schedule)
             result = method(now_ms, *(deepcopy(schedule.args) if schedule.args else ()))
         finally:
             self.firing = before

@@ -93,7 +93,8 @@ class TimedNode:
             last = clock_ms - clock_ms % self.spans.get("advance", self.spans["size"])
             end = last + self.spans["size"]
         else:
-            end = clock_ms + self.spans.get("difference", 0)  # a session ends with its last record
+            # A session ends with its last record, a sliding window later by the difference.
+            end = clock_ms + self.spans.get("difference", 0)
         return end + (self.final_after_ms or 0)
 
     def closes_at(self, time_ms: int) -> int:

@@ -103,7 +103,8 @@ class Topology:
         on_error: OnError = FAIL,
     ) -> Topology:
         """Add a processor. ``stores`` names stores added before; for ``holds_ms`` and ``on_error`` see `ProcessorNode`."""
-        given: object = supplier  # user code may pass anything
+        # User code may pass anything.
+        given: object = supplier
         if not callable(given):
             raise TopologyError(
                 "supplier-not-callable",
@@ -280,7 +281,8 @@ def output_lags(topology: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 def key_topics(part: SubTopology) -> dict[str, _Topics]:
     """Return the stores that are read only with keys of some topics' records, and these topics."""
-    below: dict[str, _Topics | None] = {}  # by node: the topics from which the keys of its records come
+    # `below` has, by node, the topics from which the keys of its records come.
+    below: dict[str, _Topics | None] = {}
     topics_of: dict[str, _Topics | None] = {store.name: frozenset() for store in part.stores}
     for node in part.nodes:
         if isinstance(node, SourceNode):

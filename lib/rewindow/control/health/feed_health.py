@@ -159,7 +159,8 @@ def future_rows(progress: Progress, now_ms: int) -> Iterator[tuple[str, str, int
 
     The last landing recorded them.
     """
-    logs = progress.declared.get("logs", progress.positions)  # without those that a new generation has removed
+    # A new generation may have removed logs.
+    logs = progress.declared.get("logs", progress.positions)
     for topic, position in progress.positions.items():
         later = {name: arrival_ms for name, arrival_ms in (later_rows(position) or {}).items() if arrival_ms > now_ms}
         if topic in logs and later:

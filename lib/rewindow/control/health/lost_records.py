@@ -226,7 +226,8 @@ def _why_no_rows(job: Job, report: RunReport, upstream: list[Node], taken: int) 
     nodes = [node for node in upstream if isinstance(node, ProcessorNode)]
     windowed = [node for node in nodes if isinstance(_windows(node), Windows)][:1]
     windows = _windows(windowed[0]) if windowed else None
-    own = [node for node in nodes if not node.joins_table]  # the stores of the others have rows of tables
+    # The stores of table joins hold rows of tables, not of these records.
+    own = [node for node in nodes if not node.joins_table]
     waiting = sum(report.commit.held.get(store, 0) for node in nodes for store in node.stores)
     is_stored = any(_rows(report, f"changelog/{store}") for node in windowed or own for store in node.stores)
     filters = [node for node in reversed(nodes) if node.leaves_out]

@@ -201,7 +201,8 @@ def _checked(call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook) -
     if not is_landed:
         fields = call.engine.fields(spec, columns, look)
         if spec.source.format in TABLE_FORMATS and spec.topic in call.generation.columns:
-            before = LandedFields(tuple(sorted(fields.known)))  # a table has one schema for all rows
+            # A table has one schema for all rows.
+            before = LandedFields(tuple(sorted(fields.known)))
         fields_now = check_fields(spec, columns, fields, before, landings=call.progress.number)
     if fields_now is None or spec.source.format in TABLE_FORMATS:
         return look

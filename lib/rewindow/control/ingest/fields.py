@@ -181,7 +181,8 @@ class _Rules:
 
     def _why_needed(self, field: str) -> str:
         spec, is_named = self._spec, self.fold(field) in self._folded(named_columns(self._spec))
-        if self._before is not None:  # in csv it is landed even if it was optional in earlier files
+        # Of CSV files, the field is landed even if earlier files may lack it.
+        if self._before is not None:
             return "which is landed" if spec.source.format == "csv" else f"which {_landed(spec, 'all')}"
         if is_named:
             return "which the configuration names"

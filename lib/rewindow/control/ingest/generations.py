@@ -215,10 +215,12 @@ def mistakes(feed: FeedSpec, progress: Progress, look: _Look, wrong_columns: _Wr
             continue
         landed = progress.declared.get("logs", {}).get(spec.topic, {}).get("source", {}).get("name")
         position = progress.positions.get(spec.topic) if landed == spec.source.name else None
-        position = position_of(position, spec.source.format)  # it may have been the name of a table
+        # The source may have been a table before.
+        position = position_of(position, spec.source.format)
         try:
             wrong = wrong_columns(spec, look(spec.source, position))
-        except LandedFileError:  # a new generation could be landed
+        except LandedFileError:
+            # Only a new generation can be landed then.
             continue
         except RewindowError as error:
             wrong = error
@@ -257,7 +259,8 @@ def _with_meanings(definition: Mapping[str, Any]) -> dict[str, Any]:
         if source.get("format") in TEXT_FORMATS:
             try:
                 meaning: Any = text_options(source["format"], source["options"])
-            except ValueError:  # an option of Spark's that is not accepted any more
+            except ValueError:
+                # An earlier version accepted this option of Spark's readers.
                 continue
             logs[topic] = {**log, "source": {**source, "options": meaning}}
     return {**definition, "logs": logs}

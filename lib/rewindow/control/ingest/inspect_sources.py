@@ -140,7 +140,8 @@ def _nothing_due(call: Call, inspected: Mapping[str, SourceLook] | None = None) 
     logs = [spec for spec in feed.logs if spec.source.format not in TABLE_FORMATS]
     try:
         inspected = inspected or {spec.topic: look_at(call, spec, ReadWindow(through, through)) for spec in logs}
-    except StorageError as error:  # of a new file, which may not be written completely yet: it is not asked for
+    except StorageError as error:
+        # A new file may not be complete yet, and nobody wants its rows now.
         if until_ms is None:
             raise
         return NothingDue(waiting_refused(feed, until_ms, error))

@@ -108,7 +108,8 @@ def steps(
         for step in tables.publish_steps(feed.feed):
             is_published = False
             yield step
-    except StorageError:  # a new generation that keeps no landing does not need their files
+    except StorageError:
+        # A new generation that keeps no landing does not need their files.
         if not request.new_generation or request.keep:
             raise
         is_lost = True
@@ -138,7 +139,8 @@ def steps(
     try:
         due, decided = yield from _write_logs(call, due)
     except StorageError as error:
-        _refuse_if_overtaken(call, error)  # another `land` that took over deletes these files
+        # Another `land` may have taken over and deleted these files.
+        _refuse_if_overtaken(call, error)
         raise
     grid = feed.grid if feed.every else ""
     decided = [
@@ -336,12 +338,14 @@ def _write_logs(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[De
     for _ in range(_WRITES_MAX):
         blocks: dict[str, list[Block]] = {}
         problems: list[RewindowError] = []
-        for spec in feed.logs if due.slots else ():  # without slots nothing is written: only the watermark rises
+        # Without slots nothing is written: only the watermark rises.
+        for spec in feed.logs if due.slots else ():
             yield f"write {spec.topic}"
             try:
                 blocks[spec.topic] = call.engine.write(_log_write(call, spec, due), due.looks[spec.topic], due.window)
                 _check_some_landed(call, spec, blocks[spec.topic])
-            except DataError as error:  # the other logs may have bad rows, too
+            except DataError as error:
+                # The other logs may have bad rows, too.
                 problems.append(error)
             if spec.source.format not in TABLE_FORMATS:
                 call.engine.check_unchanged(spec.source, due.looks[spec.topic])
@@ -391,7 +395,8 @@ def _first_above(call: Call, file: HeldFile, offset: int, time_ms: int) -> int |
     if file.path:
         return call.tables.first_above(call.feed.feed, file, offset, time_ms)
     spec = next((spec for spec in call.feed.logs if spec.topic == file.topic), None)
-    if spec is None:  # the feed no longer has this log, nor its table: what it holds waits for the last of its records
+    # The feed no longer has this log: what is held waits for the last record in the file.
+    if spec is None:
         return offset
     offset_above = call.engine.first_above(spec, file.partition, (offset + file.base, file.end + file.base), time_ms)
     return None if offset_above is None else offset_above - file.base

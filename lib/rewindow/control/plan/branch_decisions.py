@@ -189,7 +189,8 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
         if name.startswith(OUTPUT) and name in tables:
             tables[name] = _with_its_columns(tables[name], table, target.tables.get(name), name, binding.job)
         elif name in tables:
-            tables[name] = table  # a store with other columns has another table, to which the branch has published
+            # A store with other columns has another table, to which the branch has published.
+            tables[name] = table
     heads = {"head": target.head, "branch_head": source.head}
     body = {
         "branch": branch,

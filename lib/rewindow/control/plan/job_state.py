@@ -196,7 +196,8 @@ class JobState:
 
     def on_hold(self, branch: str) -> tuple[CommittedRun, ...]:
         """Return the runs of an open branch itself that are not published before somebody accepts them."""
-        chain = self.branch(branch)  # what is on hold is not published
+        # Runs on hold are among those that are not published.
+        chain = self.branch(branch)
         return (
             self.holding([run for publication in chain.unpublished for run in publication.adds])
             if chain.is_open

@@ -72,7 +72,8 @@ def plan_run(
         feed.definition.generation > branch.head.spec.input.generation or feed.ledger != branch.head.spec.input.ledger
     )
     if is_other and request.through_landing is None:
-        check_landings(branch, feed)  # even if there is nothing to run: the branch's rows may be outdated
+        # The branch's rows may be outdated even if there is nothing to run.
+        check_landings(branch, feed)
     if through <= branch.last_epoch and not seals:
         if not branch.is_sealed:
             _check_binding(branch, binding, request)
@@ -144,7 +145,8 @@ def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = N
         last = next((run.spec for run in reversed(branch.runs) if _has(feed, run.spec)), None)
         to, begin = (last.name, last.input.last + 1) if last else (BEGINNING, 1)
         fix = f"Rewind to the shared landings and run again: `rewindow rewind {job} --to {to}`"
-        if branch.last_epoch <= len(feed.landings):  # a branch that is behind cannot be promoted
+        # A branch that is behind cannot be promoted.
+        if branch.last_epoch <= len(feed.landings):
             fix += (
                 f". Or replay on a branch, then publish it: `rewindow backfill {job} --from {begin} --branch NAME`, "
                 f"`rewindow promote {job} NAME`"

@@ -151,7 +151,8 @@ def _wanted(state: JobState, runs: Iterable[RunFacts], before_ms: int) -> set[in
 def _bases(state: JobState, runs: Sequence[RunFacts], wanted: Iterable[int]) -> set[int]:
     """Return the runs and snapshots from which the states after some runs are restored, as `JobState.basis` does for one."""
     needed, bases = set(wanted), set[int]()
-    for facts in reversed(runs):  # a run comes after its parent
+    # A run comes after its parent, so the last one is looked at first.
+    for facts in reversed(runs):
         snapshot = state.snapshots.get(facts.run)
         if facts.run in needed and snapshot is not None:
             bases.add(snapshot.spec.run)

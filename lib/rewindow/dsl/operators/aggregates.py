@@ -367,7 +367,8 @@ class Collect(_Ordered):
         del key
         text = dump_value(self.operand(value))
         for index, item in enumerate(state):
-            if dump_value(item) == text:  # not ==: NaN is identical to itself only until a restart
+            # The texts are compared, because NaN is identical to itself only until a restart.
+            if dump_value(item) == text:
                 return [*state[:index], *state[index + 1 :]]
         return state
 

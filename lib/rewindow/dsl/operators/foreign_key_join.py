@@ -224,7 +224,8 @@ class _Join(Processor):
                 self._send(record, value if is_row else None, None)
             for answer in waiting:
                 self._take_answer(answer)
-        except Exception:  # an error policy restores stores (`streams.error_policy`), but not fields
+        except Exception:
+            # An error policy restores stores (`streams.error_policy`), but not fields.
             self._early[key], self._deleted[key] = waiting, deleted
             raise
 

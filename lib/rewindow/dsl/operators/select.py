@@ -139,7 +139,8 @@ def _look_in(record: Record, verb: str, name: str) -> Any:
     if name in ("key", "value", "timestamp"):
         return getattr(record, name)
     if record.value is None:
-        return None  # as on whole columns: the fields of a null row are null
+        # As on whole columns: the fields of a null row are null.
+        return None
     raise DataError(
         "field-not-in-record",
         "{verb}(...): there is no field {field!r}: use one of {fields}",

@@ -181,7 +181,8 @@ class _Suppress(Processor):
 
     def _emit(self, key: object, new: object, prior: object, timestamp: int) -> None:
         if new is None and self._settings.is_final:
-            return  # never sent, or already final: a closed session can still be merged while it is retained
+            # The result was never sent, or is final: a closed session can still be merged while it is retained.
+            return
         self._emitted.record()
         self.context.forward(Record(key, Change(new, prior), timestamp))
 

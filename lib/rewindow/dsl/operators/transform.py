@@ -156,7 +156,8 @@ def calling(action: Callable[..., Any]) -> Callable[[Any, Any, str], Any]:
         raise TopologyError("action-not-callable", "foreach({given}): give it a function", given=repr(action))
     try:
         accepted = signature(action)
-    except (TypeError, ValueError):  # some builtins have no signature
+    except (TypeError, ValueError):
+        # Some builtins have no signature.
         return lambda key, value, _: action(key, value)
     named = "idempotency_key" in accepted.parameters
     if named and _fits(accepted, None, None, idempotency_key=""):

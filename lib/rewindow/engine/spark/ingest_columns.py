@@ -128,7 +128,8 @@ def _in_ms(time: Expression, unit: str) -> Expression:
     if unit == "s":
         return F.try_multiply(time, F.lit(1_000))
     divided = F.call_function("div", time, F.lit({"us": 1_000, "ns": 1_000_000}[unit]))
-    return F.when(time < 0, time).otherwise(divided)  # a negative time stays invalid
+    # A negative time stays invalid.
+    return F.when(time < 0, time).otherwise(divided)
 
 
 def _converted(source: SourceColumn, zone: str) -> Expression:

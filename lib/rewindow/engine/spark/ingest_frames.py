@@ -165,7 +165,8 @@ class SourceFrame:
             self._facts(pieces, look.partition_columns), _PIECE, "left"
         )
         unknown = F.raise_error(F.concat(F.lit("rewindow did not request the file "), F.col(_PIECE)))
-        joined = joined.where(F.coalesce(_KNOWN, unknown))  # fails instead of losing rows silently
+        # An unknown piece fails instead of losing its rows.
+        joined = joined.where(F.coalesce(_KNOWN, unknown))
         typed = [F.col(f"`{field.name}`").cast(field.dataType).alias(field.name) for field in schema.fields]
         return joined.select(*typed, _PIECE_ARRIVAL)
 

@@ -47,7 +47,8 @@ def _find(root: Path, named: str) -> Path:
             file=named,
             project=root,
         )
-    path = candidates[-1]  # of several versions, the last by name
+    # Several versions may be there: take the last by name.
+    path = candidates[-1]
     if path.suffix not in {".whl", ".zip"} or not zipfile.is_zipfile(path):
         raise ConfigError(
             "shipped-file-no-wheel",

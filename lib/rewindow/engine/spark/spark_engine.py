@@ -118,7 +118,8 @@ def verified(frame: DataFrame, work: SubTopologyWork) -> Iterator[None]:
     try:
         yield
     except Exception:
-        with suppress(PySparkException, Py4JError, OSError):  # Spark may have ended, or never have listed the files
+        # Spark may have ended, or never have listed the files.
+        with suppress(PySparkException, Py4JError, OSError):
             _check(work, _read_by(frame, work))
         raise
     files = _read_by(frame, work)

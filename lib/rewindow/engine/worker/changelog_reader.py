@@ -145,7 +145,8 @@ def _read(path: str, partition: int, names: tuple[str, ...], wanted: RowGroupFil
         metadata = parquet.metadata
         if wanted:
             wanted.note(path, metadata)
-        is_mixed = PARTITION in parquet.schema_arrow.names  # otherwise the file's name is that of its partition
+        # Otherwise the file's name is that of its partition.
+        is_mixed = PARTITION in parquet.schema_arrow.names
         if is_mixed and metadata.num_rows <= SMALL_ROWS:
             rows = parquet.read(columns=[*names, PARTITION], use_threads=False)
             yield from _decoded(path, names, rows).of(partition)

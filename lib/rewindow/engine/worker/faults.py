@@ -210,7 +210,8 @@ def _bad_times(spec: LogSpec, column: str, kind: Any, pieces: Sequence[Piece]) -
             for where, value in _of_parquet(str(path), old, kind):
                 faults.add(_wrong(spec, column, value, kind), f"{shown(spec.source, str(path))}, {where}")
         except (OSError, ValueError, pa.ArrowException):
-            faults.is_exact = False  # something else is wrong with this file
+            # The landing says what else is wrong with this file.
+            faults.is_exact = False
     return faults.summary()
 
 

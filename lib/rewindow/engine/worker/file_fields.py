@@ -88,7 +88,8 @@ def csv_columns(spec: SourceSpec, path: str) -> tuple[str, ...] | None:
     try:
         return header_of(path, options) or None
     except (BadTextError, RewindowError, OSError):
-        return None  # the landing says what is wrong with it
+        # The landing says what is wrong with it.
+        return None
 
 
 def check_has(spec: LogSpec, path: str, header: Sequence[str], needed: Collection[str]) -> None:
@@ -127,7 +128,8 @@ def has_rows(spec: SourceSpec, path: str) -> bool:
             if data.strip():
                 return True
     except (OSError, pa.ArrowException, BadTextError, RewindowError):
-        return True  # the landing says what is wrong with it
+        # The landing says what is wrong with it.
+        return True
     return False
 
 
@@ -148,7 +150,8 @@ def shown(spec: SourceSpec, path: str) -> str:
 
 def _below(name: str, kind: pa.DataType) -> Iterator[str]:
     yield name
-    if pa.types.is_map(kind):  # its keys are data
+    # The keys of a map are data, not fields.
+    if pa.types.is_map(kind):
         return
     while pa.types.is_list(kind) or pa.types.is_large_list(kind):
         kind = kind.value_type

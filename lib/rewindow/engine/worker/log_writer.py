@@ -63,7 +63,8 @@ def load_extractor(name: str) -> Extractor:
     """Return the function of ``module:function``. Raises `ConfigError` (78) if it cannot be imported."""
     module_name, _, function_name = name.partition(":")
     try:
-        with redirect_stdout(sys.stderr):  # standard output is for the command's own, such as JSON
+        # Standard output is for the command's own, such as JSON.
+        with redirect_stdout(sys.stderr):
             extractor: Extractor = getattr(importlib.import_module(module_name), function_name)
     except (ImportError, AttributeError) as error:
         raise ConfigError(
@@ -111,5 +112,6 @@ def _next_landing(write: LogWrite, starts: list[int], rows: pa.RecordBatch) -> t
             source=write.spec.source.name,
             arrival=int(times[0]),
         )
-    unknown = rows.column(ARRIVED).slice(0, count).null_count  # they come first, and nobody knows whether they are late
+    # Rows without an arrival come first, and nobody knows whether they are late.
+    unknown = rows.column(ARRIVED).slice(0, count).null_count
     return landing, count, int(np.searchsorted(times[:count], landing.start_ms, side="left")) - unknown

@@ -61,7 +61,8 @@ def canonical_json(column: pa.Array, read: Reader) -> pa.Array:
 
 
 def _decode_exactly(text: str) -> Any:
-    return _EXACT.decode(text)  # a function of the module, because a decoder cannot be sent to a worker
+    # This is a function of the module, because a decoder cannot be sent to a worker.
+    return _EXACT.decode(text)
 
 
 def _reader(kind: Any) -> Reader:
@@ -83,7 +84,8 @@ def _converter(kind: Any) -> _Convert:
             return _struct_converter({field["name"]: _converter(field["type"]) for field in fields})
         case str() if kind.startswith("decimal"):
             return _decimal_converter(kind)
-        case "double" | "float":  # NaN and infinity are texts
+        # NaN and infinity are texts.
+        case "double" | "float":
             return lambda value: float(value) if isinstance(value, str) else value
     return lambda value: value
 

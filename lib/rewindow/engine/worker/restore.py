@@ -51,7 +51,8 @@ class Restore:
         own = key.columns[:-2] if store.kind == WINDOW else key.columns
         only = self._only(store, own) if paths else None
         if only is not None and any(len(values) == 0 for values in only):
-            return  # no records, so no key is requested
+            # Without records, no key is requested.
+            return
         clock_ms = self._work.state.store_clocks.get(store.name, UNKNOWN) if self._work.state else UNKNOWN
         live_above = clock_ms - store.retention_ms if store.kind == WINDOW and clock_ms != UNKNOWN else None
         start = key.names[len(own)] if live_above is not None else ""
@@ -83,7 +84,8 @@ class Restore:
         """Return the values of each key column of a topic's records; None if there are too many or the types differ."""
         is_internal = topic in self._work.internal
         shape = bind_sink(self._senders[topic], self._logs)[0] if is_internal else self._logs[topic][0]
-        columns = shape.columns[: len(types)]  # an internal topic has one more column: whether the key is null
+        # An internal topic has one more column: whether the key is null.
+        columns = shape.columns[: len(types)]
         if [column.type for column in columns] != list(types):
             return None
         names = [column.name for column in columns]

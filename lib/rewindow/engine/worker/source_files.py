@@ -103,7 +103,8 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
 def unchanged(look: SourceLook, spec: SourceSpec) -> None:
     """Raise `SourceError` (66) if a fresh file changed since the look."""
     marks = look.position[_FILES]
-    for piece in (*look.fresh, *look.rest):  # in a generation that keeps landings, all files are to be read
+    # A generation that keeps landings reads all files.
+    for piece in (*look.fresh, *look.rest):
         if piece.name in marks and list(_facts(piece.path) or ()) != marks[piece.name][:2]:
             name = piece.name
             raise SourceError(
@@ -126,7 +127,8 @@ def _find(spec: SourceSpec) -> tuple[str, dict[str, _File]]:
 
     Each landing looks at all files that were ever landed, so a file costs one call of `stat` here and little else.
     """
-    location = str(Path(spec.location))  # without doubled or trailing slashes, so that it begins each path
+    # `Path` drops doubled and trailing slashes, so that the location begins each path.
+    location = str(Path(spec.location))
     root, configured = _parts(spec)
     if has_magic(configured):
         base = str(Path(root, _folder_of_pattern(configured)))
@@ -157,7 +159,8 @@ def _parts(spec: SourceSpec) -> tuple[str, str]:
 
 def _file(spec: SourceSpec, name: str, path: str) -> _File:
     facts = _facts(path)
-    if facts is None:  # reading a pipe would never end
+    # Reading a pipe would never end.
+    if facts is None:
         raise SourceError(
             "file-not-regular",
             "{source}: {file} is not a regular file (a pipe, or a link to nothing): remove it",
@@ -317,7 +320,8 @@ def _is_open(piece: Piece) -> bool:
     with Path(piece.path).open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _LINE_END_BYTES))
-        end = file.read().rstrip(b"\0")  # UTF-16 has zeros around it
+        # In UTF-16, the line feed has zeros around it.
+        end = file.read().rstrip(b"\0")
     return not end.endswith((b"\n", b"\r"))
 
 

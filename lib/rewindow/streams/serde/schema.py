@@ -342,7 +342,8 @@ def sum_type(row: Shape, field: str | None, key: Sequence[str] = (), *, aggregat
 def named_shape(named: str, name: str, key: Shape, value: Shape) -> Shape:
     """Return the shape of ``named`` in a record, for a column ``name``. Raises `ConfigError` if there is no such name."""
     if value.row_type is None and value.has_json:
-        return scalar_shape(name, "json")  # the fields of undeclared values are unknown
+        # The fields of undeclared values are unknown.
+        return scalar_shape(name, "json")
     fields = () if value.row_type is None else value.columns
     for column in fields:
         if column.name == named:

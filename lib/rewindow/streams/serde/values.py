@@ -180,7 +180,8 @@ def row_normalizer(row_type: type[Any], normalizers: Sequence[Normalizer]) -> No
                 if normalize_item(item) is not item:
                     return _normalized_row(row, normalizers)
         except DataError:
-            return _normalized_row(row, normalizers)  # raises again, with the field's name
+            # This raises the error again, with the field's name.
+            return _normalized_row(row, normalizers)
         return row
 
     return normalize
@@ -196,7 +197,8 @@ def _pair_normalizer(row_type: type[Any], normalize_first: Normalizer, normalize
             if normalize_first(first) is first and normalize_second(second) is second:
                 return row
         except DataError:
-            pass  # raised again below, with the field's name
+            # The error is raised again below, with the field's name.
+            pass
         return _normalized_row(row, (normalize_first, normalize_second))
 
     return normalize

@@ -78,7 +78,8 @@ class RecordRows(GroupRows):
         keys = self.keys_at.get(timestamp, {})
         if key not in keys:
             return []
-        del keys[key]  # the time stays in the heap, without keys
+        # The time stays in the heap, without keys.
+        del keys[key]
         return [row_key for row_key, _ in self._cut_out(key, timestamp)]
 
     def pop_before(self, time_ms: int) -> list[tuple[RecordKey, Any]]:
@@ -224,7 +225,8 @@ class RecordStore(GroupedStore):
         key = self._keys.as_stored(key)
         try:
             values = [value for _, value in self.fetch(key, timestamp, timestamp)]
-        except TypeError:  # the key is unhashable or the timestamp no number, so the write will be refused
+        except TypeError:
+            # The key is unhashable or the timestamp no number, so the write will be refused.
             return lambda: None
         row_keys = [RecordKey(key, timestamp, number) for number in range(len(values) + 1)]
         changed = {row_key: self._changed.get(row_key) for row_key in row_keys}

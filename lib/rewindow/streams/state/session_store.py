@@ -236,7 +236,8 @@ class SessionStore(GroupedStore):
         try:
             self._fetch(session.key)
             values = {changing_session: self._rows.values.get(changing_session) for changing_session in changing}
-        except TypeError:  # the key is unhashable, so the write will be refused
+        except TypeError:
+            # The key is unhashable, so the write will be refused.
             return lambda: None
         changed = {changing_session: self._changed.get(changing_session) for changing_session in changing}
 
@@ -273,7 +274,8 @@ class SessionStore(GroupedStore):
         if key.__class__ is not self._keys.exact_class:
             key = self._keys.normalize(key)
         if key not in self._rows.keys():  # noqa: SIM118 - the rows are no mapping
-            encode_key(key)  # refuse a key without bytes here, not at the checkpoint
+            # Refuse a key without bytes here, not at the checkpoint.
+            encode_key(key)
         self._fetch(key)
         return session_of(key, (end_ms, start_ms))
 

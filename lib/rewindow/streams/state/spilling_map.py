@@ -209,7 +209,8 @@ class SpillingMap:
         try:
             start = self._group_bytes(own)
         except DataError:
-            return  # a key without bytes was never put
+            # A key without bytes was never put.
+            return
         self.resident[own] = None
         spill = self._open()
         if self._is_single:
@@ -395,7 +396,8 @@ class SpillingMap:
         rows = []
         for row_key, value in taken.items():
             if value is not None:
-                self._key_type.normalize(self._rows.position(row_key)[0])  # records the type of the keys
+                # `normalize` records the type of the keys.
+                self._key_type.normalize(self._rows.position(row_key)[0])
                 rows.append(self._spilled_row(row_key, value, None))
         spill.write(sorted((row for row in rows if row[3] is None or row[3] > expired_ms), key=itemgetter(0)))
 
@@ -431,7 +433,8 @@ class SpillingMap:
         spill = self._open()
         for scan in self._scans:
             scan.detach()
-        if has_copies:  # of rows that no checkpoint has, and that were deleted
+        # Rows that no checkpoint has, and that were deleted, leave the spill.
+        if has_copies:
             spill.delete(self._group_bytes(key) for key in self.resident if key not in keys and key not in changed)
         self._count += rows.count()
         spill.write(self._leaving(by_bytes(lacking, rows.encode)))

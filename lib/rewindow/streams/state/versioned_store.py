@@ -154,7 +154,8 @@ class VersionedStore(GroupedStore):
             self._lose(key, value)
             return Put.REFUSED
         key = self._keys.normalize(key)
-        encode_key(key)  # refuse a key without bytes here, not at the checkpoint
+        # Refuse a key without bytes here, not at the checkpoint.
+        encode_key(key)
         if value is not None:
             try:
                 value = self._normalize(value)
@@ -211,7 +212,8 @@ class VersionedStore(GroupedStore):
         try:
             self._fetch(key)
             versions = list(self._rows.versions.get(key, ()))
-        except TypeError:  # the key is unhashable, so the write will be refused
+        except TypeError:
+            # The key is unhashable, so the write will be refused.
             return lambda: None
         row_keys = [VersionKey(key, valid_from) for valid_from in {timestamp: None, **dict(versions)}]
         changed = {row_key: self._changed.get(row_key) for row_key in row_keys}

@@ -154,7 +154,8 @@ def lacking(path: str, files: Sequence[TableFile], *, brief: bool = False) -> st
     checked = _of_last_run(files) if brief else files
     sizes = Folder(path).sizes([file.path for file in checked]) if checked else {}
     lost = {file.path for file in checked if sizes.get(file.path) != file.bytes}
-    if lost:  # another process may have taken them out of the table since it was opened, and deleted them
+    # Another process may have taken them out of the table since it was opened, and deleted them.
+    if lost:
         table = open_table(path)
         lost &= {file.path for file in table_files(path, table)} if table else set()
     if not lost:
@@ -200,7 +201,8 @@ def _counted(folder: Folder, files: Sequence[TableFile], wanted: Counter[int], s
     unknown = [file.path for file in files if file.rows is None]
     if unknown and total.total() != wanted.total():
         return f"has {total.total()} rows, {wanted.total()} were published; rewindow did not add {unknown[0]}"
-    if any(counted is None for counted in counts):  # DELETE rewrote a file of several runs, and did not say of which
+    # DELETE rewrote a file of several runs, and did not say of which.
+    if any(counted is None for counted in counts):
         is_equal = total.total() == wanted.total()
         return None if is_equal else f"has {total.total()} rows, {wanted.total()} were published"
     return None if total == wanted else difference_of(wanted, total, state)
@@ -217,7 +219,8 @@ def check_state(
         for store in sorted(head.spec.binding.stores):
             _check_store(warehouse, state, head, f"{CHANGELOG}{store}", reports)
     except StorageError:
-        if now(head.spec.job).rows == state.rows:  # otherwise `gc` may have replaced the files by a snapshot
+        # Otherwise `gc` may have replaced the files by a snapshot.
+        if now(head.spec.job).rows == state.rows:
             raise
 
 

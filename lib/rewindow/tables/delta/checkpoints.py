@@ -168,7 +168,8 @@ def stage_snapshot(warehouse: str, state: JobState, run: CommittedRun, attempt: 
 
     No table names the files yet. Raises `StorageError` (74) if a store cannot be read or a file cannot be written.
     """
-    number = state.rows + 1  # the `_run` of its rows
+    # The number of the SNAPSHOT row is the `_run` of its rows.
+    number = state.rows + 1
     basis, stores = state.basis(run.spec.run), sorted(run.spec.binding.stores)
     files = tuple(
         file

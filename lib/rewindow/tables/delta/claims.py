@@ -82,7 +82,8 @@ def has_rows(root: str, table: DeltaTable, path: str, job: str) -> bool:
     if column is None or not files:
         return bool(files)
     bounds, schema, folder = column_bounds(table, column), table_schema(table), Folder(root)
-    is_own = (pc.field(column) == job) & pc.field("_run").is_valid()  # a feed of that name has rows without a run
+    # A feed of that name has rows without a run.
+    is_own = (pc.field(column) == job) & pc.field("_run").is_valid()
     for file in files:
         smallest, largest = bounds.get(file.path, (None, None))
         if smallest is not None and largest is not None and not smallest <= job <= largest:

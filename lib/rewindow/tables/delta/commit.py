@@ -115,7 +115,8 @@ def commit_files(
             return was_sent
         gaps = gaps + 1 if last != version - 1 else 0
         if gaps:
-            if gaps < _LOOKS:  # the handle or listing is stale, perhaps repeatedly
+            # The handle or listing is stale, perhaps repeatedly.
+            if gaps < _LOOKS:
                 time.sleep(0.002 * 2**attempt)
                 continue
             raise InvariantError(
@@ -133,7 +134,8 @@ def commit_files(
             except StorageError:
                 if was_missing:
                     raise
-                was_missing = True  # another process may have published them since, and `gc` may have deleted them
+                # Another process may have published them since, and `gc` may have deleted them.
+                was_missing = True
                 continue
         others = retract(path, table) if retract else ()
         try:
@@ -186,7 +188,8 @@ def _was_appended(table: DeltaTable, actions: Actions, transactions: Mapping[str
     """Write a commit as an append, if it is one. False if delta-rs must: it decides whether commits that came first matter."""
     if not isinstance(table, Handle) or not is_append(actions, table.path, table):
         return False
-    is_due = is_checkpoint_due(table.path, table)  # only in a bucket: on a disk delta-rs writes the commit then
+    # This is so only in a bucket: on a disk, delta-rs writes a commit with a checkpoint.
+    is_due = is_checkpoint_due(table.path, table)
     if table.log_copy is not None:
         table.log_copy.note_sent()
     try:

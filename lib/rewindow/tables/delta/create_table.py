@@ -49,7 +49,8 @@ def create_table(
                 configuration={CHECKPOINT_INTERVAL: checkpoint_interval(path), **(configuration or {})},
                 # With retries, the slower of two processes would create the table again, as version 1 with another id.
                 commit_properties=CommitProperties(max_commit_retries=0),
-                raise_if_key_not_exists=False,  # some properties are ours, not Delta's
+                # Some properties are ours, not Delta's.
+                raise_if_key_not_exists=False,
                 storage_options=options_of(path),
             )
         except Exception as error:  # noqa: BLE001 - another process may have created it: the log decides
@@ -77,7 +78,8 @@ def adopt_table(path: str, table: DeltaTable, schema: pa.Schema, owner: Mapping[
         with suppress(DeltaError, OSError, ValueError):
             table.create_write_transaction(
                 [],
-                mode="overwrite",  # replaces the columns
+                # `overwrite` replaces the columns.
+                mode="overwrite",
                 schema=DeltaSchema.from_arrow(schema),
                 partition_by=table.metadata().partition_columns,
                 commit_properties=CommitProperties(max_commit_retries=0),

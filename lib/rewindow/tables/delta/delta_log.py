@@ -157,7 +157,8 @@ class LogCopy:
                 self._copy(_checkpoint_file(start - 1))
             for version in commits:
                 self._copy(_commit_file(version))
-        except FileNotFoundError:  # cleaned up since it was listed
+        except FileNotFoundError:
+            # The file was cleaned up since it was listed.
             return False
         return True
 

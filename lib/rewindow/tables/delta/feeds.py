@@ -286,6 +286,7 @@ def _publish(
         table = existing_table(path)
         now = table.transaction_version(app_id) or before
         if now == reached and isinstance(failure, StorageError):
-            raise failure  # a staged file is gone, and no other process has published it
+            # A staged file is gone, and no other process has published it.
+            raise failure
         attempts = 0 if now > reached else attempts + 1
         reached = now

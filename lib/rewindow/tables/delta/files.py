@@ -247,7 +247,8 @@ class Folder:
         full, shown, is_local = f"{self._base}/{path}", self.full_path(path), not is_uri(self.root)
         is_new = is_local and self.facts(path) is None
         try:
-            if is_local:  # a bucket has no folders, and no half-written objects
+            # A bucket has no folders, and no half-written objects.
+            if is_local:
                 self._fs.create_dir(full.rpartition("/")[0], recursive=True)
             with self._fs.open_output_stream(full, compression=None) as stream:
                 stream.write(data)

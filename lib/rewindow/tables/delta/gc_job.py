@@ -138,7 +138,8 @@ class JobOrphanFiles:
             return
         unnamed = Unnamed(root, table, ".parquet")
         counts, attempts = self._counting(path, targets), self._known
-        is_changelog = any(target.startswith(CHANGELOG) for target in targets)  # a run may still read removed files
+        # A run may still read removed files.
+        is_changelog = any(target.startswith(CHANGELOG) for target in targets)
         for name in unnamed.paths():
             attempt = staged_by(name)
             if attempt in self._dead:

@@ -70,7 +70,8 @@ def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str, int | None]:
     folder = Folder(path)
     for name, last in zip(paths, lasts, strict=True):
         if last is None or last > landed:
-            folder.check(unquote(name))  # Spark checks pages, but neither their headers nor the footer
+            # Spark checks pages, but neither their headers nor the footer.
+            folder.check(unquote(name))
     last = None if None in lasts else max(lasts, default=0)
     return tuple(Piece(full_path(path, name)) for name in sorted(paths)), table.schema().to_json(), last
 

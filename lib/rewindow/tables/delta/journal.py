@@ -107,7 +107,8 @@ class Journal:
         table = open_table(self.path)
         reports: list[TaskReport] = []
         for path in self._files_of_job(table) if table else ():
-            if self._folder.facts(path) is not None:  # the file that is gone is the one that was asked for
+            # The requested file is gone, so these are others.
+            if self._folder.facts(path) is not None:
                 reports += _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt, self.path)
         if not reports:
             raise StorageError(
@@ -162,13 +163,15 @@ def audit_files(reports: Sequence[TaskReport], roots: Mapping[str, str]) -> None
         for file in files:
             _check_file(folders[file.target], file)
         return
-    with ThreadPoolExecutor(_READERS) as readers:  # digests are computed outside the interpreter's lock
+    # Digests are computed outside the interpreter's lock.
+    with ThreadPoolExecutor(_READERS) as readers:
         for _ in readers.map(lambda file: _check_file(folders[file.target], file), files):
             pass
 
 
 def _check_file(folder: Folder, file: StagedFile) -> None:
-    if file.bytes <= SMALL_BYTES:  # one request reads it from a bucket
+    # A small file takes one request from a bucket.
+    if file.bytes <= SMALL_BYTES:
         try:
             data = folder.read_bytes(file.path)
         except StorageError as error:

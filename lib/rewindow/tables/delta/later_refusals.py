@@ -107,7 +107,8 @@ class FileRefusals:
             return
         where = (self._job.name, self._state, spec.branch, target, table.path)
         is_known = table.path in SHARED_TABLES or is_published(existing, *where)
-        if is_known or table_files(path, existing):  # otherwise the run gives it the columns that it needs
+        # Otherwise the run gives it the columns that it needs.
+        if is_known or table_files(path, existing):
             create_table(path, wanted, table.partition_by)  # of a table that exists, it checks the columns
 
     def _check_schedules(self, spec: RunSpec) -> None:

@@ -133,7 +133,8 @@ class Ledger:
         texts = tuple(stored_body(row.body, token) for row in rows)
         action: AddAction | None = None
         failure: Exception | None = None
-        snapshot = self._snapshot  # the state on which the caller decided; if it is stale, Delta rejects the commit
+        # The state on which the caller decided; if it is stale, Delta rejects the commit.
+        snapshot = self._snapshot
         if snapshot is None or len(snapshot.rows) != first_seq - 1:
             snapshot = self._look_or_create()
         for attempt in range(_ATTEMPTS):
@@ -195,7 +196,8 @@ class Ledger:
         try:
             self._read_later([file.path for file in later], table.transaction_version(self._app_id) or 0)
         except RewindowError:
-            self._files.forget_all_but(read)  # another call would not look for rows in the others
+            # Another call would not look for rows in the others.
+            self._files.forget_all_but(read)
             raise
         if not own and files:
             self._check_format_of(files[0].path)
@@ -220,7 +222,8 @@ class Ledger:
         is_first, self._may_use_fold = self._may_use_fold, False
         if fold is not None and not fits(fold, own):
             fold = None
-        if fold is not None and is_first and not is_uri(self.path):  # in a bucket, each file would be a request
+        # In a bucket, each file would be a request.
+        if fold is not None and is_first and not is_uri(self.path):
             self._files.check(fold.covers)
         if fold is not self._fold:
             self._fold, self._known = fold, []
@@ -231,8 +234,10 @@ class Ledger:
         added = [path for path in paths if path not in self._files.known]
         rows_before, first_seq = self._known, self._skipped + 1
         is_grown = len(paths) - len(added) == len(self._files.known)
-        if is_grown:  # no file has left the table, so the known rows are still in it
-            stored = [row for row in self._files.rows(added) if not self._is_known(row)]  # a merge may list a row twice
+        # No file has left the table, so the known rows are still in it.
+        if is_grown:
+            # A merge may list a row twice.
+            stored = [row for row in self._files.rows(added) if not self._is_known(row)]
             first_seq += len(rows_before)
             new = [(row[2], self._files.load(row)) for row in stored]
         else:
@@ -292,7 +297,8 @@ class Ledger:
             merged,
             *(removal(path, {"name": self.name}, data_change=False) for path in paths),
         ]
-        self._snapshot = None  # its handle must not be used after a commit
+        # Its handle must not be used after a commit.
+        self._snapshot = None
         with suppress(DeltaError, OSError):
             commit_actions(snapshot.table, actions, self._merge_id, len(snapshot.rows))
 

@@ -84,7 +84,8 @@ class LedgerFiles:
         arrays = [list(column) for column in zip(*stored, strict=True)]
         table = pa.table(arrays, schema=pa.schema([field for field in self._schema if field.name != "name"]))
         path, facts = self._folder.write_digested(f"name={self._name}", table)
-        if is_uri(self._folder.root):  # an object is never half-written, and its name says what is in it
+        # An object is never half-written, and its name says what is in it.
+        if is_uri(self._folder.root):
             self._written[path] = list(stored)
         return path, facts
 

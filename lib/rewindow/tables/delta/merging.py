@@ -54,7 +54,8 @@ _FENCE = "rewindow.compact"
 """The application id of the merges of a log, so that of two at the same time only one lands."""
 SMALL_BYTES = 1 << 20
 """Larger files of runs are not merged."""
-_TEXT_LIMIT = 32  # as in staged files: no bounds for longer texts
+# As staged files, merged ones have no bounds for longer texts.
+_TEXT_LIMIT = 32
 
 
 class Merge(NamedTuple):
@@ -191,7 +192,8 @@ def _write_logs(folder: Folder, due: Sequence[tuple[LogPartition, list[LogPart]]
 
 def _rows_in_order(folder: Folder, group: Sequence[LogPart]) -> pa.Table | None:
     """Return the rows of some files by offset; None if their offsets are not exactly those stated: readers report that."""
-    tables = [folder.read_table(part.path) for part in group]  # checks their CRC-32, so a flipped bit is not copied
+    # Reading checks the CRC-32, so a flipped bit is not copied.
+    tables = [folder.read_table(part.path) for part in group]
     rows = pa.concat_tables(tables, promote_options="default")
     expected = np.arange(group[0].first, group[-1].last + 1)
     if not np.array_equal(np.asarray(rows["offset"]), expected):

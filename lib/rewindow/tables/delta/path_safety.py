@@ -44,7 +44,8 @@ def safe_path(warehouse: str, full: str) -> str:
     if "://" in warehouse:
         return full
     state, checked = _identity(warehouse, full), _safe.get((warehouse, full))
-    if state is None:  # there is no such folder, or a link on the way to it, which may change
+    # There is no such folder, or a link on the way to it, which may change.
+    if state is None:
         _check(warehouse, [full, *_inside(full)[1]])
         return full
     folder, changed_ns = state

@@ -58,7 +58,8 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
             table = _create(warehouse, job, state, branch, due.target, due.table)
         published = table.transaction_version(app_id) or 0
         ordinals = missing(due, published)
-        if ordinals and is_of_another(table, job):  # refused, unless a failed attempt left it empty
+        # Another job's table is refused, unless a failed attempt left it empty.
+        if ordinals and is_of_another(table, job):
             table = _create(warehouse, job, state, branch, due.target, due.table)
         if not published and epoch == 1:
             check_claim(warehouse, table, job, state, branch, due.target, due.table.path)
@@ -81,7 +82,8 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
                 if is_restart
                 else (),
             )
-            handle = None  # a handle does not see its own commit
+            # A handle does not see its own commit.
+            handle = None
 
 
 def lagging(warehouse: str, job: str, state: JobState, branch: str) -> dict[str, int]:

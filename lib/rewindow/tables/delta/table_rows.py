@@ -72,7 +72,8 @@ def _known_files(path: str, table: Handle) -> dict[str, TableFile]:
         types = _column_types(table)
         new = [_added(add, types) for add in table.new_files]
         if None in new:
-            table.files = None  # the library converts the values of other types
+            # The library converts the values of other types.
+            table.files = None
         else:
             files = [file for file in new if file is not None]
             names = sorted({name for file in files for name in file.partition})

@@ -213,7 +213,8 @@ class DeltaTables:
                 pass
         try:
             return self._checkpoint(state, spec.parent)
-        except StorageError:  # `gc` may have replaced them by a snapshot that is not published yet
+        except StorageError:
+            # `gc` may have replaced them by a snapshot that is not published yet.
             now = self.state(spec.job)
             for _ in self.publish(spec.job, now, maker):
                 pass

@@ -68,9 +68,11 @@ def check_repeats(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskRe
     try:
         audit_counts(spec, feed, before)
     except InvariantError:
-        return  # it died before it reported completely, so there is nothing to compare
+        # It died before it reported completely, so there is nothing to compare.
+        return
     for target in spec.binding.tables:
-        if target not in (METRICS_TARGET, EXPECTATIONS):  # the job's file may expect something else now
+        # The job's file may expect something else now.
+        if target not in (METRICS_TARGET, EXPECTATIONS):
             mine = staged_rows(journal, spec.attempt.id, target, reports)
             theirs = staged_rows(journal, spec.repeats or "", target, before)
             different = first_difference(theirs, mine, ignored=["_run"])

@@ -102,7 +102,8 @@ def stage_snapshot(
 
     Raises `StorageError` (74) if a block of a store is gone.
     """
-    number = state.rows + 1  # the `_run` of its rows
+    # The number of the SNAPSHOT row is the `_run` of its rows.
+    number = state.rows + 1
     stores = sorted(run.spec.binding.stores)
     changes = store_changes(journal, run, state.basis(run.spec.run), stores, reports_of)
     files: list[StagedFile] = []

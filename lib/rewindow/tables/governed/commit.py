@@ -50,7 +50,8 @@ def create_table(
     written = ", ".join(f"'{key}' = '{value}'" for key, value in wanted.items())
     with mapped():
         if not exists(spark, name):
-            if not spark.catalog.databaseExists(name.quoted_schema):  # creating may need rights that this user lacks
+            # Creating may need rights that this user lacks.
+            if not spark.catalog.databaseExists(name.quoted_schema):
                 spark.sql(f"CREATE SCHEMA IF NOT EXISTS {name.quoted_schema}")
             definition = f"({ddl(columns)}) USING delta{partitioned} TBLPROPERTIES ({written})"
             _create_unless_created(spark, name, definition)

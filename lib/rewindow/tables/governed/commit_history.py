@@ -97,7 +97,8 @@ def is_newest(spark: SparkSession, name: TableName, version: int) -> bool:
 
     No Spark job: Delta refuses the next version, and names the newest.
     """
-    with suppress(Exception):  # whatever failed, it is not certain
+    # After any failure, the history decides.
+    with suppress(Exception):
         try:
             _ = spark.read.option("versionAsOf", version + 1).table(name.quoted).schema
         except PySparkException as error:
@@ -174,7 +175,8 @@ def commit_noted(spark: SparkSession, commit: Callable[[SparkSession], None]) ->
 def _copied(spark: SparkSession) -> SparkSession | None:
     """Return a copy of a session in which nothing is noted; None if there can be none."""
     own: SparkSession | None = None
-    with suppress(Exception):  # too old, or the platform refuses: the history tells the same
+    # An old Spark or a platform may refuse this: the history says the same.
+    with suppress(Exception):
         own = spark.cloneSession()  # type: ignore[attr-defined]  # only sessions of Spark Connect
         own.conf.unset(_NOTE)
         if own.conf.get(_NOTE, None) is None:

@@ -51,7 +51,8 @@ def check_published(
             raise altered(job, branch, Drift(due.target, str(name), "is gone"))
         known = look(name, publication_id(state.ledger, job, due.target))
         published = ordinal_at(due, known.reached)
-        if published > len(due.publications):  # unless another process has committed since
+        # Another process may have committed since.
+        if published > len(due.publications):
             newer = now()
             if newer.rows == state.rows:
                 raise older_ledger(str(name), job, published, len(due.publications))

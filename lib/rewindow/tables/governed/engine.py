@@ -85,7 +85,8 @@ class RowsEngine(SparkEngine):
         except NotNowError:
             raise
         except RewindowError as error:
-            failure = error  # the append may have landed: the journal decides
+            # The append may have landed: the journal decides.
+            failure = error
         journal.read_back(attempt, part)
         reports = journal.reports(attempt, part)
         if len(reports) != len(work.tasks):
@@ -190,7 +191,8 @@ def _write_blocks(
                 # One file per task: the next task's pieces may arrive while this one still reads the same block.
                 file = Path(folder, "given", str(partition), paths[partition][number])
                 file.parent.mkdir(parents=True, exist_ok=True)
-                with file.open("ab" if piece else "wb") as out:  # the pieces of a block arrive in order
+                # The pieces of a block arrive in order.
+                with file.open("ab" if piece else "wb") as out:
                     out.write(data.as_buffer())
         if not is_block.all():
             yield batch.filter(pa.array(~is_block))

@@ -243,7 +243,8 @@ class CatalogFeedTables:
         is_empty = self._is_empty(log.name)
         is_last_append = is_newest and last == log.landed.number
         if not (is_empty or log.is_shared or is_last_append):
-            return  # a later landing was appended after it was published
+            # A later landing was appended after it was published.
+            return
         name = log.create()
         is_first = len(due) == 1 and log.topic not in log.landed.last
         if log.is_shared or (not is_empty and is_first):
@@ -252,13 +253,15 @@ class CatalogFeedTables:
             reached = last_version(spark, name, log.app_id)
             if reached >= last:
                 return
-            if reached < log.landed.last.get(log.topic, 0):  # it lost rows that a stored fold covers
+            # The table lost rows that a stored fold covers.
+            if reached < log.landed.last.get(log.topic, 0):
                 due = next(entry for entry in self._all_landed(feed) if entry.definition == log.landed.definition).due(
                     log.topic
                 )
             self._check_claim(feed, name, log, reached)
             missing = [entry for entry in due if entry[0] > reached]
-        else:  # an empty table gets all rows in one commit
+        else:
+            # An empty table gets all rows in one commit.
             missing = [(last, [file for _, some in due for file in some])] if is_empty else [(last, files)]
         for ordinal, some in missing:
             if is_ours or is_empty or log.is_shared or is_first:

@@ -39,7 +39,8 @@ class CatalogFeedGc:
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
         """Yield what can be deleted now. All of it is found before the first is yielded."""
-        listed = self._rows.listed()  # before the ledger, which names a landing before its workers append
+        # The journal is listed before the ledger is read, which names a landing before its workers append.
+        listed = self._rows.listed()
         rows, oldest = self._tables.state(self._feed), now_ms() - max(keep_ms, UNKNOWN_MS)
         check_stored_feed(self._feed, rows)
         dead = fold_progress(rows).dead

@@ -28,7 +28,8 @@ class CatalogJobGc:
 
     def drop_reports(self) -> int:
         """Delete the reports and metrics of dead attempts in one commit; return how many attempts."""
-        listed = self._rows.listed()  # before the ledger: an attempt without a row there could else be a new one
+        # The journal is listed before the ledger is read: otherwise an attempt without a row could be a new one.
+        listed = self._rows.listed()
         dead = dead_attempts(self._tables.state(self._job))
         reports = [item for item in listed if item.attempt in dead and is_report(item.part)]
         if reports:

@@ -31,7 +31,8 @@ def look_at_output(
         raise altered(new.job, str(name), change)
     with mapped():
         schema = open_delta(spark, named(name.quoted), version).schema.json()
-    governed = Governed(name.quoted)  # the epoch of a row says whether it is new
+    # The epoch of a row says whether it is new.
+    governed = Governed(name.quoted)
     return SourceLook(
         {},
         (Piece(NEW_ROWS),),

@@ -83,7 +83,8 @@ class CatalogLandingEngine(SparkLandingEngine):
         except NotNowError:
             raise
         except RewindowError as error:
-            failure = error  # the append may have landed: the journal decides
+            # The append may have landed: the journal decides.
+            failure = error
         if failure is not None and not journal.has(write.attempt, part):
             with naming_bad_rows(write, look):
                 raise failure

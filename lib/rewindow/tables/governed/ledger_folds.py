@@ -127,7 +127,8 @@ class StoredFolds:
         if not self._table.exists():
             return {}
         kept: dict[str, str] = {}
-        with suppress(RewindowError), mapped():  # the view may be missing, or hidden from this user
+        # The view may be missing, or hidden from this user.
+        with suppress(RewindowError), mapped():
             rows = self._table.spark_of().sql(f"SHOW TBLPROPERTIES {self._table.view.quoted}").collect()
             kept = {row["key"]: row["value"] for row in rows}
         marks = {}

@@ -155,7 +155,8 @@ def stated_formats(table: OwnTable) -> list[Stated]:
         "kind": "CASE WHEN seq IS NULL THEN kind ELSE 'ledger' END",
         "stated": _STATED,
     }
-    rows = table.frame().where(F.col("kind") != FOLD)  # it is read again only by the version that wrote it
+    # Only the version that wrote a fold reads it.
+    rows = table.frame().where(F.col("kind") != FOLD)
     grouped = rows.groupBy(*(F.expr(text).alias(column) for column, text in columns.items()))
     with mapped(), planned_once(table.spark_of()):
         counts = grouped.agg(F.count("*").alias("rows")).collect()

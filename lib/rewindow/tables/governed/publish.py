@@ -78,7 +78,8 @@ def publish(
         if not version and due.restart.epoch == 1:
             check_claim(spark(), journal.name, branch, name, due.table.path)
         ordinals = lacking(due, ordinal_at(due, version))
-        if not version:  # a new table gets all publications in one commit, so it needs no rows that were rewound
+        # A new table gets all publications in one commit, so it needs no rows that were rewound.
+        if not version:
             ordinals = ordinals[-1:]
         for ordinal in ordinals:
             yield f"publish {due.target} {ordinal}"
@@ -161,7 +162,8 @@ def unpublished(
     attempts_left: set[str] = set()
     for branch in state.branches:
         for due in published_tables(state, branch):
-            if _added(due, lacking(due, 0)) & set(attempts):  # otherwise the table's history need not be read
+            # Otherwise the table's history need not be read.
+            if _added(due, lacking(due, 0)) & set(attempts):
                 attempts_left |= _added(due, _lacking_now(spark, job, state, due, name_of(due.table.path), look))
     return attempts_left
 

@@ -106,9 +106,11 @@ class CatalogTables:
         has_landed = self.own.append(
             job, dated(rows), give_state, attempts, self.known_tables(job).to_record() if attempts else ()
         )
-        if not has_landed and rows[0].kind == SNAPSHOT:  # the next one has another number
+        # The next SNAPSHOT row has another number, so these rows are useless.
+        if not has_landed and rows[0].kind == SNAPSHOT:
             self.journal(job).drop(attempts)
-        if has_landed and rows[0].kind == RESTAGE:  # otherwise the view shows the metrics of both attempts
+        # Otherwise the view shows the metrics of both attempts.
+        if has_landed and rows[0].kind == RESTAGE:
             JournalRows(self.own.table, job).delete([f"{rows[0].body['was']}/{METRIC}"])
         return has_landed
 
@@ -167,7 +169,8 @@ class CatalogTables:
         """Create missing tables; return the path prefix of each target's blocks."""
         self.journal(spec.job).prepare()
         for _step in self.finish_reset(spec.job, self.state(spec.job)):
-            pass  # a RESET by another process since this run has published
+            # A RESET by another process since this run has published.
+            pass
         for target, table in spec.binding.tables.items():
             if is_published(target):
                 self._create(spec.job, spec.branch, table)

@@ -77,7 +77,8 @@ def canonical_values(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column's values as they are compared: -0.0 becomes 0.0 and every NaN the same NaN."""
     if not pa.types.is_floating(column.type):
         return column
-    whole = pc.add(column, 0.0)  # -0.0 + 0.0 is 0.0
+    # Adding 0.0 turns -0.0 into 0.0.
+    whole = pc.add(column, 0.0)
     return pc.if_else(pc.is_nan(whole), pa.scalar(float("nan"), column.type), whole)
 
 

@@ -102,7 +102,8 @@ class Bodies:
     def load(self, text: str) -> tuple[dict[str, Any], str]:
         """Return what `load_body` returns."""
         position = text.find(self._text) if self._text else -1
-        if position >= 0:  # in a string, the quotation marks of its key would be escaped
+        # In a string, the quotation marks of its key would be escaped.
+        if position >= 0:
             body, token = load_body(f"{text[:position]}{_BINDING}0{text[position + len(self._text) :]}", self._table)
             if body.get("binding") == 0:
                 return {**body, "binding": self._binding}, token

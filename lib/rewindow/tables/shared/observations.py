@@ -109,7 +109,8 @@ def _is_outside(expectation: Expectation, column_type: pa.DataType, columns: Map
         *([pc.greater(values, high)] if high is not None else []),
     ]
     if high is not None and pa.types.is_floating(column_type):
-        masks.append(pc.is_nan(values))  # NaN is the largest number
+        # NaN is the largest number.
+        masks.append(pc.is_nan(values))
     whole = pc.fill_null(masks[0], fill_value=False)
     for mask in masks[1:]:
         whole = pc.or_(whole, pc.fill_null(mask, fill_value=False))
@@ -164,7 +165,8 @@ class _Repeated:
         """Return what was observed in this many rows."""
         shown, repeated, too_many = None, 0, 0
         if self.parts:
-            by_number = [str(number) for number in range(len(self.names))]  # a user's column may be called as a count
+            # The columns are numbered, because a user's column may have the name of a count.
+            by_number = [str(number) for number in range(len(self.names))]
             rows_given = pa.Table.from_batches(self.parts)
             values = pa.table([canonical_values(column) for column in rows_given.columns], by_number)
             groups = values.group_by(by_number, use_threads=False).aggregate([([], "count_all")])

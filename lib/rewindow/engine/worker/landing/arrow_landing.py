@@ -185,7 +185,8 @@ class ArrowLandingEngine:
         with scratch_folder() as folder:
             chunks = _due_chunks(reader, self._followed(source.portions), write.memory_bytes)
             head = deque(islice(chunks, 2))
-            if len(head) < 2:  # everything fits into memory
+            # Everything fits into memory.
+            if len(head) < 2:
                 blocks = write_log(write, head)
             else:
                 runs = list(write_runs(released(head, chunks), folder, write.attempt))

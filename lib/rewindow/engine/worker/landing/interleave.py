@@ -43,7 +43,8 @@ def interleaved(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[
 def _in_order(write: LogWrite, partition: int, group: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     chunks = sorted_chunks(_with_stream_time(write.spec, group), _ORDER, write.memory_bytes)
     head = deque(islice(chunks, 2))
-    if len(head) < 2:  # everything fits into memory
+    # Everything fits into memory.
+    if len(head) < 2:
         yield from head
         return
     with scratch_folder() as folder:

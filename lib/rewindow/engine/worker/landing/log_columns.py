@@ -142,7 +142,8 @@ def missing_columns(spec: LogSpec, names: Sequence[str]) -> ConfigError | None:
     """
     renames, maybe = spec.renames or {}, nested_renames(spec, names)
     wrong = _unknown_renames(spec, [*names, *maybe])
-    if wrong:  # what they are renamed to would be missing, too
+    # The new names of columns that do not exist would be missing, too: name the cause.
+    if wrong:
         return _unknown(spec, wrong, names)
     return _missing(spec, [renames.get(name, name) for name in (*names, *maybe)])
 

@@ -151,7 +151,8 @@ def _sorted(chunk: list[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch
     """Return the rows of all batches, sorted. Empties the list, so that the batches are gone before sorting takes memory."""
     rows = pa.concat_batches(chunk)
     chunk.clear()
-    pa.default_memory_pool().release_unused()  # otherwise the process keeps twice of what is in use
+    # Otherwise the process would keep twice the memory that is in use.
+    pa.default_memory_pool().release_unused()
     return sorted_rows(rows, names)
 
 
@@ -231,7 +232,8 @@ def _positions_of(groups: _Longs, ranks: _Longs) -> _Longs | None:
     if groups[0] != groups[-1]:
         return np.lexsort((ranks, groups))
     if ranks.min() >= 0 and ranks.max() <= _SMALL:
-        return np.argsort(ranks.astype(np.int16), kind="stable")  # a radix sort
+        # NumPy sorts 16-bit integers by radix.
+        return np.argsort(ranks.astype(np.int16), kind="stable")
     return np.argsort(ranks, kind="stable")
 
 

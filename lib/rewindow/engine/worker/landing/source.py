@@ -163,7 +163,8 @@ def check_for_spark(spec: LogSpec, look: SourceLook, error: UnsuitableError) -> 
                 schema = _footer(piece.path).schema
             except UnsuitableError:
                 check_not_empty((piece,))
-                check_whole(spec, piece.path)  # Spark says what else is wrong with it
+                # Spark says what else is wrong with it.
+                check_whole(spec, piece.path)
             else:
                 check_nanoseconds(spec, piece.path, schema, str(error))
 
@@ -261,7 +262,8 @@ def _not_inferred(spec: LogSpec, pieces: Sequence[Piece], reason: str) -> Iterat
         try:
             unreadable = unreadable_types(_footer(piece.path).schema)
         except UnsuitableError:
-            continue  # Spark says what is wrong with it
+            # Spark says what is wrong with it.
+            continue
         for name, kind in unreadable.items():
             yield SourceError(
                 "parquet-columns-not-inferred",
@@ -390,7 +392,8 @@ def _least(column: Any) -> int | None:
     kind = json.loads(column.logical_type.to_json())
     if kind["Type"] == "Date":
         return _GREGORIAN_DAY
-    if kind["Type"] == "Timestamp" and kind["isAdjustedToUTC"]:  # Spark never converts local times
+    # Spark never converts local times.
+    if kind["Type"] == "Timestamp" and kind["isAdjustedToUTC"]:
         return _STANDARD_TIME_S * _PER_SECOND[kind["timeUnit"]]
     return None
 

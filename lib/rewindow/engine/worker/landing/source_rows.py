@@ -160,7 +160,8 @@ class RowReader:
             return None
         arrived, _ = self._arrived(_StoredRows(pa.record_batch([stored], names=[source]), Piece(""), self.types))
         last = arrived[0].as_py()
-        return None if last is None else last + 1  # the statistics of nanoseconds are cut off
+        # The statistics of nanoseconds are cut off.
+        return None if last is None else last + 1
 
     def _found(self, portion: Portion, names: set[str]) -> Iterator[_StoredRows | TextRows]:
         if portion.page is not None:
@@ -261,7 +262,8 @@ def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFil
             stored = [name for name in coded if name in footer.schema.names]
             file = pq.ParquetFile(stream, metadata=footer, read_dictionary=stored, page_checksum_verification=True)
             yield file
-    except MemoryError:  # which Arrow's is, too
+    except MemoryError:
+        # Arrow's error is of this class, too.
         raise
     except (OSError, pa.ArrowException) as error:
         reason = " ".join(str(error).split()).rstrip(".")
@@ -321,7 +323,8 @@ class _StoredRows:
             return in_micros(column, kind)
         try:
             return column if column.type == kind else column.cast(kind)
-        except pa.ArrowInvalid as error:  # milliseconds whose microseconds exceed 64 bits: Spark fails too
+        except pa.ArrowInvalid as error:
+            # Spark fails too for milliseconds whose microseconds exceed 64 bits.
             raise BadRowsError(
                 "parquet-value-too-large",
                 "{file} has a value in {column} that does not fit into {type} ({reason}). Nothing was "
@@ -354,7 +357,8 @@ def _fitting(path: str) -> Iterator[None]:
 
 
 def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-    outside = dict(portion.piece.values)  # the file may have these columns too, with other values
+    # The file may have these columns too, with other values.
+    outside = dict(portion.piece.values)
     with open_parquet(portion.piece.path, [name for name in coded if name not in outside]) as file:
         stored = [name for name in file.schema_arrow.names if name in names and name not in outside]
         for number in portion.row_groups:

@@ -78,7 +78,8 @@ def spark_schema(files: Iterable[tuple[str, pq.FileMetaData]], needed: Callable[
     if len({name.lower() for name in columns}) < len(columns):
         raise UnsuitableError("its files have columns that differ in case only")
     fields = [
-        {**field, "type": "integer"} if field["type"] == _VOID else field  # as Spark has it
+        # Spark takes a column of nulls for an integer.
+        {**field, "type": "integer"} if field["type"] == _VOID else field
         for name, (field, _) in columns.items()
         if name not in mixed
     ]
@@ -148,7 +149,8 @@ def as_landed(column: pa.Array, type_name: Any, zone: str) -> pa.Array:
             raise UnsuitableError("it has dates outside the years 1 to 9999")
         return column.cast(pa.string())
     if type_name in ("float", "double"):
-        return pc.add(column, 0.0)  # -0.0 becomes 0.0
+        # Adding 0.0 turns -0.0 into 0.0.
+        return pc.add(column, 0.0)
     return column
 
 

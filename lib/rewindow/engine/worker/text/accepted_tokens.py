@@ -37,7 +37,8 @@ def typed_tokens(tokens: pa.Array, kind: Any, column: str, options: TextOptions,
     def leaves(texts: pa.Array, leaf: str) -> tuple[pa.Array, Flags]:
         leaf_values = _binary(texts) if leaf == "binary" else typed(texts, leaf, column, options, zone)
         values = leaf_values.values
-        if pa.types.is_timestamp(values.type):  # rounded down, as everywhere
+        # Times are rounded down to milliseconds, as everywhere.
+        if pa.types.is_timestamp(values.type):
             values = pc.floor_temporal(values, unit="millisecond")
         return values, np.zeros(len(texts), np.bool_) if leaf_values.bad is None else leaf_values.bad
 

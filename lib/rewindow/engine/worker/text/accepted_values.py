@@ -117,7 +117,8 @@ def kinds_of(texts: pa.Array, column: str, options: TextOptions, among: frozense
     values = texts.drop_null()
     if not len(values) or not among:
         return among
-    sample = values.slice(0, 1)  # most columns fit few types, which one value tells
+    # Most columns fit few types, and one value excludes the others.
+    sample = values.slice(0, 1)
     if len(values) > 1:
         among = kinds_of(sample, column, options, among)
     return frozenset(kind for kind in among if _fits(values, kind, column, options))
@@ -250,7 +251,8 @@ def _times(texts: pa.Array, zone: str) -> pa.Array:
     if pc.any(unusual := pc.match_substring_regex(texts, _UNUSUAL_TIME), min_count=0).as_py():
         usual = pc.replace_substring_regex(texts, r" ?UTC$| Z$", "Z")
         usual = pc.replace_substring_regex(usual, r" ([+-][0-9:]+)$", r"\1")
-        usual = pc.replace_substring_regex(usual, r"(\.[0-9]{6})[0-9]{1,3}", r"\1")  # rounded down
+        # Further digits are cut off.
+        usual = pc.replace_substring_regex(usual, r"(\.[0-9]{6})[0-9]{1,3}", r"\1")
         texts = pc.if_else(unusual, usual, texts)
     has_zone = pc.match_substring_regex(texts, _HAS_ZONE)
     some, every = pc.any(has_zone, min_count=0).as_py(), pc.all(has_zone, min_count=0).as_py()
@@ -314,7 +316,8 @@ def _composed(texts: pa.Array, pattern: TimePattern, kind: str, zone: str) -> pa
         hour = half % 12 + 12 * is_pm
     months = (year - 1970).astype("datetime64[Y]").astype("datetime64[M]") + (month - 1)
     days = months.astype("datetime64[D]") + (day - 1)
-    is_wrong |= days.astype("datetime64[M]") != months  # 30 February
+    # The day does not exist, as 30 February.
+    is_wrong |= days.astype("datetime64[M]") != months
     if (is_wrong & ~mask).any():
         raise pa.ArrowInvalid("it does not exist")
     if kind == "date":

@@ -22,7 +22,8 @@ LARGEST = 64 << 20
 """The most bytes of a record. More is no record, but what a file of another kind, or a quote without an end, seems to have."""
 _READ_BYTES = 1 << 20
 _UTF_8_MARK = codecs.BOM_UTF8
-_MARKS: Mapping[bytes, str] = {  # the longer ones first
+# UTF-32's mark begins with that of UTF-16, so the longer ones come first.
+_MARKS: Mapping[bytes, str] = {
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16",
@@ -132,7 +133,8 @@ def _cut(chunks: list[bytes]) -> tuple[bytes, bytes]:
 
 def _checked(data: bytes, line: int) -> bytes:
     try:
-        data.decode()  # of ASCII, this looks at 8 bytes at a time
+        # For ASCII, `decode` looks at 8 bytes at a time.
+        data.decode()
     except UnicodeDecodeError as error:
         raise BadTextError(line + data.count(b"\n", 0, error.start), "its bytes are not UTF-8") from error
     if (nul := data.find(b"\0")) >= 0:
@@ -226,7 +228,8 @@ def _lines_within(stream: IO[bytes], part: Part) -> Iterator[bytes]:
     """Yield the lines that begin in a part. A line belongs to the part in which its first byte is."""
     position = part.start
     if part.start:
-        stream.seek(part.start - 1)  # the byte before tells whether a line begins at the start
+        # The byte before tells whether a line begins at the start.
+        stream.seek(part.start - 1)
         while True:
             data = stream.read(_READ_BYTES)
             if not data:
@@ -266,7 +269,8 @@ def _decompressed(path: str, stream: IO[bytes], kind: str) -> Iterator[bytes]:
 
 def _decompressor(stream: IO[bytes], kind: str) -> IO[bytes]:
     open_: Mapping[str, Callable[[], object]] = {
-        "gzip": lambda: gzip.GzipFile(fileobj=stream),  # several members, and zeros behind them
+        # `GzipFile` reads several members, and zeros behind them.
+        "gzip": lambda: gzip.GzipFile(fileobj=stream),
         "bzip2": lambda: bz2.BZ2File(stream),
         "zstd": lambda: pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd"),
     }

@@ -109,7 +109,8 @@ def _parsed(data: bytes, options: TextOptions, names: Sequence[str] | None) -> t
         return "skip"
 
     if names is None and not data:
-        names = ["0"]  # the only record is a fault
+        # The only record is a fault.
+        names = ["0"]
     if names is None:
         head = data[: _first_end(data, options)]
         names = [str(number) for number in range(_count(head, options))]
@@ -263,7 +264,8 @@ def _neutral(data: npt.NDArray[np.uint8], escape: int) -> npt.NDArray[np.uint8]:
     neutral = data.copy()
     position = -1
     for index in np.flatnonzero(data == escape).tolist():
-        if index > position:  # an escaped escape escapes nothing
+        # An escaped escape escapes nothing.
+        if index > position:
             neutral[index : index + 2] = ord("x")
             position = index + 1
     return neutral

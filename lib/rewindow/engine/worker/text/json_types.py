@@ -144,7 +144,8 @@ def _distinct_kinds(types: JsonType) -> list[str]:
 
 
 def _spark_order(name: str) -> bytes:
-    return name.encode("utf-16-be")  # how Java compares
+    # Java compares UTF-16 code units.
+    return name.encode("utf-16-be")
 
 
 def _kind_of(value: Any) -> str:

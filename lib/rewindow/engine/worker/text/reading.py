@@ -117,7 +117,8 @@ class PartReader:
                     yield batch
                 if self._fault is not None:
                     return
-        except BadTextError as error:  # what follows cannot be trusted, so such a row is never left out
+        except BadTextError as error:
+            # What follows cannot be trusted, so such a row is never left out.
             self._fault = error.line, error.reason
 
     def _records(self) -> Iterator[tuple[Block, Records]]:

@@ -55,7 +55,8 @@ class TextRows:
         self._values = dict(piece.values)
         self._at = positions(batch.schema.names, kinds) if spec.source.format == CSV else {}
         self._found: dict[str, pa.Array] = {}
-        self._within: dict[str, pa.Array] = {}  # texts of fields in objects, which are dear to find
+        # Texts of fields within objects are kept, because finding them is expensive.
+        self._within: dict[str, pa.Array] = {}
         self._bad: dict[str, Flags] = {}
         self._misfits: dict[str, Mapping[int, Misfit]] = {}
 

@@ -145,7 +145,8 @@ def merged(topics: Sequence[Iterator[Batch]]) -> Iterator[Merged]:
         last_ms, last = min(waiting)
         parts = [topic.take(last_ms, with_ties=rank <= last) for rank, topic in enumerate(pending)]
         orders = np.concatenate([part.orders for part in parts])
-        order = np.argsort(orders, kind="stable")  # ties go to the first topic
+        # Ties go to the first topic.
+        order = np.argsort(orders, kind="stable")
         positions = np.empty(len(order), np.int64)
         positions[order] = np.arange(len(order))
         bounds = np.cumsum([0, *(len(part.orders) for part in parts)])

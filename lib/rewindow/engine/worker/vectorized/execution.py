@@ -79,7 +79,8 @@ def _replay(work: SubTopologyWork, task_work: TaskWork, task: VectorizedTask, re
         for batch in read_epoch(epoch.number):
             task.take(batch)
             if task.rows > work.code.settings.limits.store_rows:
-                raise UnfitError  # record execution knows exactly, and names the store
+                # Record execution measures the limit exactly, and names the store.
+                raise UnfitError
         if sent := task.end_epoch(epoch):
             results.send(epoch.number, sent)
         task.closing_order.end_epoch()

@@ -146,7 +146,8 @@ class WindowTask(VectorizedTask):
         slots = self.in_order(np.flatnonzero(is_due & ~self.groups.without_value()))
         results = self.results(slots)
         if plan.suppress and plan.is_single and results[0].null_count:
-            kept = np.asarray(results[0].is_valid())  # a tombstone: its window never sent a result
+            # A window that never sent a result sends no tombstone.
+            kept = np.asarray(results[0].is_valid())
             slots, results = slots[kept], [results[0].filter(pa.array(kept))]
         if len(slots) == 0:
             return []
@@ -257,7 +258,8 @@ class _Groups:
         counts = np.arange(count) >= first_rows[rows.inverse]
         np.maximum.at(stamps, rows.slots[counts], timestamps[counts])
         without = first_rows[rows.inverse] == count
-        stamps[rows.slots[without]] = timestamps[without]  # for duplicate slots, the last assignment wins
+        # For duplicate slots, the last assignment wins.
+        stamps[rows.slots[without]] = timestamps[without]
 
     def _fit(self, least: int, most: int, key_count: int) -> None:
         """Choose a code width for all windows and keys. Raises `UnfitError` if codes exceed 64 bits."""

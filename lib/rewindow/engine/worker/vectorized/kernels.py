@@ -158,7 +158,8 @@ class _ExtremeFold(ValueFold):
         ufunc: Any = np.minimum if is_smallest else np.maximum
         worst = most if is_smallest else least
         if operand_type == "double" and is_smallest:
-            ufunc, worst = np.fmin, np.nan  # NaN is the largest number, which `fmin` passes over
+            # NaN counts as the largest number, and `fmin` passes over it.
+            ufunc, worst = np.fmin, np.nan
         super().__init__(name, operand, operand_type, ufunc, worst)
 
     def check(self, frame: GroupFrame, values: Array, times: int) -> None:

@@ -107,7 +107,8 @@ class KeyTable:
         if self._is_bare and (pa.types.is_string(self._types[0]) or pa.types.is_binary(self._types[0])):
             return np.asarray(pc.sort_indices(columns[0]))
         if self._is_bare and pa.types.is_integer(self._types[0]):
-            return np.argsort(np.asarray(columns[0]).view(np.uint64))  # two's complement: negative numbers sort last
+            # In two's complement, negative numbers sort last, as their key bytes do.
+            return np.argsort(np.asarray(columns[0]).view(np.uint64))
         encoded = [encode_key(key) for key in self._values(columns)]
         return np.array(sorted(range(len(encoded)), key=encoded.__getitem__), np.int64)
 
@@ -159,7 +160,8 @@ def _numbered(numbers: dict[Any, int], keys: list[Any]) -> list[int]:
         numbers.update(zip(keys, range(len(keys)), strict=True))
         if len(numbers) == len(keys):
             return list(range(len(keys)))
-        numbers.clear()  # keys that differ as values but are equal in Python, such as 0.0 and -0.0
+        # Some keys differ as values but are equal in Python, such as 0.0 and -0.0.
+        numbers.clear()
     known_numbers = list(map(numbers.get, keys))
     if None not in known_numbers:
         return cast("list[int]", known_numbers)

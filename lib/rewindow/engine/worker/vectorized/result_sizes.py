@@ -46,7 +46,8 @@ class ResultSizes(NamedTuple):
             return 0
         if not self.are_texts:
             return ITEM_BYTES * len(self.names)
-        return 1 + sum(len(f'"{name}":,'.encode()) for name in self.names)  # two braces, and no comma after the last
+        # Two braces are added, and the last field has no comma.
+        return 1 + sum(len(f'"{name}":,'.encode()) for name in self.names)
 
     def of(self, frame: GroupFrame, slots: Array) -> tuple[Array, Array]:
         """Return the sizes of the results of groups, now and before their last row."""
@@ -108,7 +109,8 @@ class SessionTexts:
 
     def replace(self, session: Session, slot: int) -> None:
         """Record the size of a session that is replaced."""
-        brackets = 2 * len(self._lists) - self.filled[slot].bit_count()  # no comma after the last item
+        # The last item of a list has no comma.
+        brackets = 2 * len(self._lists) - self.filled[slot].bit_count()
         counts = self._counts * len(str(self.records[slot]))
         self.sizes[session] = self._row_bytes + brackets + self.bytes[slot] + counts
 

@@ -103,7 +103,8 @@ def apply_calls(calls: Calls, batch: Batch) -> Batch:
     for function in calls.functions:
         try:
             keys, values, chosen = _call(function, keys, values)
-        except Exception as error:  # user code may raise anything
+        except Exception as error:
+            # User code may raise anything.
             raise UnfitError from error
         if chosen is not None:
             rows = chosen if rows is None else rows[chosen]

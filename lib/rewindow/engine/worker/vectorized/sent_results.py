@@ -167,7 +167,8 @@ class _SuffixResults(SentResults):
             ):
                 context.timestamp, context.order_ms = timestamp, order_ms
                 take(Record(key, value, timestamp))
-        except Exception as error:  # user code may raise anything
+        except Exception as error:
+            # User code may raise anything.
             raise UnfitError from error
 
     def close(self) -> list[StagedFile]:

@@ -54,7 +54,8 @@ def restore(task: SessionTask, task_work: TaskWork) -> None:
             task.sessions.add(key, (end, start, slot), task.stored_from_ms)
             task.frame["held"][slot] = end >= held_from
     if plan.suppress:
-        null_index = len(plan.folds)  # the column that says whether the result is null
+        # `null_index` is the column that says whether the result is null.
+        null_index = len(plan.folds)
         for sessions, values, tombstones in _rows(
             task, task_work, plan.suppress.store, plan.suppress.shapes, held_from
         ):

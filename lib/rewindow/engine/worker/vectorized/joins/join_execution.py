@@ -90,7 +90,8 @@ class _JoinResults(ABC):
             raise UnfitError
         try:
             self._send(epoch, joined)
-        except Exception as error:  # user code may raise anything
+        except Exception as error:
+            # User code may raise anything.
             raise UnfitError from error
 
     @property
@@ -142,7 +143,8 @@ class _JoinedColumns(_JoinResults):
     def _send(self, epoch: int, joined: Joined) -> None:
         shape = self._task.plan.sink_shapes[1]
         columns: Sequence[pa.Array]
-        if shape.has_json:  # the result may be a list that user code still changes, so it is encoded immediately
+        # The result may be a list that user code still changes, so it is encoded immediately.
+        if shape.has_json:
             rows = [shape.encode(value) for value in joined.values]
             columns = encode(rows, arrow_schema(shape.columns), "").columns
         else:
@@ -178,7 +180,8 @@ class _JoinedRecords(_JoinResults):
         arrays = (joined.times.tolist(), joined.orders.tolist(), joined.positions.tolist())
         for key, value, timestamp, order_ms, position in zip(keys, joined.values, *arrays, strict=True):
             context.timestamp, context.order_ms = timestamp, order_ms
-            context.topic, context.offset = (None if position < 0 else ""), position  # for the limit of outputs
+            # The limit of outputs per record needs the position.
+            context.topic, context.offset = (None if position < 0 else ""), position
             take(Record(key, value, timestamp))
 
 

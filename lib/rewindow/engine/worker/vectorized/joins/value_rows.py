@@ -106,7 +106,8 @@ class KeptTable:
                 keys = self._keys.numbers(columns[:width])
                 rows = np.where(np.asarray(columns[-1]), NO_ROW, self.values.add(columns[width:-2]))
                 self._fit()
-                self._rows[keys] = rows  # of several rows of a key, the last wins
+                # Of several rows of a key, the last wins.
+                self._rows[keys] = rows
                 self._times[keys] = np.asarray(columns[-2].fill_null(0))
         self._fit()
         self._is_stored = self._rows != NO_ROW
@@ -151,7 +152,8 @@ class KeptTable:
         used = np.zeros(self.values.size, np.bool_)
         used[rows[rows != NO_ROW]] = True
         values = [*self.values.values(np.flatnonzero(used)), None]
-        index = np.append(np.cumsum(used) - 1, len(values) - 1)[rows]  # -1 is the last one
+        # Row -1 stands for None, the last value.
+        index = np.append(np.cumsum(used) - 1, len(values) - 1)[rows]
         return [values[position] for position in index.tolist()]
 
     def compact(self) -> None:
