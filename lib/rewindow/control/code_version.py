@@ -30,7 +30,7 @@ _ATOMS = (str, bytes, int, float, complex, bool, type(None), Decimal, Fraction, 
 
 
 def code_version(topology: Topology, root: Path) -> dict[str, str]:
-    """Return for each part of the project's code that the topology's nodes reach a digest, by the part's name.
+    """Return a digest of each part of the project's code that the topology's nodes reach, by the part's name.
 
     ``root`` is the folder from which the project's modules are imported. Code of libraries counts by name only: their
     versions are recorded with each attempt. Raises `ConfigError` (78) for a module whose source cannot be read.
@@ -71,7 +71,7 @@ class _Reached:
         self._seen: dict[int, object] = {}
 
     def add(self, value: object, where: str) -> None:
-        """Take up a value that a node holds, and what it holds itself."""
+        """Add a value that a node holds, and everything that the value itself holds."""
         if id(value) in self._seen:
             return
         # Keeps it alive, so that no other object gets its id.
@@ -145,7 +145,7 @@ class _Reached:
         self._units(self._source.reached(module, nodes))
 
     def _values(self, where: str, values: Mapping[str, object]) -> None:
-        """Take up values that code holds: plain ones by what they are, others by what they reach."""
+        """Add values that code holds: plain ones by their text, others by the code that they reach."""
         for name, value in values.items():
             text = _text(value)
             if text is not None:
@@ -180,7 +180,7 @@ class _Reached:
 
 
 def _syntax_of(tree: ast.Module, code: CodeType) -> list[ast.AST]:
-    """Return the syntax of a function: of several lambdas on one line those that the code's columns lie in."""
+    """Return the syntax of a function. Of several lambdas on one line, the code's columns tell which."""
     if code.co_name == "<lambda>":
         lambdas = [
             node for node in ast.walk(tree) if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno

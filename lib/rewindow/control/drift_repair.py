@@ -28,7 +28,7 @@ from rewindow.errors import CheckpointError, InvariantError, SourceError, UsageE
 Steps = Generator[str, None, "Republished"]
 
 
-class Found(Protocol):
+class DriftedTable(Protocol):
     """A table that is not what was published."""
 
     @property
@@ -53,7 +53,7 @@ class Repair(Protocol):
         """Check that no table has publications that the ledger lacks. Raises `CheckpointError` (76)."""
         ...
 
-    def drift(self, job: str, state: JobState, branch: str) -> Sequence[Found]:
+    def drift(self, job: str, state: JobState, branch: str) -> Sequence[DriftedTable]:
         """Return the tables of a branch that are not what was published."""
         ...
 
@@ -113,8 +113,8 @@ def republish(
     """Find tables of a branch that drifted, and repair them.
 
     Raises `UsageError` (2) for an unknown output, `CheckpointError` (76) if a run was made by different code or the ledger lost
-    what a table has, `SourceError`
-    (66) if its landings are gone, `InvariantError` (70) if repeating it gives other rows than were committed.
+    what a table has, `SourceError` (66) if its landings are gone, `InvariantError` (70) if repeating it gives other rows than
+    were committed.
     """
     yield "examine"
     state = tables.state(job.name)
@@ -122,7 +122,7 @@ def republish(
     drift = {drifted.target: drifted.what for drifted in repair.drift(job.name, state, request.branch)}
     lagged = tuple(target for target in tables.lagging(job.name, state, request.branch) if target not in drift)
     published = repair.published(state, request.branch)
-    without = dict(_rows_given_up(state, request.branch, published, repair))
+    without = dict(_rows_left_out(state, request.branch, published, repair))
     targets = _targets(published, request, {*drift, *without})
     lost, unneeded = repair.lost(state, request.branch, [*state.branch(request.branch).tables])
     if unneeded:
@@ -140,10 +140,10 @@ def republish(
     return Republished(drift, targets, [run.spec.name for run in lost], lagged, left_out_runs)
 
 
-def _rows_given_up(
+def _rows_left_out(
     state: JobState, branch: str, published: Sequence[str], repair: Repair
 ) -> Iterator[tuple[str, Sequence[int]]]:
-    """Yield metrics and the like with the runs whose rows are gone, if no branch needs the runs: nothing repeats them."""
+    """Yield each shared table with the runs whose rows are gone and that no branch needs, because nothing repeats them."""
     for target in published:
         if not target.startswith((OUTPUT, CHANGELOG)):
             _, unneeded = repair.lost(state, branch, [target])

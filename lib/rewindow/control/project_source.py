@@ -52,7 +52,7 @@ def _canonical(value: object) -> str:
 
 
 def _digests(unit: Unit, statements: list[ast.stmt]) -> dict[Unit, str]:
-    """Return the digest of a unit; of a class one for each method too, so that a change is said of the method."""
+    """Return the digest of a unit; of a class also one for each method, so that a change names the method."""
     only = statements[0]
     if len(statements) > 1 or not isinstance(only, ast.ClassDef):
         return {unit: digest(*statements)}
@@ -68,7 +68,7 @@ def _digests(unit: Unit, statements: list[ast.stmt]) -> dict[Unit, str]:
 
 
 def without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Return a body without its docstring; one that has nothing else is empty."""
+    """Return a body without its docstring, which may leave it empty."""
     match body:
         case [ast.Expr(value=ast.Constant(value=str())), *rest]:
             return rest

@@ -38,7 +38,7 @@ class Evaluator(Protocol):
     def observe(
         self, spec: RunSpec, state: JobState, reports: Sequence[TaskReport], rows: StagedRows
     ) -> Sequence[Observation]:
-        """Return what is observed in the rows of an attempt. Reads no other rows, but those of the run before it."""
+        """Return what is observed in the rows of an attempt. Reads only these rows and those of the run before it."""
         ...
 
 
@@ -81,6 +81,6 @@ def result_rows(spec: RunSpec, observed: Sequence[Observation]) -> list[tuple[An
 
 
 def known_results(run: CommittedRun) -> Observe | None:
-    """Return what a replay of a committed run stages as its results: what its COMMIT row says, whatever is expected today."""
+    """Return what a replay of a committed run stages as its results: those of its COMMIT row, whatever is expected now."""
     observed = run.commit.expectations
     return (lambda _reports: observed) if observed else None

@@ -1,6 +1,7 @@
 """Write a snapshot of a job's stores, so that the next run does not read the changelogs of many runs.
 
-`run` does so before it plans, where it pays, and `gc` for every open branch. Killed anywhere, the next call starts again.
+`run` writes one before it plans if that pays off, and `gc` for every open branch. If a process is killed anywhere, the next call
+starts again.
 """
 
 from __future__ import annotations

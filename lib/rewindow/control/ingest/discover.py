@@ -33,13 +33,13 @@ Interval = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What to land: looks and columns by topic, the window of arrival, and the intervals to go through.
+    """What to land: inspected sources and columns by topic, the window of arrival, and the intervals to go through.
 
     Without ``every`` there is one interval, None. ``slots`` are the expected landings with their numbers; the rows decide
     which landings there really are (`control.ingest.decide`).
     """
 
-    looks: Mapping[str, SourceLook]
+    inspected: Mapping[str, SourceLook]
     columns: Mapping[str, LogColumns]
     window: ReadWindow
     intervals: tuple[Interval | None, ...]
@@ -50,8 +50,8 @@ class Due:
     def positions(self, interval: Interval | None) -> dict[str, Mapping[str, Any]]:
         """Return the sources' positions after the landing of an interval."""
         if self.epochs is None or interval is None:
-            return {topic: look.position for topic, look in self.looks.items()}
-        return {topic: _position(look, interval[0]) for topic, look in self.looks.items()}
+            return {topic: look.position for topic, look in self.inspected.items()}
+        return {topic: _position(look, interval[0]) for topic, look in self.inspected.items()}
 
 
 def find_due(call: Call) -> Due | NothingDue:
@@ -63,7 +63,7 @@ def find_due(call: Call) -> Due | NothingDue:
     sources = inspect_sources(call)
     if isinstance(sources, NothingDue):
         return sources
-    inspected, window = sources.looks, sources.window
+    inspected, window = sources.inspected, sources.window
     columns = _all_columns(call, inspected)
     inspected = {
         spec.topic: _checked(call, spec, columns[spec.topic], inspected[spec.topic]) for spec in call.feed.logs
@@ -127,7 +127,7 @@ def nothing_to_begin_with(call: Call) -> SourceError:
 
 
 def _of_landed_files(look: SourceLook) -> SourceLook:
-    """Return a look at a source without new files as one at its landed files, which have the same columns."""
+    """Return a source without new files as if its landed files were to be read, which have the same columns."""
     return look if look.fresh or look.rest else replace(look, rest=look.landed)
 
 
@@ -178,7 +178,7 @@ def _position(look: SourceLook, epoch: int) -> Mapping[str, Any]:
 
 
 def _all_columns(call: Call, inspected: Mapping[str, SourceLook]) -> dict[str, LogColumns]:
-    """Return the columns of each log. What is wrong with any of them is said at once, and before Spark is started."""
+    """Return the columns of each log. All problems are raised together, before Spark is started."""
     kept, growing = call.generation.columns, call.generation.growing
     new = [spec for spec in call.feed.logs if spec.topic not in kept or spec.topic in growing]
     wrong = [call.engine.wrong_columns(spec, inspected[spec.topic]) for spec in new]

@@ -38,7 +38,7 @@ from rewindow.control.plan.stored_rows import known_part
 from rewindow.streams.record import UNKNOWN, TopicPartition
 
 ENOUGH = 100
-"""Records of a landing, from which a flat column says something."""
+"""In a landing of fewer records, a column may be flat by chance."""
 Flat = Mapping[str, str | None]
 """Column -> its only value as text; None if it has only nulls."""
 
@@ -61,7 +61,7 @@ class Progress:
     watermark_ms: int = UNKNOWN
     ranges: Mapping[TopicPartition, LandedRange] = field(default_factory=dict)
     deliveries: Mapping[TopicPartition, Delivery] = field(default_factory=dict)
-    """Those of all logs that ever delivered. A landing waits for the present ones only (`waiting_for`)."""
+    """The last delivery of each log that ever delivered. A landing waits only for the present logs (`waiting_for`)."""
     held: Mapping[TopicPartition, tuple[HeldFile, ...]] = field(default_factory=dict)
     unfinished: tuple[Attempt, ...] = ()
     dead: frozenset[str] = frozenset()

@@ -338,7 +338,7 @@ def _check_keep(feed: FeedSpec, progress: Progress, kept: int, keep: int) -> Non
 
 
 def _unkept(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return the changed settings of which kept landings and new ones have to have the same."""
+    """Return the changed settings that must be the same in kept and new landings."""
     changed = [name for name in ("partitions", "every", "zone") if before.get(name) != now[name]]
     for topic, log in now["logs"].items():
         old = before.get("logs", {}).get(topic)

@@ -26,7 +26,7 @@ class NothingDue:
     """Certainly nothing is due. ``waiting``: what waits for the end of its interval, as a sentence."""
 
     waiting: str = ""
-    looks: Mapping[str, SourceLook] = field(default_factory=dict)
+    inspected: Mapping[str, SourceLook] = field(default_factory=dict)
 
 
 def inspect_sources(call: Call) -> _Sources | NothingDue:
@@ -106,12 +106,12 @@ def watermark_policy(feed: FeedSpec) -> WatermarkPolicy:
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """The inspected sources: their looks by topic, and the window of arrival.
+    """The inspected sources by topic, and the window of arrival.
 
     Without ``has_rows`` no rows can be due, and only the watermark rises.
     """
 
-    looks: Mapping[str, SourceLook]
+    inspected: Mapping[str, SourceLook]
     window: ReadWindow
     grid: Grid | Epochs | None = None
     epochs: Mapping[int, EpochTimes] | None = None

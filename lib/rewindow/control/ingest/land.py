@@ -152,11 +152,11 @@ def steps(
         if call.generation.is_change and not call.generation.kept:
             raise nothing_to_begin_with(call)
         if request.until_ms is None:
-            waiting = waiting or waiting_files(feed, due.looks, request.now_ms)
+            waiting = waiting or waiting_files(feed, due.inspected, request.now_ms)
         else:
-            fresh = sum(len(look.fresh) for look in due.looks.values())
+            fresh = sum(len(look.fresh) for look in due.inspected.values())
             waiting = waiting or waiting_read(feed, fresh, "new file", request.until_ms)
-        return _nothing(call, NothingDue(waiting, due.looks), null_in_kept(call.generation.columns, due.columns))
+        return _nothing(call, NothingDue(waiting, due.inspected), null_in_kept(call.generation.columns, due.columns))
     yield "publish"
     yield from tables.publish_steps(feed.feed)
     report = _report(call, due, decided)
@@ -267,7 +267,7 @@ def _overtaken(call: Call) -> NotNowError:
 
 def _nothing(call: Call, nothing: NothingDue, with_nulls: str = "") -> LandReport:
     waiting, watermark_ms = nothing.waiting, call.progress.watermark_ms
-    notes = (*empty_files(call.feed, nothing.looks), *_ignored(call.feed, call.request, watermark_ms))
+    notes = (*empty_files(call.feed, nothing.inspected), *_ignored(call.feed, call.request, watermark_ms))
     if call.generation.is_change:
         keeps = f"generation {call.generation.number} keeps landings 1 to {call.generation.kept}{with_nulls}"
         waiting = f"{keeps}, and {waiting or 'nothing is new to land'}"
@@ -314,9 +314,9 @@ def _report(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> LandRepo
         report,
         warnings=(
             *_kept_grid(call),
-            *outputs_as_tables(call.feed, due.looks),
-            *empty_files(call.feed, due.looks),
-            *open_ended_files(call.feed, due.looks),
+            *outputs_as_tables(call.feed, due.inspected),
+            *empty_files(call.feed, due.inspected),
+            *open_ended_files(call.feed, due.inspected),
             *changed_extractors(call.progress.feed, call.request.extractors),
             *all_quarantined(call.feed, decided),
             *keyless_records(call.feed, decided),
@@ -342,13 +342,15 @@ def _write_logs(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[De
         for spec in feed.logs if due.slots else ():
             yield f"write {spec.topic}"
             try:
-                blocks[spec.topic] = call.engine.write(_log_write(call, spec, due), due.looks[spec.topic], due.window)
+                blocks[spec.topic] = call.engine.write(
+                    _log_write(call, spec, due), due.inspected[spec.topic], due.window
+                )
                 _check_some_landed(call, spec, blocks[spec.topic])
             except DataError as error:
                 # The other logs may have bad rows, too.
                 problems.append(error)
             if spec.source.format not in TABLE_FORMATS:
-                call.engine.check_unchanged(spec.source, due.looks[spec.topic])
+                call.engine.check_unchanged(spec.source, due.inspected[spec.topic])
         raise_all(feed.feed, problems)
         numbering = Numbering(call.progress, rules, partial(_first_above, call))
         decided = numbering.decide(due.intervals, blocks, due.slots)
@@ -420,7 +422,7 @@ def _log_write(call: Call, spec: LogSpec, due: Due) -> LogWrite:
         generation=call.generation.number,
         attempt=call.attempt.id,
         partitions=call.feed.partitions,
-        spec=_with_keys(spec, due.looks[spec.topic].keys),
+        spec=_with_keys(spec, due.inspected[spec.topic].keys),
         columns=due.columns[spec.topic],
         log_root=log_root,
         quarantine_root=quarantine_root,

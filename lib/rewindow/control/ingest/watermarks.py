@@ -35,7 +35,7 @@ class Watermark:
     """A landing's watermark, and the idle topic-partitions that it did not wait for (enforced processing)."""
 
     time_ms: int
-    given_up: tuple[TopicPartition, ...] = ()
+    idle: tuple[TopicPartition, ...] = ()
 
 
 def decide_watermark(

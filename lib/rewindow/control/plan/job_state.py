@@ -16,8 +16,8 @@ from rewindow.streams.record import UNKNOWN
 class LedgerRow:
     """A ledger row: its number (from 1), kind and JSON body.
 
-    ``recorded_at`` (epoch ms) decides what `gc` keeps, and which reports are read along with a fold in a catalog; no result.
-    ``token`` is unique to the append that wrote the row, and empty before the row is stored.
+    ``recorded_at`` (epoch ms) decides what `gc` keeps, and which reports are read along with a fold in a catalog. It changes no
+    result. ``token`` is unique to the append that wrote the row, and empty before the row is stored.
     """
 
     seq: int

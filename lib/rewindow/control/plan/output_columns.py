@@ -96,7 +96,7 @@ def other_keys(main: Branch, now: JobBinding) -> list[str]:
 
 
 def _key_columns(binding: JobBinding) -> dict[str, list[tuple[str, str]]]:
-    """Return the key columns of each output with their types. Runs of earlier code did not tell them."""
+    """Return the key columns of each output with their types. Runs of earlier versions did not record them."""
     with_keys = {target: table for target, table in binding.tables.items() if target in binding.keys}
     outputs = {target: dict(table.columns) for target, table in with_keys.items()}
     return {target: [(name, columns[name]) for name in binding.keys[target]] for target, columns in outputs.items()}

@@ -167,7 +167,7 @@ def _snapshots(state: JobState) -> Iterator[tuple[int, int]]:
 
 
 def _named(rows: Iterable[LedgerRow]) -> Iterable[tuple[str, int]]:
-    """Yield the attempts that rows name, with the time of the row; later rows come later."""
+    """Yield the attempts that rows name, with the time of each row, in the order of the rows."""
     for row in rows:
         if row.kind == PLAN:
             plan: Mapping[str, Any] = row.body

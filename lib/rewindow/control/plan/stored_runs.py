@@ -1,7 +1,7 @@
 """Runs as lines of text, each of which is read when somebody asks for it. Pure.
 
-A year has thousands of runs, of which a command looks at the last few. What it wants to know of all of them is in columns:
-their numbers, parents, attempts and times, and how many rows each added to an output.
+A year has thousands of runs, and a command needs the last few. What it needs of all runs is stored in columns: their numbers,
+parents, attempts and times, and how many rows each added to an output.
 """
 
 from __future__ import annotations

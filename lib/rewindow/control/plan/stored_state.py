@@ -253,7 +253,7 @@ def _both(change: _Change) -> tuple[Iterable[int], Iterable[int]]:
 
 
 def _as_ranges(numbers: Iterable[int]) -> list[list[int]]:
-    """Return numbers as pairs of a first number and how many follow one another from it on."""
+    """Return numbers as pairs: the first of some consecutive numbers, and how many they are."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and sum(ranges[-1]) == number:

@@ -159,14 +159,14 @@ class _Reader(Reader):
         return left
 
     def _all(self) -> Condition:
-        left = self._factor()
+        left = self._operand()
         while self._takes("and"):
-            left = Both(False, left, self._factor())
+            left = Both(False, left, self._operand())
         return left
 
-    def _factor(self) -> Condition:
+    def _operand(self) -> Condition:
         if self._takes("not"):
-            return Not(self._factor())
+            return Not(self._operand())
         if self._takes("("):
             condition = self._either()
             self._needs(")")

@@ -27,7 +27,7 @@ from rewindow.errors import DataError
 
 _NOTHING = "Nothing was landed. "
 _FILE_FORMATS = ("csv", "json", "parquet")
-"""Sources of which a message can name files and lines. Those of a table are nobody's to look into."""
+"""Sources of which a message can name files and lines. Nobody edits the files of a table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ KEYS_MAX = 200_000
 """With more records than this, a task restores its stores completely: pruning would keep most keys."""
 
 _ONE_TYPE = frozenset(("string", "long", "boolean", "binary"))
-"""Types of key columns whose equal keys have equal column values."""
+"""The types of key columns in which equal keys have equal column values."""
 
 
 class Restore:

@@ -141,7 +141,7 @@ def extract(
 
 
 def is_unreadable(fault: str | None) -> bool:
-    """Return whether a row was refused because the parser could not read it. The fault goes on with its file and text."""
+    """Return whether a row was refused because the parser could not read it. The fault continues with its file and text."""
     return fault is not None and fault.startswith(UNREADABLE)
 
 

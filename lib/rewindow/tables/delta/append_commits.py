@@ -98,6 +98,7 @@ def is_append(actions: Sequence[AddAction | RemoveAction], path: str, table: Del
     That is the case where a feature or property of the table may concern the commit, and where the removal of expired commits
     is due with it; on a disk also for files that leave the table, and where a checkpoint is due.
     """
+    # In a bucket, where delta-rs needs dozens of requests, commits that remove files are written here, too.
     written = (AddAction, RemoveAction) if is_uri(path) else AddAction
     if not all(isinstance(action, written) and _SIMPLE_PATH.fullmatch(action.path) for action in actions):
         return False
@@ -185,6 +186,7 @@ def _link_if_absent(path: str, data: bytes) -> None:
         descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
+        # A link fails if the name exists, and shows the whole file at once. A rename would replace another commit.
         os.link(draft, path)
     finally:
         with suppress(OSError):

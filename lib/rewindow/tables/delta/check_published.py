@@ -171,7 +171,7 @@ def _of_last_run(files: Sequence[TableFile]) -> Sequence[TableFile]:
 
 
 def _fit(files: Sequence[TableFile], wanted: Counter[int]) -> bool:
-    """Return whether a table has the rows of each run, as far as its log says so: of merged files only how many in total."""
+    """Return whether a table has the rows of each run, by its log alone: of merged files only the total number is known."""
     counts, merged = Counter[int](), 0
     for file in files:
         if file.rows is None:

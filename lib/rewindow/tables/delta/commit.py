@@ -110,6 +110,7 @@ def commit_files(
             table = open_table(path)
         if table is None:
             raise StorageError("table-gone", "the table {path} is gone: run or land again, which creates it", path=path)
+        # An earlier attempt may have landed although it raised, so the log decides before anything is sent.
         last = table.transaction_version(app_id) or after
         if last >= version:
             return was_sent
@@ -137,6 +138,7 @@ def commit_files(
                 # Another process may have published them since, and `gc` may have deleted them.
                 was_missing = True
                 continue
+        # The files that leave are found again in each attempt, because another commit may have replaced them.
         others = retract(path, table) if retract else ()
         try:
             was_sent = True
@@ -175,6 +177,7 @@ def commit_actions(
                 commit_properties=CommitProperties(
                     app_transactions=[Transaction(name, number) for name, number in transactions.items()]
                 ),
+                # Delta lists the whole log to remove expired commits, so only every so many commits do that.
                 post_commithook_properties=PostCommitHookProperties(
                     cleanup_expired_logs=None if (table.version() + 1) % CLEANED_EVERY == 0 else False
                 ),
@@ -186,6 +189,7 @@ def commit_actions(
 
 def _was_appended(table: DeltaTable, actions: Actions, transactions: Mapping[str, int]) -> bool:
     """Write a commit as an append, if it is one. False if delta-rs must: it decides whether commits that came first matter."""
+    # delta-rs lists the log and builds the table's state twice for each commit; an append needs neither (ADR-124).
     if not isinstance(table, Handle) or not is_append(actions, table.path, table):
         return False
     # This is so only in a bucket: on a disk, delta-rs writes a commit with a checkpoint.
@@ -195,6 +199,7 @@ def _was_appended(table: DeltaTable, actions: Actions, transactions: Mapping[str
     try:
         append_commit(table.path, table, actions, transactions)
     except FileExistsError:
+        # Another commit has this number: delta-rs reads it and decides whether the two conflict.
         return False
     if is_due:
         table.write_checkpoint()

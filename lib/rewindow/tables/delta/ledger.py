@@ -68,7 +68,7 @@ class _Snapshot:
 
     table: DeltaTable
     files: tuple[TableFile, ...]
-    """Those whose rows are not in the stored fold."""
+    """The files whose rows the stored fold does not cover."""
     known: Sequence[tuple[str, LedgerRow]]
     """Each of their rows with its stored text."""
     rows: StoredRows
@@ -108,12 +108,12 @@ class Ledger:
         return snapshot.rows if snapshot else StoredRows([])
 
     def to_keep(self) -> StoredRows | None:
-        """Return the rows as far as it is worth to store what they give; None if that is stored, or not worth it."""
+        """Return the first rows, if what they give is worth storing and not stored yet; otherwise None."""
         rows = self._snapshot.rows if self._snapshot else None
         return rows.until(rows.keeps_until) if rows and rows.keeps_until > self._stored_until else None
 
     def keep_fold(self, rows: int, lines: Sequence[str]) -> None:
-        """Store what folding the first ``rows`` rows gives; only if files end there that are no longer merged."""
+        """Store what folding the first ``rows`` rows gives, if these are the rows of files that are never merged again."""
         snapshot, before = self._snapshot, self._fold
         if snapshot is not None and snapshot.rows.keeps_until == rows:
             covers = {file.path for file in snapshot.files if (file.last_seq or 0) <= rows}
@@ -138,6 +138,7 @@ class Ledger:
         if snapshot is None or len(snapshot.rows) != first_seq - 1:
             snapshot = self._look_or_create()
         for attempt in range(_ATTEMPTS):
+            # The number is taken: by this process, if an attempt landed although it raised, or by another.
             if len(snapshot.rows) >= first_seq:
                 break
             if len(snapshot.rows) != first_seq - 1:
@@ -155,6 +156,7 @@ class Ledger:
             raise not_committed(f"row {first_seq} of the ledger {self.name}", _ATTEMPTS, failure) from failure
         # What a stored fold covers was there before this process appended anything.
         index = first_seq - 1 - self._skipped
+        # The text of a row contains the token of its append, so equal rows of two writers differ.
         is_ours = index >= 0 and tuple(text for text, _ in snapshot.known[index : index + len(texts)]) == texts
         if is_ours and len(snapshot.small) > (_BUCKET_FILES_MAX if is_uri(self.path) else _FILES_MAX):
             self._merge(snapshot, snapshot.small)
@@ -181,6 +183,7 @@ class Ledger:
         table = open_table(self.path)
         if table is None:
             return None
+        # The last commit is the same file, so nothing has changed.
         if before is not None and before.mark is not None and before.mark == mark_of(table):
             self._snapshot = replace(before, table=table)
             return self._snapshot
@@ -215,7 +218,7 @@ class Ledger:
         return self._fold.rows if self._fold else 0
 
     def _find_fold(self, own: Sequence[TableFile]) -> None:
-        """Use the stored fold if this process begins to read, and not any more if its files are no longer the ledger's."""
+        """Use the stored fold in the first read of this process, and drop it when its files are no longer the ledger's."""
         fold = self._fold
         if self._may_use_fold and any(not is_small(file) for file in own):
             fold = read_fold(self._folder, self.name)

@@ -225,7 +225,7 @@ def run_files(warehouse: str, job: str, state: JobState) -> Iterator[RunFiles]:
 
 
 def _openers(warehouse: str, job: str, state: JobState) -> dict[str, Callable[[], RunFiles | None]]:
-    """Return, for each table by its path, what opens it and returns its files that may be merged."""
+    """Return by path, for each table, a function that opens it and returns its files that may be merged."""
     openers: dict[str, Callable[[], RunFiles | None]] = {}
     for branch in state.branches.values():
         for due in due_tables(state, branch.name) if branch.is_kept else ():

@@ -16,9 +16,9 @@ _Identity = tuple[tuple[int, int], ...]
 
 
 class _Looked(NamedTuple):
-    """What a look into a table's folder found: which folder it was, and when its entries last changed.
+    """A table's folder as it was checked: which folder it was, and when its entries last changed.
 
-    ``entries``: how many it had. ``unseen``: how many changes were not looked at since. ``folders``: the paths of its folders.
+    ``entries``: how many it had. ``unseen``: how many changes since were not checked. ``folders``: the paths of its folders.
     """
 
     folder: _Identity
@@ -35,9 +35,9 @@ _safe: dict[tuple[str, str], _Looked] = {}
 def safe_path(warehouse: str, full: str) -> str:
     """Return a table's full path.
 
-    A folder is looked into again only when it has changed. One with many entries is looked into as a whole only after as many
-    changes as it has entries, because each run adds a file. In between only its folders are looked at: a name that leads out
-    matters where rewindow writes below it, and the names of its files are new and random.
+    A folder is checked again only when it has changed. One with many entries is checked as a whole only after as many changes as
+    it has entries, because each run adds a file. In between, only its subfolders are checked: a link matters where rewindow
+    writes below it, and the names of its files are new and random.
 
     Raises `ConfigError` (78) if a symbolic link on that path, or in that folder, leads out of the warehouse.
     """

@@ -61,6 +61,7 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
         # Another job's table is refused, unless a failed attempt left it empty.
         if ordinals and is_of_another(table, job):
             table = _create(warehouse, job, state, branch, due.target, due.table)
+        # A table to which this ledger has published nothing must not have rows of a ledger that was deleted.
         if not published and epoch == 1:
             check_claim(warehouse, table, job, state, branch, due.target, due.table.path)
         handle: DeltaTable | None = table
@@ -90,10 +91,8 @@ def lagging(warehouse: str, job: str, state: JobState, branch: str) -> dict[str,
     """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
     lacks = {}
     for due in due_tables(state, branch):
-        table, app_id = (
-            open_table(table_path(warehouse, due.table.path)),
-            publication_id(state.ledger, job, due.target, due.restart.epoch),
-        )
+        table = open_table(table_path(warehouse, due.table.path))
+        app_id = publication_id(state.ledger, job, due.target, due.restart.epoch)
         lacks[due.target] = len(missing(due, (table.transaction_version(app_id) or 0) if table else 0))
     return {target: count for target, count in lacks.items() if count}
 

@@ -93,7 +93,7 @@ class DeltaTables:
         return nullcontext()
 
     def ledger_rows(self, job: str) -> Sequence[LedgerRow]:
-        """Return the rows of a job's ledger from a fresh look."""
+        """Return the rows of a job's ledger, read again."""
         return self.ledger(job).read()
 
     def append(self, job: str, *rows: LedgerRow) -> bool:
@@ -106,7 +106,7 @@ class DeltaTables:
         return self._folded_feeds.find(feed, self.feed_rows(feed), self.home)
 
     def feed_rows(self, feed: str) -> Sequence[LedgerRow]:
-        """Return the rows of a feed's landing ledger from a fresh look."""
+        """Return the rows of a feed's landing ledger, read again."""
         return self.landing_ledgers.of(feed).read()
 
     @property

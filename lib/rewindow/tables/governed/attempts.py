@@ -1,4 +1,4 @@
-"""An attempt on its way to the COMMIT: its plan, which may wait for it, and what it staged, which is compared and audited.
+"""An attempt before its COMMIT: its plan, which may wait for the COMMIT, and what it staged, which is compared and audited.
 
 A plan that waits becomes one append with the COMMIT. It has no number that others respect: any append to the job's ledger in the
 meantime makes the run start again. So it waits only on the branch main, and only while no other branch is active.

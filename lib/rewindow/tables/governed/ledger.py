@@ -85,7 +85,7 @@ class SparkLedger:
         self._earlier = _Earlier(self._all)
 
     def keep(self, *, keeps: bool) -> None:
-        """Begin or end a command: forget what was read and held; keep from now on what is read if ``keeps``."""
+        """Begin or end a command: forget what was read and held, and from now on keep what is read only if ``keeps``."""
         self._known, self._held, self._keeps = None, [], keeps
         self._earlier = _Earlier(self._all)
 
@@ -97,7 +97,7 @@ class SparkLedger:
         return self._rows_of(self._look(), self._held)
 
     def read_afresh(self) -> StoredRows:
-        """Return all rows from a fresh look, also during a command."""
+        """Return all rows, read again even during a command."""
         return self._rows_of(self._look(afresh=True), [])
 
     def due_fold(self, give: Callable[[StoredRows], Given]) -> tuple[KeptFold, int] | None:
@@ -174,6 +174,7 @@ class SparkLedger:
                 break
             if ledger.rows != first_seq - 1:
                 raise not_next(self.name, ledger.rows, first_seq)
+            # Delta accepts any higher version, so only the next number makes this a compare-and-set.
             number = ledger.appends + 1
             try:
                 values = (self.name, number, kind, text, rows[0].recorded_at)
@@ -188,6 +189,7 @@ class SparkLedger:
                 made = _loaded(text, kind, rows[0].recorded_at, first_seq, str(self._table.name))
                 self._known = ledger._replace(later=[*ledger.later, made])
                 return True
+            # A right that is missing is still missing in the next attempt.
             if isinstance(failure, AccessError):
                 raise failure
             ledger = self._look(afresh=True)
@@ -202,6 +204,7 @@ class SparkLedger:
                 )
             raise not_committed(f"row {first_seq} of the ledger {self.name}", _ATTEMPTS, failure) from failure
         has_landed = any(append.text == text for append in ledger.later)
+        # Rows that were held have numbered what was made since, so the caller cannot decide again.
         if was_held and not has_landed:
             raise NotNowError(
                 "ledger-decided-by-other",

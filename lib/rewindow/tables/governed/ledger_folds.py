@@ -41,7 +41,7 @@ _SLACK_MS = 24 * 3_600_000
 
 
 class RecordedVersion(NamedTuple):
-    """At a Delta version of a table, the last version of an application id. Then the table had the rows of its publications."""
+    """The last version of an application id at a Delta version of a table, which then had exactly the published rows."""
 
     table: str
     app: str
@@ -58,7 +58,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeptFold:
-    """The stored fold of a ledger: the appends that it covers, and what runs saw of tables in them.
+    """The stored fold of a ledger: the appends that it covers, and the versions of tables that runs recorded in them.
 
     Of a feed, ``landed`` says what they landed (`tables.governed.log_tables`).
     """

@@ -66,7 +66,7 @@ def publish(
 ) -> Iterator[str]:
     """Publish what is committed and a branch's tables lack; yield the name of each commit before it.
 
-    Of several publications, the table is looked at before each one: the history tells of alterations only since the last but one.
+    Before each of several publications, the table is checked: its history tells of alterations only since the last but one.
 
     Raises `StorageError` (74) if a commit does not land, or if a table that lacks several was altered.
     """
@@ -86,6 +86,7 @@ def publish(
             replaces_all = begins_epoch(due, ordinal) or (not version and len(lacking(due, 0)) > 1)
             frame, replaces = _rows(spark(), journal, due, ordinal, name, reports, replaces_all=replaces_all)
             is_last = ordinal == ordinals[-1]
+            # After several commits, the history no longer shows whether the table was altered before them.
             if len(ordinals) > 1 and due.target.startswith(OUTPUT):
                 check_counts(spark(), journal.name, state, branch, due, name, look(name, app_id))
             look.forget(name)
@@ -248,7 +249,7 @@ def land_once(
 ) -> None:
     """Add rows as a table's next version of an application id. Raises `StorageError` (74) if it is not there in the end.
 
-    The history is asked, unless Spark reports no failure of the last one (``is_last``). A right that is missing is not tried
+    The history decides, unless it is the last version (``is_last``) and Spark reports no failure. A missing right is not tried
     again: `AccessError` (77).
     """
     failure: Exception | None = None
@@ -256,6 +257,7 @@ def land_once(
         try:
             with for_packs(spark, has_files=True):
                 add_once(frame, name, app_id, version, replaces=replaces, is_whole=replaces_all)
+            # Nothing depends on the last commit, and the next command reads the history before it publishes.
             if is_last:
                 return
         except Exception as error:  # noqa: BLE001 - the commit may have landed: the history decides

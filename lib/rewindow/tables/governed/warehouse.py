@@ -115,7 +115,7 @@ class CatalogTables:
         return has_landed
 
     def ledger_rows(self, job: str) -> Sequence[LedgerRow]:
-        """Return the rows of a job's ledger: from a fresh look, or during a command as it has read or appended them."""
+        """Return the rows of a job's ledger: read again, or during a command as it has read or appended them."""
         return self.own.ledger(job).read()
 
     @property

@@ -60,7 +60,7 @@ def output_gone(table: str) -> SourceError:
 
 
 def altered(job: str, table: str, change: str) -> StorageError:
-    """Return the error for an output of which rows that are to be landed are not those that were published."""
+    """Return the error for an output whose rows to be landed differ from those that were published."""
     return StorageError(
         "job-output-altered",
         "{table} {change}: it was altered outside rewindow (UPDATE, DELETE, RESTORE, a rewrite, deleted "
@@ -178,7 +178,7 @@ def _check_same_run(job: str, position: Mapping[str, Any], runs: Sequence[Commit
 
 
 def _at(runs: Sequence[CommittedRun], epoch: int) -> int:
-    """Return the place of the first run with an epoch or a later one."""
+    """Return the index of the first run that has an epoch or a later one."""
     return bisect_left(runs, epoch, key=_last)
 
 

@@ -121,7 +121,7 @@ class Unpacked(NamedTuple):
 
 
 def packed(name: str, fold: StoredFold, more: Mapping[str, Any]) -> bytes:
-    """Return a stored fold of a ledger as bytes. ``more``: what its head is to say besides, as JSON."""
+    """Return a stored fold of a ledger as bytes. ``more``: further values of its head, as JSON."""
     head = {"version": _VERSION, "name": name, "rows": fold.rows, "token": fold.token, **more}
     data = "\n".join((json.dumps(head), *fold.lines)).encode()
     body: bytes = pa.compress(data, codec=_CODEC, asbytes=True)

@@ -51,7 +51,7 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def ledger_rows(self, job: str) -> Sequence[LedgerRow]:
-        """Return the rows of a job's ledger from a fresh look."""
+        """Return the rows of a job's ledger, read again."""
         ...
 
     def feed(self, feed: str) -> Feed:
@@ -59,7 +59,7 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def feed_rows(self, feed: str) -> Sequence[LedgerRow]:
-        """Return the rows of a feed's landing ledger from a fresh look."""
+        """Return the rows of a feed's landing ledger, read again."""
         ...
 
     def check_owners(self, job: str, branch: str, outputs: Iterable[TableSpec]) -> None:

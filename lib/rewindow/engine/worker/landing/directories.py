@@ -28,7 +28,7 @@ _NEARLY_A_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 _WORD = re.compile(r"(?!T\d)[A-Za-z].*", re.DOTALL)
 """No number and no date begins with a letter. ``T10`` may be a time."""
 _OF_JAVA = re.compile(r"[0-9.][dDfF]\s*$|0[xX]")
-"""What Spark takes for a number besides: ``7D`` and ``7F`` are 7, and ``0x1p3`` is 8. They may well be codes."""
+"""Texts that Spark also takes for numbers: ``7D`` and ``7F`` are 7, and ``0x1p3`` is 8. They may well be codes."""
 _NO_WORDS = frozenset({"nan", "infinity", "epoch", "now", "today", "tomorrow", "yesterday"})
 
 

@@ -1,7 +1,7 @@
 """The columns that a log will have when it is landed, and whether its files have those that the feed's file names.
 
-Before anything is landed, the schema serves to check a job's code, as far as it can be told without Spark and without reading
-large files. A type that is not certain is `UNSURE`, which fits everything.
+Before anything is landed, the schema serves to check a job's code, if it is known without Spark and without reading large files.
+A type that is not certain is `UNSURE`, which fits everything.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def wrong_columns(spec: LogSpec, look: SourceLook, texts: TextFiles | None = Non
 
 
 def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
-    """Return the schema (JSON, as Spark's) of a source, as far as it can be told; None if nothing can be.
+    """Return the schema (JSON, as Spark's) of a source, with `UNSURE` for uncertain types; None if the columns are unknown.
 
     Raises a `RewindowError` for files that could not be landed.
     """

@@ -1,7 +1,7 @@
 """The folder of a landing's sorted runs, and the removal of those that killed landings of this machine left.
 
 A process holds a lock on a file of its folder, which the system releases however the process ends. So a folder whose lock can be
-taken belongs to no living process, whatever became of its process number.
+taken belongs to no living process, even if its process number is in use again.
 """
 
 from __future__ import annotations

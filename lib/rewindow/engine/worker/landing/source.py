@@ -257,7 +257,7 @@ def _roots(footer: pq.FileMetaData) -> list[str]:
 
 
 def _not_inferred(spec: LogSpec, pieces: Sequence[Piece], reason: str) -> Iterator[SourceError]:
-    """Yield an error for each column that keeps Spark from inferring the others, which it has to do for a reason."""
+    """Yield an error for each column that keeps Spark from inferring the others. ``reason``: why Spark has to infer them."""
     for piece in pieces:
         try:
             unreadable = unreadable_types(_footer(piece.path).schema)

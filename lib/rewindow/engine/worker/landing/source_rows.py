@@ -336,7 +336,7 @@ class _StoredRows:
             ) from error
 
     def coded(self, name: str) -> pa.DictionaryArray | None:
-        """Return a column whose distinct values the file has told; None if it has not."""
+        """Return a column whose distinct values the file lists; None if it lists none."""
         column = self._batch.column(name) if name in self._batch.schema.names else None
         return column if column is not None and pa.types.is_dictionary(column.type) else None
 

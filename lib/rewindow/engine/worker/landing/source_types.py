@@ -87,7 +87,7 @@ def spark_schema(files: Iterable[tuple[str, pq.FileMetaData]], needed: Callable[
 
 
 def with_fields(schema: str, types: Mapping[str, str]) -> str:
-    """Return a schema (JSON) with more columns at its end. Where it has one of them, that gets the other type, as in Spark."""
+    """Return a schema (JSON) with more columns at its end. A column that it has already gets the new type, as in Spark."""
     fields = json.loads(schema)["fields"]
     fields = [{**field, "type": types.get(field["name"], field["type"])} for field in fields]
     names = {field["name"].lower() for field in fields}

@@ -68,7 +68,7 @@ def extents(traced: Traced, key: Any, timestamp: int) -> list[Extent]:
 
 
 def _clocks(traced: Traced) -> tuple[str, ...]:
-    """Return the nodes whose clocks decide over a windowed row, if other keys matter for nothing else; otherwise none.
+    """Return the nodes whose clocks a windowed row depends on, if other keys matter for nothing else; otherwise none.
 
     That is one windowed aggregate, with or without a suppress. What an aggregate sends when windows close has the times of
     these windows, so a clock below it depends on records of other keys.

@@ -26,7 +26,7 @@ from rewindow.streams.ordering import Rows
 from rewindow.streams.serde.binding import LogShapes
 
 _BLOCK = 64
-"""The clock is asked before each so many rows. Among fewer, there are hardly fewer that are later."""
+"""The clock is read before each block of so many rows. Smaller blocks would hardly exclude more rows."""
 _Mask = Callable[[pa.Table], Any]
 """Returns which rows of a table to take."""
 

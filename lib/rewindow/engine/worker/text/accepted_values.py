@@ -1,7 +1,7 @@
 """The accepted forms: for each type a pattern and a cast on whole columns. docs/guides/text-files.md is the table for users.
 
-A value in any other form is bad, whoever else might read it: the forms are few, so that a value that is landed is certainly the
-one that was meant (R9).
+A value in any other form is bad, even if another reader would accept it. The forms are few, so that a landed value is certainly
+the one that was meant (R9).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _USUAL_TIME = rf"^{_DAY}[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{{1,
 _HAS_ZONE = "(Z|UTC|:.*[+-][0-9:]+)$"
 _UNUSUAL_TIME = r"( UTC| [Z+-].*|\.[0-9]{7,9}.*)$"
 _CERTAIN_EXPONENT = r"^[^eE]*$|\.|[eE]-"
-"""Of numbers: those without an exponent, or with one that is certainly meant. ``1E5`` may be a code."""
+"""Numbers without an exponent, or with one that is certainly meant. ``1E5`` may be a code."""
 _LEADING_ZERO = "^-?0[0-9]"
-"""Of numbers that would lose it: ``007`` and ``07`` may be codes."""
+"""Numbers that would lose a leading zero: ``007`` and ``07`` may be codes."""
 _BITS: Mapping[str, int] = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _EXACT: Mapping[str, int] = {"double": 2**53, "float": 2**24}
 """Whole numbers up to these are exact."""
@@ -113,7 +113,7 @@ ALL_KINDS = frozenset({"long", "double", "boolean", "date", "timestamp"})
 
 
 def kinds_of(texts: pa.Array, column: str, options: TextOptions, among: frozenset[str] = ALL_KINDS) -> frozenset[str]:
-    """Return which types, among some, all texts of a column fit. Those of the whole column fit each of its parts."""
+    """Return which types, among some, all texts of a column fit."""
     values = texts.drop_null()
     if not len(values) or not among:
         return among
@@ -153,7 +153,7 @@ def _cast(texts: pa.Array, pattern: str, cast: Callable[[pa.Array], pa.Array], k
 
 
 def _converted(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.DataType, bad: Flags | None) -> Typed:
-    """Convert texts that are null or have a form. One that is no value still, such as 30 February, is bad besides ``bad``."""
+    """Convert texts that are null or have a form. A text that is still no value (30 February) is bad like those in ``bad``."""
     try:
         return Typed(cast(texts), bad)
     except pa.ArrowInvalid:
@@ -162,7 +162,7 @@ def _converted(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.D
 
 
 def _apart(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.DataType) -> tuple[pa.Array, Flags]:
-    """Convert texts of which some are no values: halve them until those are alone."""
+    """Convert texts of which some are no values: halve them until each of those is alone."""
     try:
         return cast(texts), np.zeros(len(texts), np.bool_)
     except pa.ArrowInvalid:
@@ -174,7 +174,7 @@ def _apart(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.DataT
 
 
 def _and_bad(typed_values: Typed, wrong: Flags) -> Typed:
-    """Return values of which some more are bad."""
+    """Return values of which further ones are bad."""
     if not wrong.any():
         return typed_values
     values = pc.if_else(pa.array(wrong), pa.scalar(None, typed_values.values.type), typed_values.values)

@@ -19,7 +19,7 @@ from rewindow.storage.locations import filesystem_of
 
 BLOCK_BYTES = 8 << 20
 LARGEST = 64 << 20
-"""The most bytes of a record. More is no record, but what a file of another kind, or a quote without an end, seems to have."""
+"""The most bytes of a record. A longer one is a sign of another kind of file, or of a quote without an end."""
 _READ_BYTES = 1 << 20
 _UTF_8_MARK = codecs.BOM_UTF8
 # UTF-32's mark begins with that of UTF-16, so the longer ones come first.

@@ -145,7 +145,7 @@ def _check_depth(text: str, most: int) -> None:
 
 
 def _reason(message: str) -> str:
-    """Return a message of Python's scanner, whose wording differs between versions, in ours."""
+    """Return an error of Python's scanner, whose wording differs between versions, in our words."""
     for part, reason in _REASONS.items():
         if part in message.lower():
             return reason

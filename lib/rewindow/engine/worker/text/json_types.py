@@ -18,7 +18,7 @@ _KINDS = {
     kind: np.isin(np.arange(256), list(signs))
     for kind, signs in {"string": b'"', "boolean": b"tf", "struct": b"{", "array": b"[", "number": _NUMBERS}.items()
 }
-"""Of each type, which bytes its tokens begin with."""
+"""The bytes with which the tokens of each type begin."""
 
 
 @dataclass(slots=True)

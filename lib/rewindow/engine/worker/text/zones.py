@@ -21,7 +21,7 @@ _FIRST_CHANGE, _BY_RULE, _DAYS_OF_WEEK = -47_482, 43_099, 7
 def instants(local_us: npt.NDArray[np.int64], zone: str) -> npt.NDArray[np.int64]:
     """Return local times (microseconds since 1970-01-01 in the zone) as instants (microseconds since 1970 in UTC).
 
-    A time that the clocks leave out is taken as that much later; of one that they show twice, the earlier instant.
+    A time that the clocks skip becomes that much later. A time that they show twice becomes the earlier instant.
     """
     if zone == "UTC" or not len(local_us):
         return local_us

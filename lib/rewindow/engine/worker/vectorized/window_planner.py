@@ -73,7 +73,8 @@ def choose_execution(
 def why_one_by_one(topology: Topology, part: SubTopology, settings: Settings, *, has_quarantine: bool) -> str:
     """Return which settings make a sub-topology take its records one by one, whatever its nodes do; empty if none does.
 
-    Each record that is put aside, retried or left out is one of its own. ``has_quarantine``: the job writes to a quarantine.
+    These settings handle single records: they put them aside, retry them or leave them out. ``has_quarantine``: the job writes to
+    a quarantine.
     """
     reasons = [_policy_words(name, policy) for name, policy in policies_of(part, settings.on_error).items()]
     if has_quarantine:

@@ -276,7 +276,7 @@ class _Waiting:
     def take_due(self, found: Found, retained: _Retained, clocks: Array, end: int) -> tuple[Records, Array]:
         """Remove the records that were found while they waited, and those whose wait is over before the arrival ``end``.
 
-        Return the latter with the arrival at which it is over. ``clocks``: the node's clock at each arrival of the batch.
+        Return the latter with the arrival at which their wait ends. ``clocks``: the node's clock at each arrival of the batch.
         """
         candidates = np.flatnonzero(self._may_end(found.keys, int(clocks[end - 1])))
         keys, times, _, arrivals, _ = self.records.taken(candidates)

@@ -1,9 +1,9 @@
 """Join a stream with a table, or two tables by key, in batches: the equivalent of `streams.task` with the record operators.
 
-Why this is exact (L4): a record joins the row that the last update of its key before it left
-(`dsl.operators.stream_table_join`). Sorted by key and order, that is the update in front of it; without one in the batch, it
-is the row that the table had. An update of a table is joined in the same way, and its old value is what the last update of
-its own table before it left (`dsl.operators.table_join`). `KeptTable.before` finds both.
+Why this is exact (L4): a record joins the row of the last earlier update of its key (`dsl.operators.stream_table_join`). Sorted
+by key and order, that is the update directly before the record; without one in the batch, it is the row that the table had. An
+update of a table is joined in the same way, and its old value is that of the last earlier update of its own table
+(`dsl.operators.table_join`). `KeptTable.before` finds both.
 """
 
 from __future__ import annotations
