@@ -249,6 +249,7 @@ class Task:
 
     def _take_watermark(self, assembly: Assembly, watermark_ms: int) -> None:
         lag = max((self._config.watermark_lags.get(source.name, 0) for source in self._part.sources), default=0)
+        # Nodes above may hold records back for as long as the lag, so stream time stays that far below the watermark.
         if watermark_ms >= lag:
             self._clocks.move_stream_time(watermark_ms - lag)
         self._notify_nodes(assembly, watermark_ms)

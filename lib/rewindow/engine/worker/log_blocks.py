@@ -183,6 +183,7 @@ class OpenBlock:
         reasons: list[str | None] = [] if faults.null_count == rows.num_rows else faults.to_pylist()
         self._unarrived += reasons.count(NEVER_ARRIVED)
         near, ahead = self._recorded(rows.column(ARRIVED)), self._write.policy.max_ahead_ms
+        # Without `max_ahead`, no timestamp is too far ahead.
         limits = FAR * 2 - 1 if ahead is None else near + ahead
         if self._extractor is None:
             times = rows.column(TIMESTAMP)
@@ -251,6 +252,7 @@ class FlatColumns:
         for name, value in list(self._values.items()):
             column = rows.column(name)
             first = column[0] if value is None else value
+            # Most columns vary within a few rows, so the others are rarely compared.
             if _is_only(first, column.slice(0, _LOOK)) and _is_only(first, column):
                 self._values[name] = first
             else:

@@ -80,6 +80,7 @@ def ordered_batches(
     """
     expected = start
     for group in _overlapping([file for file in files if file.first < end and file.last >= start]):
+        # No later file has the offset either, because the groups are ordered.
         if group[0].first > expected:
             break
         until = min(end, max(file.last for file in group) + 1)
@@ -87,10 +88,12 @@ def ordered_batches(
             wanted = _between(batch, expected, until)
             if wanted.num_rows == 0:
                 continue
+            # Another writer has rewritten these files in another order.
             if not _continues(wanted.column(0), expected):
                 break
             yield wanted
             expected += wanted.num_rows
+        # What is left of the group is sorted, a bounded number of rows at a time.
         while expected < until:
             some = min(until, expected + SORTED_ROWS)
             yield from _sorted_batches(topic, group, columns, (expected, some), values)
@@ -242,6 +245,7 @@ def _sorted_batches(
     rows = rows.sort_by(columns[0]).combine_chunks()
     offsets, expected = np.asarray(rows.column(0)), np.arange(start, end)
     if not np.array_equal(offsets, expected):
+        # The first offset that differs is the missing or the duplicated one; without one, the shorter array ends there.
         here = min(len(offsets), len(expected))
         differs = np.flatnonzero(offsets[:here] != expected[:here])
         wrong = int(differs[0]) if len(differs) else here
@@ -287,6 +291,7 @@ class _EpochByEpoch:
     def take(self, epoch: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows up to an epoch; keep those of later epochs."""
         while (batch := self._next()) is not None:
+            # The rows are ordered by epoch, so the number of those up to it is where to cut.
             epochs = batch.column(0)
             count = pc.sum(pc.less_equal(epochs, epoch)).as_py()
             if count:

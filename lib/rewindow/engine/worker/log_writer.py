@@ -38,6 +38,7 @@ def write_log(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[Bl
     positions = dict(write.starts)
     starts = [pending.start_ms for pending in write.landings]
     try:
+        # An output has its rows key by key, so they are interleaved before they get offsets.
         ordered = interleaved(write, batches) if write.spec.is_output else batches
         for partition, rows in chain.from_iterable(map(by_partition, _canonical(write, ordered))):
             start = 0
@@ -102,9 +103,11 @@ def _next_landing(write: LogWrite, starts: list[int], rows: pa.RecordBatch) -> t
     """Return the landing of the first row, its number of rows, and how many of these are behind."""
     if len(write.landings) == 1 and write.landings[0].interval is None:
         return write.landings[0], rows.num_rows, 0
+    # Rows without an arrival come first, and rows of earlier intervals go to the first landing that is still to come.
     times = longs(rows.column(ARRIVED), -FAR)
     landing = write.landings[max(bisect_right(starts, int(times[0])) - 1, 0)]
     count = int(np.searchsorted(times, landing.end_ms, side="left"))
+    # The landings were numbered from the same rows, so a row behind all of them was added since.
     if count == 0:
         raise SourceError(
             "source-changed-while-landing",

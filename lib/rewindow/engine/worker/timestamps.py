@@ -76,6 +76,7 @@ def judge(
     bad = invalid if faulty is None else invalid | faulty
     ahead = times > limits
     refused = ahead & ~bad
+    # Nearly all batches have neither.
     if not bad.any() and not refused.any():
         return Judged(~bad, times, (), max(partition_time, int(times.max())) if rows else partition_time)
     fatal = _fatal(bad, faults, policy)
@@ -84,7 +85,9 @@ def judge(
         raise InvalidTimestampError(row, _reason(row, missing, faults, times))
     keep = ~(bad | refused)
     if policy.invalid == PARTITION_TIME:
+        # A row with another fault stays out of the log: it has no values to go with a time.
         filled = bad if faulty is None else bad & ~faulty
+        # The partition time of a record is the largest valid timestamp before it.
         running = np.maximum.accumulate(np.concatenate(([partition_time], np.where(keep, times, UNKNOWN))))[:-1]
         if (unknown := filled & (running == UNKNOWN)).any():
             raise InvalidTimestampError(
@@ -164,6 +167,7 @@ def arrivals_of(intervals: Intervals, until_ms: int, columns: Iterable[tuple[pa.
                 start = intervals.start_of(int(times[position]))
                 end = intervals.after(start)
                 starts.add(start)
+            # The times are sorted, so the rest of the interval is skipped at once.
             position = int(np.searchsorted(times, end, side="left"))
     return Arrivals(frozenset(starts), waiting, first if waiting else None, fault)
 

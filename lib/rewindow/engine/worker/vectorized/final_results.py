@@ -107,6 +107,7 @@ class WindowTask(VectorizedTask):
 
     def _group(self, timestamps: Array, highest: Array, numbers: Array, operands: Operands) -> Array:
         plan, clocks = self.plan, self.clocks
+        # The clock at each record decides for it, although the whole batch is known: a later record must not close a window.
         times = np.maximum(highest, clocks.observed(plan.window_node))
         open_from = times - self.windows.closes_after_ms
         clocks.observe(plan.window_node, int(highest[-1]))
@@ -123,6 +124,7 @@ class WindowTask(VectorizedTask):
         if rows is not None:
             timestamps, numbers = timestamps[rows], numbers[rows]
             operands = of_rows(operands, rows)
+        # The record of each pair of a record and one of its windows.
         taken = np.arange(len(timestamps)) if rows is None else rows
         if len(starts) == 0:
             return taken
@@ -139,7 +141,9 @@ class WindowTask(VectorizedTask):
         held, ends = frame["held"], frame["start"] + self.windows.size_ms
         is_due = held & (ends <= due_ms)
         held[is_due] = False
+        # The earliest end lets most epochs return without looking at the groups.
         self._next_end_ms = int(ends[held].min()) if held.any() else MAX_MS
+        # The checkpoint's buffer has these entries, so they leave tombstones.
         restored = np.flatnonzero(is_due & frame["restored"])
         if len(restored) and plan.suppress:
             self.sent_entries.append((frame["start"][restored], self.keys.columns(frame["key"][restored])))
@@ -160,6 +164,7 @@ class WindowTask(VectorizedTask):
         """Drop groups whose windows are past retention, and keys without groups, once there are many."""
         frame = self.groups.frame
         expired = frame["start"] <= self.newest_ms - self.plan.store.retention_ms
+        # Dropping groups copies all others, so it waits until it pays off.
         if 4 * int(np.count_nonzero(expired)) > frame.size:
             self.groups.keep(~expired)
         if len(self.keys) > IDLE_KEYS + 4 * frame.size:
@@ -207,6 +212,7 @@ class _Groups:
         least = int(starts.min()) // self._step
         self._fit(least, int(starts.max()) // self._step, key_count)
         encoded = pa.array((starts // self._step - self._base) * self._width + keys).dictionary_encode()
+        # Arrow's hash table makes the few distinct codes of a batch cheaper to find than sorting its rows.
         codes, inverse = np.asarray(encoded.dictionary), np.asarray(encoded.indices).astype(np.intp)
         slots = self._slots_of(codes)
         return Rows(slots[inverse], slots, inverse, np.bincount(inverse, minlength=len(slots)))
@@ -250,6 +256,7 @@ class _Groups:
             np.maximum.at(stamps, rows.slots, timestamps)
             return
         count = len(timestamps)
+        # Backwards, because the last assignment to a slot wins, which leaves the first row with a value.
         first_rows = np.full(len(rows.distinct), count)
         with_value = np.flatnonzero(valid)[::-1]
         first_rows[rows.inverse[with_value]] = with_value
@@ -263,6 +270,7 @@ class _Groups:
 
     def _fit(self, least: int, most: int, key_count: int) -> None:
         """Choose a code width for all windows and keys. Raises `UnfitError` if codes exceed 64 bits."""
+        # A code is the window's number times the width plus the key's number. It grows in powers of two, to recode rarely.
         if self.frame.size == 0 or least < self._base or key_count > self._width:
             if self.frame.size:
                 least = min(least, int(self.frame["start"].min()) // self._step)

@@ -172,6 +172,7 @@ class SessionTask(VectorizedTask):
         clocks.observe(plan.window_node, int(highest[-1]))
         clocks.count_lateness(NODE, plan.window_node, times - timestamps)
         grown = self.texts.grown(operands, len(times)) if self.texts else None
+        # The session of a record depends on all records before it, so this part is a loop over integers.
         slots, merges, ends = self._join(timestamps.tolist(), (times - self.keep_ms).tolist(), numbers.tolist(), grown)
         clocks.count_needed_grace(plan.window_node, times - self.gap_ms - ends)
         self.grow()
@@ -189,6 +190,7 @@ class SessionTask(VectorizedTask):
         self.frame["held"][touched] = True
         if self.pending_tombstones:
             self._check_tombstones(touched)
+        # Merged sessions were folded into a new one, and are neither stored nor sent any more.
         for _, joined in merges:
             self.frame["held"][joined] = self.frame["touched"][joined] = False
         return rows
@@ -201,12 +203,13 @@ class SessionTask(VectorizedTask):
         newest, stored_from = self.newest_ms, self.stored_from_ms
         slots, ends_then = [-1] * len(times), times.copy()
         merges: list[tuple[int, list[int]]] = []
-        for row, (time, key, is_open_from) in enumerate(zip(times, keys, open_from, strict=True)):
+        for row, (time, key, open_from_ms) in enumerate(zip(times, keys, open_from, strict=True)):
             mine = self.sessions.of(key)
-            span = _touching(mine, time, gap_ms, is_open_from)
+            span = _touching(mine, time, gap_ms, open_from_ms)
             touched = mine[span]
             if not touched:
-                if time < is_open_from:
+                # A late record keeps slot -1. One that touches an open session is not late, whatever its time.
+                if time < open_from_ms:
                     continue
                 slot, end = self.add(key, time, time), time
                 self.sessions.add(key, (time, time, slot), stored_from)
@@ -215,6 +218,7 @@ class SessionTask(VectorizedTask):
                 start, end = min(time, start_before), max(time, end_before)
                 if start == start_before and end == end_before:
                     self.is_repeat[slot] = start == end
+                # Other bounds make another session for record execution, which sends a tombstone for the old one.
                 else:
                     self._replace(key, slot)
                     starts[slot], ends[slot] = start, end
@@ -250,6 +254,7 @@ class SessionTask(VectorizedTask):
     def _fold(self, slots: Array, rows: Array, merges: list[tuple[int, list[int]]], operands: Operands) -> None:
         """Fold rows into their sessions, merged sessions after those that they consist of."""
         frame, folds = self.frame, self.plan.folds
+        # A merged session starts with the states of its parts, so their rows are folded first: one level below.
         level = np.zeros(frame.size, np.int64)
         pairs: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for made, joined in merges:
@@ -326,6 +331,7 @@ class _SessionsByEnd:
 
 def _touching(mine: Sequence[_Entry], time_ms: int, gap_ms: int, open_from_ms: int) -> slice:
     """Return the span of the open sessions of a key that a record at ``time_ms`` touches: they become one."""
+    # Closed sessions end before `open_from_ms` and precede the open ones.
     start = bisect_left(mine, (max(time_ms - gap_ms, open_from_ms),))
     end = start
     while end < len(mine) and mine[end][1] <= time_ms + gap_ms:

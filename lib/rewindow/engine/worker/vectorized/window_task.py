@@ -70,6 +70,7 @@ class VectorizedTask(ABC):
             self._count(plan.window_node, SKIPPED_RECORDS, "null-key", len(numbers) - len(with_key))
             timestamps, numbers = timestamps[with_key], numbers[with_key]
             operands = of_rows(operands, with_key)
+            # Records without a key do not reach the window node, so its clock does not see their times.
             highest = np.maximum.accumulate(timestamps)
             orders = None if orders is None else orders[with_key]
         if len(timestamps):
@@ -173,4 +174,5 @@ class ClosingOrder:
         """Return the order keys of results that were due at a clock. What no record closed was closed by the epoch's end."""
         steps, orders = (np.concatenate([np.empty(0, np.int64), *some]) for some in (self._steps, self._orders))
         indexes = np.searchsorted(steps, (due_ms - self._shift_ms) // self._step_ms)
+        # The index behind the last step stands for the end of the epoch.
         return np.append(orders, MAX_MS)[indexes]

@@ -79,6 +79,7 @@ class StreamInput:
             self.peak = max(self.peak, self.waiting.count)
             self.waiting.end_batch()
             records.append(self.waiting.records)
+        # Both stores share the values, so a value goes only when neither refers to it.
         rows = self.values.compact([kept.rows for kept in records])
         self.retained.records = records[0]._replace(rows=rows[0])
         if self.waiting is not None:
@@ -162,6 +163,7 @@ class _KeyTimeOrder:
         if len(times):
             self._first_ms = int(times.min())
             self._width = int(times.max()) - self._first_ms + 1
+            # If keys and times do not fit into a long together, the times are replaced by their ranks.
             if self._width * (int(keys.max()) + 1) > _MOST_CODES:
                 self._times = distinct(times)
                 self._width = len(self._times)
@@ -224,6 +226,7 @@ class _Retained:
         index = np.repeat(np.arange(len(arrivals)), counts)
         before = np.cumsum(counts) - counts
         at_arrivals, partners = arrivals[index], starts[index] + np.arange(len(index)) - before[index]
+        # All records of the batch are in the store already, so those that arrive later are left out here.
         is_there = self.records.arrivals[partners] < at_arrivals
         is_there &= self.are_retained(self.records.times[partners], clocks[at_arrivals])
         return _Pairs(at_arrivals[is_there], partners[is_there])
@@ -280,6 +283,7 @@ class _Waiting:
         """
         candidates = np.flatnonzero(self._may_end(found.keys, int(clocks[end - 1])))
         keys, times, _, arrivals, _ = self.records.taken(candidates)
+        # The node's clock only rises, so the first arrival past the wait is found by a search.
         over_at = np.searchsorted(clocks, times + self._waits_ms, "right")
         # An arrival finds all records of a key and time together, or, once they are expired, none of them.
         width = len(clocks) + 1

@@ -106,6 +106,7 @@ class StreamJoinTask(JoinTask):
     def _put(self, arrivals: Arrivals) -> _Batch:
         """Put the records into the stores, and look up the range of each one's partners."""
         keys, times, is_left = arrivals.keys, arrivals.times, arrivals.is_left
+        # Only records that wait need the node's clock.
         clocks = self._observe(times) if self._has_waiting else times
         is_kept = np.where(is_left, self.left.is_kept, self.right.is_kept)
         skipped = ~arrivals.has_value | ((keys < 0) & ~is_kept)
@@ -118,6 +119,7 @@ class StreamJoinTask(JoinTask):
             if len(own):
                 rows[own] = side.values.add(columns)[arrivals.rows[own]]
             side.put(keys, times, rows, own, self.clocks.metrics)
+        # All records of the batch are put before any looks for partners: `pairs` leaves out those that arrive later.
         for side, other in self._both:
             own = np.flatnonzero(is_joining & (is_left == side.is_left))
             earliest, latest = np.maximum(times[own] - side.back_ms, 0), np.maximum(times[own] + side.ahead_ms, 0)
