@@ -402,7 +402,7 @@ def _check_global_tables(nodes: Collection[Node]) -> None:
     tables = _global_tables(nodes)
     for node in nodes:
         for store in _stores(node):
-            if store in tables and node.name not in tables[store] and not _only_reads(node):
+            if store in tables and node.name not in tables[store] and not _declares(node, "only_reads"):
                 raise TopologyError(
                     "global-table-store-shared",
                     "node {node!r} uses the store {store!r} of a global table, which only joins with that table "
@@ -410,10 +410,6 @@ def _check_global_tables(nodes: Collection[Node]) -> None:
                     node=node.name,
                     store=store,
                 )
-
-
-def _only_reads(node: Node) -> bool:
-    return isinstance(node, ProcessorNode) and getattr(node.supplier, "only_reads", False) is True
 
 
 def _stores(node: Node) -> tuple[str, ...]:
@@ -424,8 +420,8 @@ def _group_nodes(nodes: Collection[Node], excluded: Collection[str]) -> list[lis
     """Group nodes; the ``excluded`` stores do not connect them."""
     group_of: dict[str, int] = {}
 
-    def join(name_of_one: str, other: str) -> None:
-        low, high = sorted((group_of[name_of_one], group_of[other]))
+    def join(left: str, right: str) -> None:
+        low, high = sorted((group_of[left], group_of[right]))
         for member, group in group_of.items():
             if group == high:
                 group_of[member] = low
@@ -446,9 +442,7 @@ def _in_run_order(parts: list[list[Node]]) -> list[list[Node]]:
     waiting = parts
     while waiting:
         unwritten = {node.topic for part in waiting for node in part if isinstance(node, SinkNode) and node.is_internal}
-        ready = [
-            part for part in waiting if not any(getattr(n, "topic", None) in unwritten for n in _internal_sources(part))
-        ]
+        ready = [part for part in waiting if not any(source.topic in unwritten for source in _internal_sources(part))]
         if not ready:
             raise TopologyError(
                 "repartitions-form-cycle",

@@ -231,7 +231,7 @@ def _why_no_rows(job: Job, report: RunReport, upstream: list[Node], taken: int) 
     waiting = sum(report.commit.held.get(store, 0) for node in nodes for store in node.stores)
     is_stored = any(_rows(report, f"changelog/{store}") for node in windowed or own for store in node.stores)
     filters = [node for node in reversed(nodes) if node.leaves_out]
-    below = [node for node in filters if any(_have_stores(job.code.topology, node))]
+    below = [node for node in filters if _is_below_store(job.code.topology, node)]
     dropped, text = _dropped(report, {node.name for node in nodes})
     if dropped >= taken and not is_stored:
         return f"all were dropped, {text}"
@@ -305,8 +305,6 @@ def _rows(report: RunReport, target: str) -> int:
     return total.rows if total else 0
 
 
-def _have_stores(topology: Topology, node: Node) -> Iterator[bool]:
-    """Yield for each node above whether it has a store."""
-    return (
-        bool(above.stores) for above in topology.above(node) if isinstance(above, ProcessorNode) and above is not node
-    )
+def _is_below_store(topology: Topology, node: Node) -> bool:
+    """Return whether a node above has a store."""
+    return any(isinstance(above, ProcessorNode) and above.stores for above in topology.above(node) if above is not node)

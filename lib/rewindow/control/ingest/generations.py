@@ -153,7 +153,8 @@ def kind_of(source_format: str) -> str:
 
 def position_of(landed: Mapping[str, Any] | None, source_format: str) -> Mapping[str, Any] | None:
     """Return a landed position; None without one, or if it is in a source of another kind."""
-    return landed if landed and _kind_of_position(landed) == kind_of(source_format) else None
+    kind = None if not landed else FILES if FILES in landed else landed["kind"]
+    return landed if kind == kind_of(source_format) else None
 
 
 def is_same_origin(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
@@ -371,7 +372,7 @@ def _declared_log(spec: LogSpec) -> dict[str, Any]:
         "source": {
             "format": source.format,
             "name": source.name,
-            "options": {name: _MASK if _is_secret(name) else value for name, value in source.options.items()},
+            "options": {name: _MASK if _SECRET.search(name) else value for name, value in source.options.items()},
             "schema": source.schema,
         },
         "key": spec.key[0] if spec.scalar_key else list(spec.key),
@@ -389,19 +390,8 @@ def _declared_log(spec: LogSpec) -> dict[str, Any]:
     }
 
 
-def _is_secret(name: str) -> bool:
-    """Return whether an option of this name holds a secret, which the ledger and the fingerprint mask."""
-    return _SECRET.search(name) is not None
-
-
 def _shown(value: Any) -> str:
     return "nothing" if value is None else json.dumps(value, ensure_ascii=False)
-
-
-def _kind_of_position(position: Mapping[str, Any]) -> str:
-    """Return the kind of the source that a landed position is in."""
-    kind: str = FILES if FILES in position else position["kind"]
-    return kind
 
 
 def _kept_if(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:

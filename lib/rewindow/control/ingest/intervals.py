@@ -253,7 +253,7 @@ def due_intervals(
     if grid.after(first_start) > until:
         return [], []
     if all_of_them or isinstance(grid, Epochs):
-        starts = _limited(grid, first_start, until)
+        starts = _few(grid, list(islice(grid.starts(first_start, until), _INTERVALS_MAX + 1)))
         busy = set(starts)
         if not all_of_them and len(starts) > 1:
             busy = _busy(first_start, arrived if window.through_ms is None else arrivals())
@@ -313,11 +313,8 @@ def _sparse(grid: Grid, first: int, last: int, busy: Collection[int], idleness: 
     return _few(grid, sorted(start for start in starts if first <= start <= last))
 
 
-def _limited(grid: Grid | Epochs, first_ms: int, until_ms: int) -> list[int]:
-    return _few(grid, list(islice(grid.starts(first_ms, until_ms), _INTERVALS_MAX + 1)))
-
-
 def _few(grid: Grid | Epochs, starts: list[int]) -> list[int]:
+    """Return the starts. Raises `LimitError` (71) if there are too many."""
     if len(starts) > _INTERVALS_MAX:
         raise LimitError(
             "intervals-too-many",

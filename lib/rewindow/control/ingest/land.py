@@ -354,7 +354,7 @@ def _write_logs(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[De
         raise_all(feed.feed, problems)
         numbering = Numbering(call.progress, rules, partial(_first_above, call))
         decided = numbering.decide(due.intervals, blocks, due.slots)
-        slots = tuple(_slot(landing) for landing in decided)
+        slots = tuple(PendingLanding(made.landing.number, *(made.interval or ())) for made in decided)
         written = {block.landing for topic_blocks in blocks.values() for block in topic_blocks}
         if {slot for slot in due.slots if slot.number in written} <= set(slots):
             return due, decided
@@ -402,11 +402,6 @@ def _first_above(call: Call, file: HeldFile, offset: int, time_ms: int) -> int |
         return offset
     offset_above = call.engine.first_above(spec, file.partition, (offset + file.base, file.end + file.base), time_ms)
     return None if offset_above is None else offset_above - file.base
-
-
-def _slot(decided: DecidedLanding) -> PendingLanding:
-    number = decided.landing.number
-    return PendingLanding(number, *decided.interval) if decided.interval else PendingLanding(number)
 
 
 def _with_keys(spec: LogSpec, keys: Sequence[str]) -> LogSpec:

@@ -271,15 +271,11 @@ def _retentions(before: JobBinding, now: JobBinding) -> dict[str, int]:
             store["name"]: store["retention_ms"]
             for part in binding.topology
             for store in part["stores"]
-            if _has_sessions(store)
+            if store["kind"] == SESSION
         }
         for binding in (before, now)
     )
     return {name: new[name] for name in old if name in new and abs(old[name] - new[name]) == 1}
-
-
-def _has_sessions(store: Mapping[str, Any]) -> bool:
-    return bool(store["kind"] == SESSION)
 
 
 def _bypass(nodes: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:

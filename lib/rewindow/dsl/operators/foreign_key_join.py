@@ -134,6 +134,7 @@ class _Send(Processor):
             self.context.drop(record.with_value(change.new), SKIPPED_RECORDS, reason="null-foreign-key")
         number = (self._numbers.get(_LAST) or 0) + 1
         self._numbers.put(_LAST, number)
+        # Keys are compared by their bytes, which decide the partition.
         has_moved = old is not None and (new is None or encode_key(old) != encode_key(new))
         # An update that asks for no answer still makes earlier answers late, so it deletes the result itself.
         needs_no_answer = new is None and (settings.keeps_left or not has_moved)
@@ -232,6 +233,7 @@ class _Join(Processor):
     def _take_answer(self, record: Record) -> None:
         key, answer = record.key, record.value
         row = self._copy.get(key)
+        # An answer may overtake the update of the copy, because the two take different ways.
         newest = self._deleted.get(key, 0) if row is None else row.number
         if answer.number > newest:
             self._early.setdefault(key, []).append(record)

@@ -100,54 +100,56 @@ class _SlidingAggregate(WindowedProcessor):
 
     def _take(self, record: Record) -> None:
         timestamp, size_ms = record.timestamp, self._size_ms
-        around_record = _Around()
-        around = self._store.fetch_range(record.key, max(0, timestamp - 2 * size_ms), timestamp + 1)
-        for start_ms, held in reversed(list(around)):
+        around = _Around()
+        windows = self._store.fetch_range(record.key, max(0, timestamp - 2 * size_ms), timestamp + 1)
+        for start_ms, held in reversed(list(windows)):
             end_ms = start_ms + size_ms
-            around_record.starts.append(start_ms)
+            around.starts.append(start_ms)
             if end_ms < timestamp:
-                around_record.before_ms, around_record.left = held.timestamp, held
+                around.before_ms, around.left = held.timestamp, held
                 break
+            # The record's own right window exists already, and does not contain the record.
             if start_ms > timestamp:
                 continue
             if end_ms > timestamp:
-                around_record.right = around_record.right or held
+                around.right = around.right or held
             elif held.timestamp < timestamp:
-                around_record.before_ms = held.timestamp
+                around.before_ms = held.timestamp
             self._add(record, start_ms, held)
-        self._make_right_of_before(record, around_record)
+        # The order of these three is Kafka's: right of the record before, left, right.
+        self._make_right_of_before(record, around)
         left_ms = timestamp - size_ms
-        if left_ms not in around_record.starts:
-            has_preceding = around_record.left is not None and around_record.before_ms >= left_ms
-            self._make(record, left_ms, around_record.left if has_preceding else None)
-        self._copy_to_the_right(record, around_record)
+        if left_ms not in around.starts:
+            has_preceding = around.left is not None and around.before_ms >= left_ms
+            self._make(record, left_ms, around.left if has_preceding else None)
+        self._copy_to_the_right(record, around)
 
     def _take_early(self, record: Record) -> None:
         timestamp = record.timestamp
-        around_record, first_window = _Around(), None
+        around, first_window = _Around(), None
         for start_ms, held in self._store.fetch_range(record.key, 0, timestamp + 1):
-            around_record.starts.append(start_ms)
+            around.starts.append(start_ms)
             if start_ms == 0:
                 first_window = held
                 if held.timestamp < timestamp:
-                    around_record.before_ms = held.timestamp
+                    around.before_ms = held.timestamp
             elif start_ms <= timestamp:
-                around_record.right = held
+                around.right = held
                 self._add(record, start_ms, held)
-        around_record.right = around_record.right or first_window
+        around.right = around.right or first_window
         # Kafka sends these two in the other order than for later records.
-        self._copy_to_the_right(record, around_record)
-        self._make_right_of_before(record, around_record)
+        self._copy_to_the_right(record, around)
+        self._make_right_of_before(record, around)
         if first_window is None:
             self._make(record, 0, None)
         else:
             self._add(record, 0, first_window)
 
-    def _make_right_of_before(self, record: Record, around_record: _Around) -> None:
-        start_ms = around_record.before_ms + 1
+    def _make_right_of_before(self, record: Record, around: _Around) -> None:
+        start_ms = around.before_ms + 1
         if (
-            around_record.before_ms != UNKNOWN
-            and start_ms not in around_record.starts
+            around.before_ms != UNKNOWN
+            and start_ms not in around.starts
             and start_ms + self._size_ms >= record.timestamp
         ):
             self._make(record, start_ms, None)
@@ -168,10 +170,10 @@ class _SlidingAggregate(WindowedProcessor):
             time_ms = max(held.timestamp, record.timestamp)
             self._write(record, start_ms, None if state is None else Stamped(state, time_ms), result, held, time_ms)
 
-    def _copy_to_the_right(self, record: Record, around_record: _Around) -> None:
+    def _copy_to_the_right(self, record: Record, around: _Around) -> None:
         """Create the record's right window, if it is missing, as a copy of the newest window without the record."""
-        start_ms, right = record.timestamp + 1, around_record.right
-        if start_ms not in around_record.starts and right is not None and right.timestamp >= start_ms:
+        start_ms, right = record.timestamp + 1, around.right
+        if start_ms not in around.starts and right is not None and right.timestamp >= start_ms:
             self._write(record, start_ms, right, self._aggregator.result(right.value), None, right.timestamp)
 
     def _is_open(self, start_ms: int) -> bool:

@@ -164,6 +164,7 @@ class _Suppress(Processor):
 
     def _evict(self, observed_ms: int) -> None:
         settings = self._settings
+        # At the end of time, and with a time limit of zero, each entry is due whatever its buffer time.
         is_endless = observed_ms == MAX_MS or not (settings.delay_ms or settings.is_final)
         due_ms = MAX_MS if is_endless else observed_ms - settings.delay_ms
         for key, held in self._buffer.pop_until(due_ms):

@@ -136,7 +136,7 @@ class RowGroupFilter:
 
     def _known(self, group: Any) -> Any:
         """Return the largest value of the column in a row group; None if it has no statistics."""
-        statistics = _statistics(group, self._column)
+        statistics = statistics_of(group, self._column)
         return None if statistics is None else statistics.max
 
 
@@ -166,12 +166,12 @@ def _read(path: str, partition: int, names: tuple[str, ...], wanted: RowGroupFil
 
 def _may_have(group: Any, partition: int) -> bool:
     """Return whether a row group may have rows of a partition, given its metadata."""
-    statistics = _statistics(group, PARTITION)
+    statistics = statistics_of(group, PARTITION)
     return statistics is None or statistics.min <= partition <= statistics.max
 
 
-def _statistics(group: Any, column: str) -> Any:
-    """Return the statistics of a column in a row group; None if it has none."""
+def statistics_of(group: Any, column: str) -> Any:
+    """Return the statistics (``min``, ``max``) of a column in a row group, given its metadata; None if it has none."""
     for number in range(group.num_columns):
         chunk = group.column(number)
         if chunk.path_in_schema == column:

@@ -194,9 +194,8 @@ class RecordStore(GroupedStore):
             raise
         self._fetch(key)
         row_key = RecordKey(key, timestamp, self._rows.insert(key, timestamp, value))
-        self._changed[row_key] = self._changed.pop(
-            row_key, True
-        )  # replace the key too: an equal one may be of another class
+        # The key is replaced, too, because an equal one may be of another class.
+        self._changed[row_key] = self._changed.pop(row_key, True)
 
     def fetch(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[int, Any]]:
         """Return ``(timestamp, value)`` of a key's records in ``[from, to]``, by time, then arrival."""
@@ -264,7 +263,8 @@ class RecordStore(GroupedStore):
                 values.pop(row_key, None)
             else:
                 values[row_key] = value
-        for row_key in sorted(values, key=lambda one: one[1:]):
+        # Records with the same key and time are admitted by number, which is the order of their arrival.
+        for row_key in sorted(values, key=itemgetter(1, 2)):
             self._rows.admit(row_key, values[row_key] if self._shares else copied(values[row_key]))
 
 
@@ -289,6 +289,7 @@ class JoinStore(RecordStore):
         super().put(key, value, timestamp)
         if timestamp > self._clock_ms:
             self._clock_ms = timestamp
+            # Expired records leave no tombstones: a restore leaves them out by the clock.
             for row_key, _ in self._rows.pop_before(self._expired_until() + 1):
                 self._changed.pop(row_key, None)
 

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.spec import JournalFile
@@ -106,8 +105,9 @@ class Journal:
     def _search(self, attempt: str) -> list[TaskReport]:
         table = open_table(self.path)
         reports: list[TaskReport] = []
-        for path in self._files_of_job(table) if table else ():
-            # The requested file is gone, so these are others.
+        files = table_files(self.path, table) if table else []
+        for path in (file.path for file in files if file.partition["job"] == self.job):
+            # The table may still name the file that is gone.
             if self._folder.facts(path) is not None:
                 reports += _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt, self.path)
         if not reports:
@@ -120,9 +120,6 @@ class Journal:
                 job=self.job,
             )
         return sorted(reports, key=_task)
-
-    def _files_of_job(self, table: DeltaTable) -> list[str]:
-        return [file.path for file in table_files(self.path, table) if file.partition["job"] == self.job]
 
     def _path_of(self, attempt: str) -> str:
         return f"job={self.job}/{safe_name(attempt, 'attempt')}.parquet"

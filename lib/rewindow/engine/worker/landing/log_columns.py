@@ -141,7 +141,7 @@ def missing_columns(spec: LogSpec, names: Sequence[str]) -> ConfigError | None:
     A nested field is not missing if its column is there.
     """
     renames, maybe = spec.renames or {}, nested_renames(spec, names)
-    wrong = _unknown_renames(spec, [*names, *maybe])
+    wrong = [(name, "columns") for name in sorted(set(renames) - {*names, *maybe})]
     # The new names of columns that do not exist would be missing, too: name the cause.
     if wrong:
         return _unknown(spec, wrong, names)
@@ -158,10 +158,6 @@ def _roles(spec: LogSpec) -> dict[str, Sequence[str]]:
         **{role: (name,) for role, name in zip(("partition", "offset"), spec.source_offsets or (), strict=False)},
         "timestamp": () if spec.timestamp == ARRIVAL or spec.extractor else (spec.timestamp,),
     }
-
-
-def _unknown_renames(spec: LogSpec, names: Sequence[str]) -> list[tuple[str, str]]:
-    return [(name, "columns") for name in sorted(set(spec.renames or {}) - set(names))]
 
 
 def _missing(spec: LogSpec, names: Sequence[str]) -> ConfigError | None:

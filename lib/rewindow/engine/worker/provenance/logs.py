@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from rewindow.contracts.tasks import LogFile
 from rewindow.engine.worker.arrow_rows import arrow_schema, decode
+from rewindow.engine.worker.changelog_reader import statistics_of
 from rewindow.engine.worker.checksums import UNREADABLE, open_verified, unreadable
 from rewindow.engine.worker.log_reader import ordered_batches, with_columns
 from rewindow.engine.worker.provenance.behind import LogRow
@@ -221,30 +222,20 @@ def _first_since(files: Sequence[LogFile], start: int, end: int, since_ms: int) 
         metadata = _metadata(file.path)
         for number in range(metadata.num_row_groups):
             group = metadata.row_group(number)
-            offsets, times = (_statistics(group, name) for name in ("offset", "timestamp"))
+            offsets, times = (statistics_of(group, name) for name in ("offset", "timestamp"))
             if offsets is None or times is None:
                 return start
-            if times[1] >= since_ms and offsets[1] >= start:
-                offset = min(offset, max(offsets[0], start))
+            if times.max >= since_ms and offsets.max >= start:
+                offset = min(offset, max(offsets.min, start))
     return offset
 
 
 def _may_have(group: Any, ranges: Mapping[str, tuple[Any, Any]]) -> bool:
     for name, (low, high) in ranges.items():
-        bounds = _statistics(group, name)
-        if bounds is not None and (bounds[0] > high or bounds[1] < low):
+        statistics = statistics_of(group, name)
+        if statistics is not None and (statistics.min > high or statistics.max < low):
             return False
     return True
-
-
-def _statistics(group: Any, column: str) -> tuple[Any, Any] | None:
-    """Return the smallest and the largest value of a column; None if the file does not say."""
-    for number in range(group.num_columns):
-        chunk = group.column(number)
-        if chunk.path_in_schema == column:
-            statistics = chunk.statistics
-            return (statistics.min, statistics.max) if statistics is not None and statistics.has_min_max else None
-    return None
 
 
 def _metadata(path: str) -> Any:
