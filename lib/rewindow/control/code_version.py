@@ -68,14 +68,14 @@ class _Reached:
     def __init__(self, source: Source, root: Path) -> None:
         self.digests: dict[str, str] = {}
         self._source, self._root = source, root
-        self._seen: dict[int, object] = {}
+        self._added: dict[int, object] = {}
 
     def add(self, value: object, where: str) -> None:
         """Add a value that a node holds, and everything that the value itself holds."""
-        if id(value) in self._seen:
+        if id(value) in self._added:
             return
         # Keeps it alive, so that no other object gets its id.
-        self._seen[id(value)] = value
+        self._added[id(value)] = value
         if isinstance(value, FunctionType):
             self._function(value, where)
         elif isinstance(value, type):

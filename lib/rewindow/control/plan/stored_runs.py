@@ -101,7 +101,7 @@ class StoredRuns(Sequence[CommittedRun]):
         made = {
             target: TargetTotal(*totals[4 * index : 4 * index + 4]) for index, target in enumerate(self._value(targets))
         }
-        results = tuple(Observation.from_json(one) for one in observed)
+        results = tuple(Observation.from_json(observation) for observation in observed)
         file = JournalFile(*journal)
         commit = Commit(run, attempt, file, made, consumed, watermark_ms, chained, held, results)
         return CommittedRun(self.spec(spec), commit, seq, ordinal, recorded_at)

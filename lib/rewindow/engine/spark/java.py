@@ -45,11 +45,11 @@ def find_java(environ: Mapping[str, str] | None = None, installed: Iterable[str]
             return java
         if java is not None:
             unusable.append(f"{java.version} in {java.home}")
-    found = f"; found only {', '.join(unusable)}" if unusable else ""
+    others = f"; found only {', '.join(unusable)}" if unusable else ""
     raise ConfigError(
         "java-not-found",
         "rewindow needs a JDK 17 or 21: apt-get install openjdk-17-jre-headless (or set JAVA_HOME){found}",
-        found=found,
+        found=others,
     )
 
 

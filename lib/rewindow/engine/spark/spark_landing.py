@@ -202,14 +202,14 @@ class SparkPasses:
         runs: list[Run] = []
         try:
             split_part = partial(_split, source.reader, parts, write.memory_bytes, folder, write.attempt)
-            for found in self._run(len(parts), split_part):
-                if _UNSUITABLE in found:
-                    raise UnsuitableError(found[_UNSUITABLE])
-                runs.append(Run.from_json(found))
+            for report in self._run(len(parts), split_part):
+                if _UNSUITABLE in report:
+                    raise UnsuitableError(report[_UNSUITABLE])
+                runs.append(Run.from_json(report))
             partitions = sorted({partition for run in runs for partition in run.batches})
             groups = [partitions[start :: self._slots] for start in range(min(self._slots, len(partitions)))]
             merge_group = partial(_merge, write, runs, groups, source.reader.sort_names)
-            return [Block.from_json(found) for found in self._run(len(groups), merge_group)] if groups else []
+            return [Block.from_json(report) for report in self._run(len(groups), merge_group)] if groups else []
         finally:
             _remove(folder, write.attempt)
 

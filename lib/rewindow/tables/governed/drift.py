@@ -49,8 +49,8 @@ def check_published(
         name = name_of(due.table.path)
         if not exists(spark, name):
             raise altered(job, branch, Drift(due.target, str(name), "is gone"))
-        known = look(name, publication_id(state.ledger, job, due.target))
-        published = ordinal_at(due, known.reached)
+        history = look(name, publication_id(state.ledger, job, due.target))
+        published = ordinal_at(due, history.reached)
         # Another process may have committed since.
         if published > len(due.publications):
             newer = now()
@@ -58,7 +58,7 @@ def check_published(
                 raise older_ledger(str(name), job, published, len(due.publications))
             check_published(spark, job, newer, branch, name_of, now, look)
             return
-        check_counts(spark, job, state, branch, due, name, known)
+        check_counts(spark, job, state, branch, due, name, history)
 
 
 def check_ledger(
@@ -106,10 +106,10 @@ def difference_from_runs(spark: SparkSession, new: NewEpochs, name: TableName, l
     They are read only if something but rewindow has changed the table since its last publication but one.
     """
     (due,) = [due for due in published_tables(new.state, MAIN) if due.target == new.target]
-    known = look(name, publication_id(new.state.ledger, new.job, due.target))
-    if not new.runs or known.is_untouched or is_on_its_way(due, known.reached):
+    history = look(name, publication_id(new.state.ledger, new.job, due.target))
+    if not new.runs or history.is_untouched or is_on_its_way(due, history.reached):
         return None
-    published, runs = ordinal_at(due, known.reached), {run.spec.run for run in new.runs}
+    published, runs = ordinal_at(due, history.reached), {run.spec.run for run in new.runs}
     return _difference(spark, new.job, due, name, published, new.state, runs)
 
 

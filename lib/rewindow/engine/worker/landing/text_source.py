@@ -312,7 +312,7 @@ def _located(types: JsonType, file: TextFile, before: int) -> JsonType:
 
 
 def _mixed(spec: LogSpec, mixture: Mixture) -> BadRowsError:
-    one, other = (
+    earlier, later = (
         f"{shown_type(kind).upper()} in {shown(spec.source, path)}, line {line}"
         for kind, (path, line) in zip(mixture.kinds, mixture.examples, strict=True)
     )
@@ -323,8 +323,8 @@ def _mixed(spec: LogSpec, mixture: Mixture) -> BadRowsError:
         "declare {column} as JSON in a `schema:` of the source, which lands any value as its text",
         topic=spec.topic,
         field=mixture.path,
-        one=one,
-        other=other,
+        one=earlier,
+        other=later,
         column=name,
     )
 

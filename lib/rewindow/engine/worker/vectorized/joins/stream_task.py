@@ -2,11 +2,11 @@
 
 Why this is exact (L4), rule by rule of `dsl.operators.stream_join`:
 
-1. The partners of a record are those of its key in a range of times that arrive before it and that the other store, whose clock
-is a running maximum, still retains. All can be found when the whole batch is known. 2. A record without a partner waits from its
-arrival until the first arrival that finds it, or the first at which the node's clock, a running maximum too, is past its time.
-The earlier of the two decides. 3. One stable sort by arrival gives the order of results: at each arrival, first those whose wait
-is over, then its own.
+1. The partners of a record are those of its key in a range of times that arrive before it and that the other store, whose
+   clock is a running maximum, still retains. All can be found when the whole batch is known.
+2. A record without a partner waits from its arrival until the first arrival that finds it, or the first at which the
+   node's clock, a running maximum too, is past its time. The earlier of the two decides.
+3. One stable sort by arrival gives the order of results: at each arrival, first those whose wait is over, then its own.
 """
 
 from __future__ import annotations
