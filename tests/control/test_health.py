@@ -112,7 +112,7 @@ def scenes(draw: st.DrawFn) -> Scene:
         newest = max(landed.max_timestamp for landed in ranges.values())
         watermark_ms = max(watermark_ms, draw(st.sampled_from([newest, newest - HOUR, UNKNOWN])))
         given_up = tuple(tp for tp in tps if draw(st.integers(0, 9)) == 0)
-        landings.append(Landing(number, 1, watermark_ms, ranges, given_up=given_up))
+        landings.append(Landing(number, 1, watermark_ms, ranges, idle=given_up))
         before = ranges
     feed = Feed(a_feed(0).definition, History(landings))
     rows = committed(feed, draw(st.integers(1, len(landings))))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from rewindow.control.heartbeat import SILENT_SECONDS, Heartbeat, is_alive, remove_silent, this_attempt, was_killed
+from rewindow.control.heartbeat import SILENT_SECONDS, Heartbeat, is_alive, remove_abandoned, this_attempt, was_killed
 
 
 def test_this_process_is_alive(tmp_path: Path) -> None:
@@ -56,14 +56,14 @@ def test_an_attempt_on_another_host_lives_as_long_as_its_heartbeat(tmp_path: Pat
 def test_gc_removes_heartbeats_of_processes_that_were_killed_long_ago(tmp_path: Path) -> None:
     killed, recent = replace(this_attempt(), pid_started=1), replace(this_attempt(), pid_started=1)
     folder = tmp_path / "rewindow" / "heartbeats"
-    remove_silent(str(tmp_path), 0)
+    remove_abandoned(str(tmp_path), 0)
     with Heartbeat(str(tmp_path), alive := this_attempt()):
         for one in (killed, recent):
             (folder / one.id).touch()
         days_ago = time.time() - 9 * 24 * 3600
         os.utime(folder / killed.id, (days_ago, days_ago))
-        remove_silent(str(tmp_path), 8 * 24 * 3_600_000)
+        remove_abandoned(str(tmp_path), 8 * 24 * 3_600_000)
         assert [was_killed(str(tmp_path), one) for one in (killed, recent)] == [False, True]
         assert {beat.name for beat in folder.iterdir()} == {alive.id, recent.id}
-        remove_silent(str(tmp_path), 0)
+        remove_abandoned(str(tmp_path), 0)
         assert {beat.name for beat in folder.iterdir()} == {alive.id, recent.id}, "a run of it may be unfinished"

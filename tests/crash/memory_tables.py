@@ -78,7 +78,7 @@ class MemoryLedger(Ledger):
         super().__init__(path, name)
 
     def _look(self) -> Any:
-        self._seen = None
+        self._snapshot = None
         table = ledger.open_table(self.path, None)  # type: ignore[attr-defined,call-arg,arg-type]
         if table is None:
             return None
@@ -89,8 +89,8 @@ class MemoryLedger(Ledger):
         check_complete(self.path, self.name, numbered, 1, table.transaction_version(self._app_id) or 0)
         self._known = [(text, row) for row, text in stored]
         rows = StoredRows([row for row, _ in stored])
-        self._seen = SimpleNamespace(table=table, small=(), known=self._known, rows=rows)  # type: ignore[assignment]
-        return self._seen
+        self._snapshot = SimpleNamespace(table=table, small=(), known=self._known, rows=rows)  # type: ignore[assignment]
+        return self._snapshot
 
     def _look_or_create(self) -> Any:
         seen = self._look()

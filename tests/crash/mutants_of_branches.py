@@ -49,7 +49,7 @@ MUTANTS_OF_BRANCHES = (
     ),
     Mutant(
         "a promotion is decided once and pressed through",
-        [RENUMBERED, Rewrite(f"{TRAVEL_FOLD}:_check_head", "if head != seen:", "if False:")],
+        [RENUMBERED, Rewrite(f"{TRAVEL_FOLD}:_check_head", "if head != expected:", "if False:")],
         [Hold("promote | run", "decide"), Hold("promote | rewind", "decide")],
     ),
     Mutant(
@@ -73,7 +73,7 @@ MUTANTS_OF_BRANCHES = (
         [
             Rewrite(
                 "control.plan.branch_decisions:decide_branch",
-                "if known is not None and known.is_open and",
+                "if existing is not None and existing.is_open and",
                 "if False and",
             )
         ],
@@ -159,7 +159,7 @@ MUTANTS_OF_BRANCHES = (
     ),
     Mutant(
         "a run stands on every run that was committed",
-        [Rewrite("control.plan.job_state:JobState._back_from", "if one.spec.run == run:", "if True:")],
+        [Rewrite("control.plan.job_state:JobState._back_from", "if committed.spec.run == run:", "if True:")],
         [Kill("backfill", "commit")],
     ),
     Mutant(

@@ -13,7 +13,7 @@ MUTANTS_OF_FEEDS = (
             Rewrite(
                 "control.ingest.land:_append",
                 "raise _overtaken(call)",
-                "rows[:] = [replace(row, seq=seq) for seq, row in enumerate(rows, start=len(found) + 1)]",
+                "rows[:] = [replace(row, seq=seq) for seq, row in enumerate(rows, start=len(ledger) + 1)]",
             )
         ],
         [Hold("land | land", "decide"), Hold("land | land", "plan")],

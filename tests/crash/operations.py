@@ -154,7 +154,7 @@ def _fix(warehouse: str) -> Steps:
 
 def _repair(warehouse: str, *targets: str) -> Steps:
     tables = DeltaTables(warehouse)
-    asked = republish.Asked(MAIN, targets)
+    asked = republish.RepublishRequest(MAIN, targets)
     yield from republish.republish(scene.bound(tables), asked, scene.attempt, scene.engine_of(), tables, Repair(tables))
 
 

@@ -85,7 +85,9 @@ def clock_of(zone):
     """Return the quarters of thirteen months since 1970, each with that which the zone's clock shows."""
     here, first, last = ZoneInfo(zone), ms(2011, 1, 1) // QUARTER, ms(2012, 2, 1) // QUARTER
     shown = [datetime.fromtimestamp(quarter * 900, here).replace(tzinfo=UTC) for quarter in range(first, last)]
-    return [(quarter, round(clock.timestamp()) // 900) for quarter, clock in zip(range(first, last), shown, strict=True)]
+    return [
+        (quarter, round(clock.timestamp()) // 900) for quarter, clock in zip(range(first, last), shown, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("zone", CHANGING)

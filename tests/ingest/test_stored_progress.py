@@ -23,7 +23,7 @@ from rewindow.control.ingest.landings import (
 from rewindow.control.ingest.stored_progress import interval_ends, made_by
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.ledger_state import NOTE
-from rewindow.control.plan.planner import last_epoch_asked
+from rewindow.control.plan.planner import last_requested_epoch
 from rewindow.control.plan.spec import RunRequest
 from rewindow.control.plan.stored_rows import StoredFold, StoredRows
 from rewindow.errors import SourceError
@@ -175,7 +175,7 @@ def test_stored_progress_and_later_rows_give_what_all_rows_give(script, data):
     assert [*interval_ends(feed_in(feeds, some))] == [*interval_ends(feed)]
     for end in range(len(feed.landings) + 2):
         request = RunRequest(until_ms=end * HOUR)
-        assert last_epoch_asked(feed_in(feeds, some), request) == last_epoch_asked(feed, request)
+        assert last_requested_epoch(feed_in(feeds, some), request) == last_requested_epoch(feed, request)
 
 
 @given(steps.filter(bool), st.data())
@@ -200,5 +200,5 @@ def test_a_run_reads_the_last_landings_only(monkeypatch):
     last = len(feed.landings)
     feed.records(range(last, last + 1), FILES)
     feed.spans(FILES, last - 1, last)
-    last_epoch_asked(feed, RunRequest(until_ms=last * HOUR))
+    last_requested_epoch(feed, RunRequest(until_ms=last * HOUR))
     assert len(read) <= 12

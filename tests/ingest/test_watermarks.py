@@ -33,14 +33,14 @@ def test_forever_waits_for_the_slowest_that_ever_delivered():
 
 def test_a_while_leaves_out_those_that_were_quiet_and_counts_them():
     decided = watermark(WatermarkPolicy(15))
-    assert (decided.time_ms, decided.given_up) == (50, (A,))
+    assert (decided.time_ms, decided.idle) == (50, (A,))
     decided = watermark(WatermarkPolicy(15), landed_ms=44)
-    assert (decided.time_ms, decided.given_up) == (50, (A, C))
+    assert (decided.time_ms, decided.idle) == (50, (A, C))
 
 
 def test_if_all_were_quiet_nobody_is_waited_for():
     decided = watermark(WatermarkPolicy(15), landed_ms=1000)
-    assert (decided.time_ms, decided.given_up) == (100, (A, B, C))
+    assert (decided.time_ms, decided.idle) == (100, (A, B, C))
 
 
 def test_lag_holds_back_and_declarations_win():
@@ -102,7 +102,7 @@ def test_a_task_that_takes_records_without_waiting_for_a_topic_is_enforced():
 
     def landing(number, released, given_up):
         ranges = {where: LandedRange(0, end, end, end) for where, end in released.items()}
-        return Landing.from_json(Landing(number, 1, 100 * number, ranges, counts={}, given_up=given_up).as_json())
+        return Landing.from_json(Landing(number, 1, 100 * number, ranges, counts={}, idle=given_up).as_json())
 
     definition = FeedDefinition("f", 1, 2, {}, "", 0)
     feed = Feed(

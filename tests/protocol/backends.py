@@ -19,7 +19,7 @@ from rewindow.config.feed import FeedConfig, feed_spec
 from rewindow.contracts.landing import LandingEngine
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import Execution, JobCode
-from rewindow.control.drift_repair import Asked, republish
+from rewindow.control.drift_repair import RepublishRequest, republish
 from rewindow.control.gc import collect
 from rewindow.control.ingest.land import steps as landing_steps
 from rewindow.control.ingest.landings import LANDING, log_shapes
@@ -121,7 +121,7 @@ class Backend:
     def republishing(self, branch: str, *targets: str) -> Iterator[str]:
         """Return the steps of `republish`, by a process that opens the tables again."""
         tables = self.tables()
-        asked, engine = Asked(branch, targets), self.engine_of(tables)
+        asked, engine = RepublishRequest(branch, targets), self.engine_of(tables)
         return republish(self.job(branch), asked, scene.attempt, engine, tables, self.adapter_of(tables).repair())
 
     def collecting(self, *, keep_ms: int = 0, every: int = EVERY, is_alive: bool = False) -> Iterator[str]:

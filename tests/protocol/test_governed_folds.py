@@ -159,7 +159,7 @@ def test_a_fold_that_is_not_what_the_rows_give_is_named_with_the_fix(backend: Ba
     assert kept is not None
     lines = [json.dumps({**json.loads(kept.fold.lines[0]), "committed": 0}), *kept.fold.lines[1:]]
     wrong = ledger_folds.KeptFold(
-        ledger_folds.StoredFold(kept.fold.rows, kept.fold.token, frozenset(), lines), kept.appends + 1, kept.seen
+        ledger_folds.StoredFold(kept.fold.rows, kept.fold.token, frozenset(), lines), kept.appends + 1, kept.recorded
     )
     tables.own.folds.write(scene.JOB, wrong, 0)
     rows = backend.tables().ledger_rows(scene.JOB)

@@ -138,7 +138,7 @@ def test_the_first_run_after_an_upgrade_reads_histories_and_the_next_one_does_no
     jobs: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as before_the_upgrade:
-        before_the_upgrade.setattr(published.Looks, "seen", lambda _self: [])
+        before_the_upgrade.setattr(published.KnownTables, "to_record", lambda _self: [])
         jobs.run("upgraded", 1)
     read = _histories(monkeypatch)
     jobs.run("upgraded", 2)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rewindow import FixedKeyProcessor, Processor, StreamsBuilder, TimeWindows, Topology, key_value_store
 from rewindow.dsl.operators.aggregate import EmitStrategy
-from rewindow.streams.topology import asked_by_topics
+from rewindow.streams.topology import key_topics
 
 
 def asked(topology: Topology) -> dict[str, set[str]]:
-    return {store: set(topics) for part in topology.sub_topologies() for store, topics in asked_by_topics(part).items()}
+    return {store: set(topics) for part in topology.sub_topologies() for store, topics in key_topics(part).items()}
 
 
 def test_a_count_reads_only_the_keys_of_its_topic() -> None:

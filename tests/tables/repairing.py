@@ -6,7 +6,7 @@ from collections.abc import Collection
 from itertools import count
 
 from rewindow.contracts.steps import drive
-from rewindow.control.drift_repair import Asked, Republished, republish
+from rewindow.control.drift_repair import Republished, RepublishRequest, republish
 from rewindow.control.plan.spec import Attempt
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.tables.delta.repair import Repair
@@ -21,7 +21,7 @@ def fix(warehouse: str, targets: Collection[str] | None = (), **job: object) -> 
     tables = DeltaTables(warehouse)
     machine = republish(
         a_job(tables, **job),  # type: ignore[arg-type]
-        Asked("main", targets),
+        RepublishRequest("main", targets),
         lambda: Attempt(f"mender-{next(_names)}"),
         LocalEngine(),
         tables,

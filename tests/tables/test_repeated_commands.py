@@ -10,7 +10,7 @@ import pytest
 
 from rewindow.contracts.steps import drive
 from rewindow.control import branch as branching
-from rewindow.control.drift_repair import Asked, republish
+from rewindow.control.drift_repair import RepublishRequest, republish
 from rewindow.control.plan.job_state import LedgerRow, Standing
 from rewindow.control.plan.spec import Attempt
 from rewindow.engine.worker.local import LocalEngine
@@ -170,7 +170,7 @@ def test_republish_says_what_an_interrupted_command_had_left(warehouse: str) -> 
     tables = DeltaTables(warehouse)
 
     def again(*targets: str) -> Iterator[str]:
-        asked = Asked("main", targets)
+        asked = RepublishRequest("main", targets)
         return republish(a_job(tables), asked, lambda: Attempt("fix"), LocalEngine(), tables, Repair(tables))
 
     die_after_the_row(lambda _: again("output/totals"), warehouse)

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rewindow import Count, Sum
-from rewindow.control.drift_repair import Asked, Republished, republish
+from rewindow.control.drift_repair import Republished, RepublishRequest, republish
 from rewindow.control.plan.spec import Attempt
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.vectorized.folds import CountFold
@@ -200,5 +200,7 @@ def _steps(warehouse: str, stop: int) -> bool:
     """Stop at step number ``stop``. Return False if there are fewer steps."""
     tables = DeltaTables(warehouse)
     who: Iterator[Attempt] = (Attempt(f"killed-{next(_names)}") for _ in count())
-    machine = republish(a_job(tables), Asked("main"), lambda: next(who), LocalEngine(), tables, Repair(tables))
+    machine = republish(
+        a_job(tables), RepublishRequest("main"), lambda: next(who), LocalEngine(), tables, Repair(tables)
+    )
     return any(number == stop for number, _ in enumerate(machine, start=1))

@@ -27,7 +27,7 @@ from rewindow.control.plan.branch_decisions import find_run, run_before, was_pro
 from rewindow.control.plan.job_diff import changes_since, differences_besides_tables
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, shared_runs
 from rewindow.control.plan.output_columns import check_publishable, other_keys
-from rewindow.control.plan.planner import Backfill, UpToDate, check_landings, last_epoch_asked
+from rewindow.control.plan.planner import Backfill, UpToDate, check_landings, last_requested_epoch
 from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, RunRequest
 from rewindow.control.run import RunReport
 from rewindow.control.verify import Verified, verify
@@ -105,7 +105,7 @@ class JobBranches:
         unnamed = branch or self._interrupted_backfill(state, run_before(state, main, first))
         name = safe_name(unnamed or f"{_BACKFILL}{state.rows + 1}", "branch")
         request = replace(request_through(state, main, name, end), accept_changes=accept_changes)
-        if first > (last := last_epoch_asked(feed, request)):
+        if first > (last := last_requested_epoch(feed, request)):
             raise self._nothing_to_replay(start, end, first, last, feed)
         bound = self._project.bind(self._job, name)
         asked = self._project.with_acceptance(self._job, request)

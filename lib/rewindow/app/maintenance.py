@@ -17,9 +17,9 @@ from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import SubTopologyWork
 from rewindow.control.branch import reset
-from rewindow.control.drift_repair import Asked, Republished, republish
+from rewindow.control.drift_repair import Republished, RepublishRequest, republish
 from rewindow.control.gc import MERGE_FROM, Collected, FeedCollected, JobGc, collect, collect_feed
-from rewindow.control.heartbeat import remove_silent, this_attempt
+from rewindow.control.heartbeat import remove_abandoned, this_attempt
 from rewindow.control.plan.ledger_state import decide_reset
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.retention import EVERY, decide_forget, due_snapshots
@@ -73,7 +73,7 @@ class JobMaintenance:
             check_has_branch(self._job, state, branch)
             check_not_deleted(self._job, state.branch(branch), project.tables.version_of)
             job = project.bind(self._job, branch)
-            asked = Asked(branch, None if all_tables else [OUTPUT + name for name in outputs])
+            asked = RepublishRequest(branch, None if all_tables else [OUTPUT + name for name in outputs])
             repair = project.adapter.repair()
             return drive(republish(job, asked, this_attempt, _LazyEngine(project), project.tables, repair), on_step)
 
@@ -84,7 +84,7 @@ class JobMaintenance:
             machine = collect(
                 self._job, self._project.tables, gc, before_ms=now_ms - keep_ms, keep_ms=keep_ms, every=every
             )
-            remove_silent(self._project.warehouse, keep_ms)
+            remove_abandoned(self._project.warehouse, keep_ms)
             return drive(machine, on_step)
 
     def would_collect(self, keep_ms: int) -> Collected:
@@ -157,7 +157,7 @@ class FeedMaintenance:
     def collect(self, keep_ms: int, *, on_step: OnStep = None) -> FeedCollected:
         """Merge small files, and delete files that have been superseded for ``keep_ms``, at least one day."""
         with naming(FEED=self._feed):
-            remove_silent(self._project.warehouse, keep_ms)
+            remove_abandoned(self._project.warehouse, keep_ms)
             return drive(collect_feed(self._feed, self._tables.publish_steps, self._gc, keep_ms=keep_ms), on_step)
 
     def would_collect(self, keep_ms: int) -> FeedCollected:

@@ -27,14 +27,14 @@ class FileFields:
 
     ``empty`` are those that have no value in any row, so nothing is known about the fields nested in them.
     ``header`` are the columns of a CSV file in their order; those of its directories are only in ``present``.
-    ``twice`` are names that the header of a CSV file has more than once; ``present`` has them with numbers.
+    ``repeated`` are names that the header of a CSV file has more than once; ``present`` has them with numbers.
     """
 
     name: str
     present: frozenset[str]
     empty: frozenset[str] = frozenset()
     header: tuple[str, ...] = ()
-    twice: frozenset[str] = frozenset()
+    repeated: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def written(name: str) -> str:
     return name if name == name.strip() else repr(name)
 
 
-def named_twice(columns: Sequence[str]) -> frozenset[str]:
+def repeated_names(columns: Sequence[str]) -> frozenset[str]:
     """Return the names, in lower case, that a CSV header has more than once, by the numbers that their columns got."""
     names = [name.lower().removesuffix(str(at)) for at, name in enumerate(columns) if name.endswith(str(at))]
     return frozenset(name for name, count in Counter(names).items() if count > 1)

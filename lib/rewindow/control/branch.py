@@ -1,9 +1,9 @@
 """Rewind, branch, promote, drop, accept, reset: append a ledger row and publish it. Nothing is computed, and Spark is not needed.
 
-Each is a generator like `run.steps` and yields the name of each step before it. Each begins with publishing what an earlier
-command decided and did not publish, so a request that cannot be met leaves no table behind the ledger either.
+Each is a generator like `run.steps` and yields the name of each step before it. Each first publishes what an earlier command
+decided and did not publish, so even a refused request leaves no table behind the ledger.
 
-If a process is killed anywhere, call the same command again: a state that is reached already gets no row, but is published
+If a process is killed anywhere, call the same command again: a state that was reached before gets no second row, but is published
 (ADR-79). The result is the row, or None without one.
 
 A reset starts a job over: one ledger row forgets all its runs and branches, then publishing empties its tables. If a process
@@ -99,8 +99,8 @@ def promote(job: str, name: str, binding: JobBinding, tables: Tables, *, into: s
 def drop(job: str, name: str, tables: Tables) -> _Travel:
     """Drop a branch: no run continues it, and `gc` deletes its tables.
 
-    Publishes only afterwards: the outputs of the branch, which may be what is broken, are no longer due then. Tables that
-    branches share may lack files of it, too: then the next command of another branch names the repair, which succeeds now.
+    It publishes only after the row is appended, because the branch's outputs, which may be broken, are then no longer due. Shared
+    tables may lack files of the branch, too: the next command of another branch then names the repair, which now succeeds.
     """
     row = yield from update(tables, job, "decide", lambda state: decide_drop(state, name))
     with suppress(StorageError):
@@ -140,9 +140,9 @@ def reset(job: str, outputs: Sequence[str], tables: _ResetTables) -> Generator[s
 
 def _owners(state: JobState, row: LedgerRow, branch: str) -> Iterator[str]:
     """Yield the other branches whose outputs have an accepted run: a branch may stand on a run of its parent."""
-    for one in state.branches.values():
-        if one.name != branch and one.is_open and row.body["run"] in {run.spec.run for run in one.own_runs}:
-            yield one.name
+    for other in state.branches.values():
+        if other.name != branch and other.is_open and row.body["run"] in {run.spec.run for run in other.own_runs}:
+            yield other.name
 
 
 class _ResetTables(Ledger[JobState], Protocol):

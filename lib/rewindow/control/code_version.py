@@ -30,30 +30,30 @@ _ATOMS = (str, bytes, int, float, complex, bool, type(None), Decimal, Fraction, 
 
 
 def code_version(topology: Topology, root: Path) -> dict[str, str]:
-    """Return for each part of the project's code that the topology's nodes reach a digest, by the part's name.
+    """Return a digest of each part of the project's code that the topology's nodes reach, by the part's name.
 
     ``root`` is the folder from which the project's modules are imported. Code of libraries counts by name only: their
     versions are recorded with each attempt. Raises `ConfigError` (78) for a module whose source cannot be read.
     """
-    found = _Reached(Source(root), root)
+    reached = _Reached(Source(root), root)
     for node in topology.nodes.values():
         if isinstance(node, ProcessorNode):
-            found.add(node.supplier, f"node {node.name!r}")
+            reached.add(node.supplier, f"node {node.name!r}")
         elif isinstance(node, SinkNode) and node.partitioner is not None:
-            found.add(node.partitioner, f"node {node.name!r}")
-    return dict(sorted(found.digests.items()))
+            reached.add(node.partitioner, f"node {node.name!r}")
+    return dict(sorted(reached.digests.items()))
 
 
 def function_version(function: object, root: Path) -> str:
     """Return the version of the project's code that one function reaches, as `version_of`."""
-    found = _Reached(Source(root), root)
-    found.add(function, "a function")
-    return version_of(found.digests)
+    reached = _Reached(Source(root), root)
+    reached.add(function, "a function")
+    return version_of(reached.digests)
 
 
 def version_of(code: Mapping[str, str]) -> str:
     """Return a code version as eight hexadecimal digits; ``""`` for a job without code of its own."""
-    text = "\n".join(f"{name} {known}" for name, known in sorted(code.items()))
+    text = "\n".join(f"{name} {part_digest}" for name, part_digest in sorted(code.items()))
     return hashlib.sha256(text.encode()).hexdigest()[:8] if code else ""
 
 
@@ -68,13 +68,14 @@ class _Reached:
     def __init__(self, source: Source, root: Path) -> None:
         self.digests: dict[str, str] = {}
         self._source, self._root = source, root
-        self._seen: dict[int, object] = {}
+        self._added: dict[int, object] = {}
 
     def add(self, value: object, where: str) -> None:
-        """Take up a value that a node holds, and what it holds itself."""
-        if id(value) in self._seen:
+        """Add a value that a node holds, and everything that the value itself holds."""
+        if id(value) in self._added:
             return
-        self._seen[id(value)] = value  # keeps it alive, so that no other object gets its id
+        # Keeps it alive, so that no other object gets its id.
+        self._added[id(value)] = value
         if isinstance(value, FunctionType):
             self._function(value, where)
         elif isinstance(value, type):
@@ -112,8 +113,8 @@ class _Reached:
             if function.__qualname__ in module.bindings:
                 self._units({Unit(module.name, function.__qualname__): digest(*nodes)})
             else:
-                what = "lambda" if function.__name__ == "<lambda>" else f"function {function.__name__}"
-                self._note(f"{what} of {where} in {module.shown}", digest(*nodes))
+                label = "lambda" if function.__name__ == "<lambda>" else f"function {function.__name__}"
+                self._note(f"{label} of {where} in {module.shown}", digest(*nodes))
             self._units(self._source.reached(module, nodes))
         if module is not None or function.__closure__:
             name = "lambda" if function.__name__ == "<lambda>" else function.__name__
@@ -135,12 +136,16 @@ class _Reached:
         if top in module.bindings:
             self._units(self._source.reached(module, [ast.Name(top, ast.Load())]))
             return
-        nodes = [one for one in ast.walk(module.tree) if isinstance(one, ast.ClassDef) and one.name == cls.__name__]
+        nodes = [
+            statement
+            for statement in ast.walk(module.tree)
+            if isinstance(statement, ast.ClassDef) and statement.name == cls.__name__
+        ]
         self._note(f"class {cls.__name__} of {where} in {module.shown}", digest(*nodes))
         self._units(self._source.reached(module, nodes))
 
     def _values(self, where: str, values: Mapping[str, object]) -> None:
-        """Take up values that code holds: plain ones by what they are, others by what they reach."""
+        """Add values that code holds: plain ones by their text, others by the code that they reach."""
         for name, value in values.items():
             text = _text(value)
             if text is not None:
@@ -155,16 +160,16 @@ class _Reached:
         if module.partition(".")[0] != "rewindow":
             self._note(f"{where} calls {module}.{named.__qualname__}", "library")
 
-    def _note(self, name: str, known: str) -> None:
+    def _note(self, name: str, part_digest: str) -> None:
         """Note a digest. A node may hold several lambdas: the second and later ones are numbered."""
         names = (name if number == 1 else f"{name} ({number})" for number in itertools.count(1))
-        self.digests[next(one for one in names if one not in self.digests)] = known
+        self.digests[next(numbered for numbered in names if numbered not in self.digests)] = part_digest
 
     def _units(self, units: Mapping[Unit, str]) -> None:
-        for unit, known in units.items():
+        for unit, part_digest in units.items():
             module = self._source.module(unit.module)
             if module is not None:
-                self.digests[f"{unit.name} in {module.shown}"] = known
+                self.digests[f"{unit.name} in {module.shown}"] = part_digest
 
     def _module_of(self, value: Any) -> Module | None:
         """Return the project's module that defines a function or class; None for a library's."""
@@ -175,25 +180,27 @@ class _Reached:
 
 
 def _syntax_of(tree: ast.Module, code: CodeType) -> list[ast.AST]:
-    """Return the syntax of a function: of several lambdas on one line those that the code's columns lie in."""
+    """Return the syntax of a function. Of several lambdas on one line, the code's columns tell which."""
     if code.co_name == "<lambda>":
-        lambdas = [one for one in ast.walk(tree) if isinstance(one, ast.Lambda) and one.lineno == code.co_firstlineno]
+        lambdas = [
+            node for node in ast.walk(tree) if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno
+        ]
         # The instructions that begin a function have an empty span, or none.
         spans = [(a, b, c, d) for a, b, c, d in code.co_positions() if a and b and d and (a, c) != (b, d)]
-        holding = [one for one in lambdas if all(_contains(one.body, *span) for span in spans)]
+        holding = [node for node in lambdas if all(_contains(node.body, *span) for span in spans)]
         return [*(holding[-1:] or lambdas)]
     return [
-        one
-        for one in ast.walk(tree)
-        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
-        and one.name == code.co_name
-        and code.co_firstlineno in {one.lineno, *(decorator.lineno for decorator in one.decorator_list)}
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name == code.co_name
+        and code.co_firstlineno in {node.lineno, *(decorator.lineno for decorator in node.decorator_list)}
     ]
 
 
 def _contains(node: ast.expr, line: int, end_line: int, column: int | None, end_column: int) -> bool:
-    first, last = (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
-    return first <= (line, column or 0) and (end_line, end_column) <= last
+    start, end = (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
+    return start <= (line, column or 0) and (end_line, end_column) <= end
 
 
 def _text(value: object) -> str | None:

@@ -28,7 +28,7 @@ from rewindow.errors import CheckpointError, InvariantError, SourceError, UsageE
 Steps = Generator[str, None, "Republished"]
 
 
-class Found(Protocol):
+class DriftedTable(Protocol):
     """A table that is not what was published."""
 
     @property
@@ -53,7 +53,7 @@ class Repair(Protocol):
         """Check that no table has publications that the ledger lacks. Raises `CheckpointError` (76)."""
         ...
 
-    def drift(self, job: str, state: JobState, branch: str) -> Sequence[Found]:
+    def drift(self, job: str, state: JobState, branch: str) -> Sequence[DriftedTable]:
         """Return the tables of a branch that are not what was published."""
         ...
 
@@ -100,7 +100,7 @@ class Republished:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RepublishRequest:
     """What to republish: tables of a branch that drifted, and these ``targets`` (None: all) in any case."""
 
     branch: str
@@ -108,61 +108,68 @@ class Asked:
 
 
 def republish(
-    job: Job, asked: Asked, attempts: Callable[[], Attempt], engine: Engine, tables: Tables, repair: Repair
+    job: Job, request: RepublishRequest, attempts: Callable[[], Attempt], engine: Engine, tables: Tables, repair: Repair
 ) -> Steps:
     """Find tables of a branch that drifted, and repair them.
 
     Raises `UsageError` (2) for an unknown output, `CheckpointError` (76) if a run was made by different code or the ledger lost
-    what a table has, `SourceError`
-    (66) if its landings are gone, `InvariantError` (70) if repeating it gives other rows than were committed.
+    what a table has, `SourceError` (66) if its landings are gone, `InvariantError` (70) if repeating it gives other rows than
+    were committed.
     """
     yield "examine"
     state = tables.state(job.name)
-    repair.check_ledger(job.name, state, asked.branch)
-    drift = {found.target: found.what for found in repair.drift(job.name, state, asked.branch)}
-    lagged = tuple(target for target in tables.lagging(job.name, state, asked.branch) if target not in drift)
-    known = repair.published(state, asked.branch)
-    without = dict(_rows_given_up(state, asked.branch, known, repair))
-    targets = _targets(known, asked, {*drift, *without})
-    lost, given_up = repair.lost(state, asked.branch, [*state.branch(asked.branch).tables])
-    if given_up:
-        yield from update(tables, job.name, "give up", lambda now: decide_give_up(now, given_up))
+    repair.check_ledger(job.name, state, request.branch)
+    drift = {drifted.target: drifted.what for drifted in repair.drift(job.name, state, request.branch)}
+    lagged = tuple(target for target in tables.lagging(job.name, state, request.branch) if target not in drift)
+    published = repair.published(state, request.branch)
+    without = dict(_rows_left_out(state, request.branch, published, repair))
+    targets = _targets(published, request, {*drift, *without})
+    lost, unneeded = repair.lost(state, request.branch, [*state.branch(request.branch).tables])
+    if unneeded:
+        yield from update(tables, job.name, "give up", lambda now: decide_give_up(now, unneeded))
     for run in lost:
         yield from _repeat(job, run, attempts(), engine, tables, repair)
     for target in targets:
-        table = state.branch(asked.branch).tables[target]
+        table = state.branch(request.branch).tables[target]
         left_out = without.get(target, ())
-        decide = partial(decide_republish, branch=asked.branch, target=target, table=table, without=left_out)
+        decide = partial(decide_republish, branch=request.branch, target=target, table=table, without=left_out)
         yield from update(tables, job.name, f"republish {target}", decide)
-    yield from tables.publish(job.name, tables.state(job.name), asked.branch)
+    yield from tables.publish(job.name, tables.state(job.name), request.branch)
     names = {run.spec.run: run.spec.name for run in state.committed}
     left_out_runs = {target: [names[number] for number in numbers] for target, numbers in without.items()}
     return Republished(drift, targets, [run.spec.name for run in lost], lagged, left_out_runs)
 
 
-def _rows_given_up(
-    state: JobState, branch: str, known: Sequence[str], repair: Repair
+def _rows_left_out(
+    state: JobState, branch: str, published: Sequence[str], repair: Repair
 ) -> Iterator[tuple[str, Sequence[int]]]:
-    """Yield metrics and the like with the runs whose rows are gone, if no branch needs the runs: nothing repeats them."""
-    for target in known:
+    """Yield each shared table with the runs whose rows are gone and that no branch needs, because nothing repeats them."""
+    for target in published:
         if not target.startswith((OUTPUT, CHANGELOG)):
-            _, given_up = repair.lost(state, branch, [target])
-            if given_up:
-                yield target, sorted(given_up)
+            _, unneeded = repair.lost(state, branch, [target])
+            if unneeded:
+                yield target, sorted(unneeded)
 
 
-def _targets(known: Sequence[str], asked: Asked, drift: Iterable[str]) -> list[str]:
-    for target in asked.targets or ():
-        if target not in known:
-            outputs = ", ".join(one.removeprefix(OUTPUT) for one in known if one.startswith(OUTPUT)) or "none"
+def _targets(published: Sequence[str], request: RepublishRequest, drift: Iterable[str]) -> list[str]:
+    for target in request.targets or ():
+        if target not in published:
+            outputs = (
+                ", ".join(
+                    published_target.removeprefix(OUTPUT)
+                    for published_target in published
+                    if published_target.startswith(OUTPUT)
+                )
+                or "none"
+            )
             raise UsageError(
                 "branch-without-output",
                 "branch {branch!r} has no table for {output!r} (outputs: {outputs})",
-                branch=asked.branch,
+                branch=request.branch,
                 output=target.removeprefix(OUTPUT),
                 outputs=outputs,
             )
-    wanted = {*drift, *(known if asked.targets is None else asked.targets)}
+    wanted = {*drift, *(published if request.targets is None else request.targets)}
     return sorted(wanted, key=lambda target: (not target.startswith(OUTPUT), target))
 
 

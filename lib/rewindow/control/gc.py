@@ -81,7 +81,7 @@ class _Removed:
     @property
     def bytes(self) -> int:
         """The size of what was deleted."""
-        return sum(one.bytes for one in self.deleted)
+        return sum(file.bytes for file in self.deleted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ def was_killed(warehouse: str, attempt: Attempt) -> bool:
     return modified_s(_heartbeat_file(warehouse, attempt.id)) is not None and not is_alive(warehouse, attempt)
 
 
-def remove_silent(warehouse: str, keep_ms: int) -> None:
+def remove_abandoned(warehouse: str, keep_ms: int) -> None:
     """Remove the heartbeats of processes that were killed longer ago than ``keep_ms``, and at least a week.
 
     Nothing else removes them. Until then, commands say of an unfinished run that its process was killed.

@@ -37,6 +37,7 @@ def update(
     """
     for _ in range(_ATTEMPTS):
         yield step
+        # The decision is made again on each state, because it holds only for the rows on which it was made.
         decision = decide(ledger.state(name))
         rows = [decision] if isinstance(decision, LedgerRow) else decision
         if not isinstance(rows, list) or ledger.append(name, *rows):

@@ -46,19 +46,20 @@ class TopologyLoader:
                 function=function_name,
             )
         try:
-            with redirect_stdout(sys.stderr):  # standard output is for the command's own, such as JSON
+            # Standard output is for the command's own, such as JSON.
+            with redirect_stdout(sys.stderr):
                 topology = build()
         except RewindowError as error:
             error.at_line(line_of(error))
             raise
         except (Exception, SystemExit) as error:
-            what = f"{type(error).__name__}: {error}{_instead(error)}"
+            reason = f"{type(error).__name__}: {error}{_instead(error)}"
             raise ConfigError(
                 "topology-function-failed",
                 "job {job!r}: {topology} failed with {reason}",
                 job=self.job,
                 topology=self.reference,
-                reason=what,
+                reason=reason,
             ).at_line(line_of(error)) from error
         if not isinstance(topology, Topology):
             raise ConfigError(

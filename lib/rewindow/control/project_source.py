@@ -52,20 +52,23 @@ def _canonical(value: object) -> str:
 
 
 def _digests(unit: Unit, statements: list[ast.stmt]) -> dict[Unit, str]:
-    """Return the digest of a unit; of a class one for each method too, so that a change is said of the method."""
+    """Return the digest of a unit; of a class also one for each method, so that a change names the method."""
     only = statements[0]
     if len(statements) > 1 or not isinstance(only, ast.ClassDef):
         return {unit: digest(*statements)}
-    methods = [one for one in only.body if isinstance(one, _FUNCTIONS)]
-    rest = [one for one in without_docstring(only.body) if not isinstance(one, _FUNCTIONS)]
-    found = {unit: digest(*only.bases, *only.keywords, *only.decorator_list, *rest)}
-    for name in dict.fromkeys(method.name for method in methods):  # a property and its setter have one name
-        found[Unit(unit.module, f"{unit.name}.{name}")] = digest(*(one for one in methods if one.name == name))
-    return found
+    methods = [statement for statement in only.body if isinstance(statement, _FUNCTIONS)]
+    rest = [statement for statement in without_docstring(only.body) if not isinstance(statement, _FUNCTIONS)]
+    digests = {unit: digest(*only.bases, *only.keywords, *only.decorator_list, *rest)}
+    # A property and its setter have one name.
+    for name in dict.fromkeys(method.name for method in methods):
+        digests[Unit(unit.module, f"{unit.name}.{name}")] = digest(
+            *(statement for statement in methods if statement.name == name)
+        )
+    return digests
 
 
 def without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Return a body without its docstring; one that has nothing else is empty."""
+    """Return a body without its docstring, which may leave it empty."""
     match body:
         case [ast.Expr(value=ast.Constant(value=str())), *rest]:
             return rest
@@ -91,13 +94,13 @@ class Module:
     @cached_property
     def bindings(self) -> dict[str, list[ast.stmt]]:
         """For each name that the module binds, the top-level statements that do; `MODULE` has those that bind none."""
-        found: dict[str, list[ast.stmt]] = {}
+        binding: dict[str, list[ast.stmt]] = {}
         for statement in without_docstring(self.tree.body):
             if isinstance(statement, ast.Import | ast.ImportFrom):
                 continue
             for name in sorted(set(_bound(statement))) or [MODULE]:
-                found.setdefault(name, []).append(statement)
-        return found
+                binding.setdefault(name, []).append(statement)
+        return binding
 
     @property
     def package(self) -> list[str]:
@@ -169,35 +172,37 @@ class Source:
 
     def reached(self, module: Module, nodes: Iterable[ast.AST]) -> dict[Unit, str]:
         """Return the units that syntax of a module refers to, directly or through others, with their digests."""
-        found: dict[Unit, str] = {}
+        digests: dict[Unit, str] = {}
         waiting = [unit for node in nodes for unit in self._references(module, node)]
         started: dict[str, None] = {}
         while waiting:
             unit = waiting.pop()
-            known = self.module(unit.module)
-            if known is None or unit in found or unit.name not in known.bindings:
+            module_of_unit = self.module(unit.module)
+            if module_of_unit is None or unit in digests or unit.name not in module_of_unit.bindings:
                 continue
-            statements = known.bindings[unit.name]
-            found.update(_digests(unit, statements))
-            if unit.module not in started:  # an import also runs the module's other statements
+            statements = module_of_unit.bindings[unit.name]
+            digests.update(_digests(unit, statements))
+            # An import also runs the module's other statements.
+            if unit.module not in started:
                 started[unit.module] = None
                 waiting.append(Unit(unit.module, MODULE))
-            waiting += [other for statement in statements for other in self._references(known, statement)]
-        return found
+            waiting += [other for statement in statements for other in self._references(module_of_unit, statement)]
+        return digests
 
     def _references(self, module: Module, node: ast.AST) -> Iterator[Unit]:
-        parents = {id(one.value): one for one in ast.walk(node) if isinstance(one, ast.Attribute)}
-        for one in ast.walk(node):
-            if isinstance(one, ast.Name):
-                if one.id in module.bindings:
-                    yield Unit(module.name, one.id)
-                elif one.id in module.imports:
-                    chain, step = [], parents.get(id(one))
+        parents = {id(part.value): part for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name):
+                if part.id in module.bindings:
+                    yield Unit(module.name, part.id)
+                elif part.id in module.imports:
+                    chain, step = [], parents.get(id(part))
                     while step is not None:
                         chain.append(step.attr)
                         step = parents.get(id(step))
-                    yield from self._imported(*module.imports[one.id], chain)
-        if "*" in module.imports:  # any name may come from this import
+                    yield from self._imported(*module.imports[part.id], chain)
+        # Any name may come from this import.
+        if "*" in module.imports:
             yield from self._whole(module.imports["*"][0])
 
     def _imported(self, base: str, attribute: str | None, chain: list[str]) -> Iterator[Unit]:
@@ -209,7 +214,8 @@ class Source:
         if module is None:
             return
         if not path:
-            yield from self._whole(base)  # the module is used as a value, so any part may be used
+            # The module is used as a value, so any part may be used.
+            yield from self._whole(base)
         elif path[0] in module.bindings:
             yield Unit(base, path[0])
         elif path[0] in module.imports:

@@ -147,8 +147,10 @@ def steps(
     """Run a job once, or return `UpToDate` if there is nothing to do. ``snapshot_every``: see `retention.is_due`."""
     yield "recover"
     state = tables.state(job.name)
+    # A run that was committed and not published is finished first, so that its tables can be checked.
     yield from tables.publish(job.name, state, request.branch)
     tables.check_published(job.name, state, request.branch, brief=True)
+    # A snapshot is written before the plan, because a plan names the checkpoint from which its tasks restore.
     head = due_before_run(state, request.branch, snapshot_every)
     if head is not None:
         yield from write_snapshot(job.name, head, tables, snapshot_every)
@@ -157,6 +159,7 @@ def steps(
         return spec
     step = partial(Step, job=job.name, branch=spec.branch, run=spec.name, ledger_row=spec.run)
     yield step("execute")
+    # The observations are made while the attempt stages its results, and are part of its COMMIT row.
     observed: list[Observation] = []
     observe = partial(_observe, job, spec, tables, observed) if job.expectations else None
     reports = yield from execute(job, spec, engine, tables, tables.roots, observe=observe)
@@ -164,8 +167,10 @@ def steps(
     staged = tables.stage(spec, reports)
     tables.check_repeats(spec, reports, job.feed)
     yield step("audit")
+    # The staged files are read back from storage, so that a row is true only if its bytes are there.
     commit = replace(tables.audit(tables.state(job.name), spec, staged, job.feed), expectations=tuple(observed))
     state = yield from _commit(spec, commit, tables, step("commit"))
+    # From here on the run is true: if publishing fails, the next command of the job continues it.
     yield step("publish")
     for commit_step in tables.publish(job.name, state, spec.branch):
         yield step(commit_step)
@@ -180,18 +185,20 @@ def _plan(
 ) -> Generator[str, None, RunSpec | UpToDate]:
     """Append the PLAN row, which fences every earlier attempt of the branch; return its run.
 
-    A run that may not write its tables leaves no plan. Those that the branch has written are not looked at again.
+    A run that may not write its tables leaves no plan.
     """
 
     def decide(state: JobState) -> LedgerRow | UpToDate:
         spec = plan_run(state, job.feed, request, job.binding, attempt, alive)
         if isinstance(spec, UpToDate):
             return spec
+        # Tables that the branch has written were checked when it first wrote them.
         if not spec.binding.tables.items() <= state.branch(spec.branch).tables.items():
             tables.check_targets(spec)
         return LedgerRow(spec.run, PLAN, spec.as_json())
 
     planned = yield from update(tables, job.name, "plan", decide)
+    # The plan is read from its row, so that this process runs what any later process would run.
     return planned if isinstance(planned, UpToDate) else RunSpec.from_json(planned.body)
 
 
@@ -223,6 +230,7 @@ def execute(
             sub_topology=part.index,
             records=records_due(job.feed, spec, part),
         )
+        # No table names the files of internal logs, so they are passed on.
         sent = [file for report in reports for file in report.files]
         reports += engine.run_sub_topology(_work(job, spec, part, tables, restored, sent, roots))
     measures = metrics_rows(spec, reports)
@@ -232,6 +240,7 @@ def execute(
         results = result_rows(spec, observe(reports))
         root = roots[EXPECTATIONS]
         counted = [*counted, *engine.stage_rows(EXPECTATIONS, root, spec.attempt.id, EXPECTATION_COLUMNS, results)]
+    # What the driver staged is reported like the files of one more sub-topology.
     return [*reports, TaskReport(len(parts), 0, tuple(counted), {}, (), {})]
 
 
@@ -284,10 +293,12 @@ def _commit(spec: RunSpec, commit: Commit, tables: Tables, step: Step) -> Genera
     def decide(state: JobState) -> LedgerRow:
         nonlocal ledger
         ledger = state.ledger
+        # A plan that another attempt has fenced since must not commit, even if all its files are there.
         check_is_pending(state, spec)
         return LedgerRow(state.rows + 1, COMMIT, commit.as_json())
 
     yield from update(tables, spec.job, step, decide)
+    # The ledger is read again: whatever the append returned, only its rows say what is true.
     state = tables.state(spec.job)
     if state.ledger != ledger:
         raise NotNowError(

@@ -38,23 +38,23 @@ class Evaluator(Protocol):
     def observe(
         self, spec: RunSpec, state: JobState, reports: Sequence[TaskReport], rows: StagedRows
     ) -> Sequence[Observation]:
-        """Return what is observed in the rows of an attempt. Reads no other rows, but those of the run before it."""
+        """Return what is observed in the rows of an attempt. Reads only these rows and those of the run before it."""
         ...
 
 
 def check_met(spec: RunSpec, observed: Sequence[Observation]) -> None:
     """Raise `ExpectationError` (65) if the run does not meet an expectation with ``on_fail: fail``."""
-    failed = [one for one in observed if not one.is_met and one.on_fail == OnFail.FAIL]
+    failed = [observation for observation in observed if not observation.is_met and observation.on_fail == OnFail.FAIL]
     if failed:
-        listed = "\n".join(f"  - {one.told}" for one in failed)
-        what = "an expectation" if len(failed) == 1 else f"{len(failed)} expectations"
+        listed = "\n".join(f"  - {observation.told}" for observation in failed)
+        failed_words = "an expectation" if len(failed) == 1 else f"{len(failed)} expectations"
         raise ExpectationError(
             "expectations-not-met",
             "run {run} of {job} does not meet {expectations}:\n{observations}\nNothing was committed. Fix the data or "
             "the code, or change `expect:` (on_fail: hold commits without publishing, warn publishes)",
             run=spec.name,
             job=spec.job,
-            expectations=what,
+            expectations=failed_words,
             observations=listed,
         )
 
@@ -63,14 +63,24 @@ def result_rows(spec: RunSpec, observed: Sequence[Observation]) -> list[tuple[An
     """Return the rows of a run for the expectations table (`contracts.expectations.EXPECTATION_COLUMNS`)."""
     return [
         (
-            *(spec.job, spec.branch, spec.run, one.output, one.name, one.kind, one.on_fail, one.is_met, one.failed),
-            *(one.observed, one.expected, "\n".join(one.examples)),
+            *(
+                spec.job,
+                spec.branch,
+                spec.run,
+                observation.output,
+                observation.name,
+                observation.kind,
+                observation.on_fail,
+                observation.is_met,
+                observation.failed,
+            ),
+            *(observation.observed, observation.expected, "\n".join(observation.examples)),
         )
-        for one in observed
+        for observation in observed
     ]
 
 
 def known_results(run: CommittedRun) -> Observe | None:
-    """Return what a replay of a committed run stages as its results: what its COMMIT row says, whatever is expected today."""
+    """Return what a replay of a committed run stages as its results: those of its COMMIT row, whatever is expected now."""
     observed = run.commit.expectations
     return (lambda _reports: observed) if observed else None

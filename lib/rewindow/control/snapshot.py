@@ -1,6 +1,7 @@
 """Write a snapshot of a job's stores, so that the next run does not read the changelogs of many runs.
 
-`run` does so before it plans, where it pays, and `gc` for every open branch. Killed anywhere, the next call starts again.
+`run` writes one before it plans if that pays off, and `gc` for every open branch. If a process is killed anywhere, the next call
+starts again.
 """
 
 from __future__ import annotations
@@ -36,11 +37,13 @@ def write_snapshot(job: str, run: CommittedRun, tables: SnapshotTables, every: i
     try:
         try:
             row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
-        except StorageError:  # another process may have committed a run and not published it
+        except StorageError:
+            # Another process may have committed a run and not published it.
             yield from publish_all(job, tables)
             row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
     except NotNowError:
-        return False  # the next call writes the snapshot
+        # The next call writes the snapshot.
+        return False
     return row is not None
 
 

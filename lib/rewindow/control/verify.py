@@ -86,9 +86,9 @@ def verify(
     job: Job, run: CommittedRun, attempt: Attempt, engine: Engine, tables: Scratch
 ) -> Generator[str, None, Verified]:
     """Replay one committed run. Raises `CheckpointError` (76) if the code is not that of the run."""
-    found = differences_besides_tables(run.spec.binding, job.binding)
-    if found:
-        listed = "\n".join(f"  - {line}" for line in found)
+    differences = differences_besides_tables(run.spec.binding, job.binding)
+    if differences:
+        listed = "\n".join(f"  - {line}" for line in differences)
         raise CheckpointError(
             "verified-code-differs",
             "run {run} was made by different code:\n{changes}\nCheck out the version that made it, then verify",

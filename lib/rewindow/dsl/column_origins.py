@@ -40,7 +40,7 @@ class OutputOrigins:
 def column_origins(topology: Topology, logs: LogShapes) -> dict[str, OutputOrigins]:
     """Return the origins of the columns of each output topic. An output below a Python function is left out."""
     walk = _Walk(topology, logs)
-    found = {}
+    origins = {}
     for sink in walk.sinks:
         flow = walk.into(sink)
         if sink.is_internal or flow is None:
@@ -49,10 +49,11 @@ def column_origins(topology: Topology, logs: LogShapes) -> dict[str, OutputOrigi
         names = [name for shape in shapes for name in shape.names]
         columns = (*flow.key, *flow.value)
         if len(names) != len(columns):
-            continue  # the sink declares another type
+            # The sink declares another type.
+            continue
         by_name = {name: column.origins for name, column in zip(names, columns, strict=True)}
-        found[sink.topic] = OutputOrigins(by_name | {"_timestamp": computed(flow.time, "event time")}, flow.rows)
-    return found
+        origins[sink.topic] = OutputOrigins(by_name | {"_timestamp": computed(flow.time, "event time")}, flow.rows)
+    return origins
 
 
 class _Walk:
@@ -99,13 +100,13 @@ def _applied(supplier: Any, flow: Flow) -> Flow | None:
         return flow
     if isinstance(supplier, Where):
         names = [flow.named(name) for name in names_in(supplier.condition)]
-        if any(found is None for found in names):
+        if any(column is None for column in names):
             return None
-        return flow.depending_on([found for found in names if found], "FILTER", str(supplier.condition))
+        return flow.depending_on([column for column in names if column], "FILTER", str(supplier.condition))
     if isinstance(supplier, Select):
         fields = [flow.evaluated(name, expression) for name, expression in supplier.fields]
-        known = tuple(field for field in fields if field is not None)
-        return replace(flow, value=known, is_row=True) if len(known) == len(fields) else None
+        certain = tuple(field for field in fields if field is not None)
+        return replace(flow, value=certain, is_row=True) if len(certain) == len(fields) else None
     if isinstance(supplier, SessionAggregate) and not isinstance(supplier.merger, Merging):
         return None
     if isinstance(supplier, (*_WINDOWED, StreamAggregate)):
@@ -117,15 +118,15 @@ def _aggregated(supplier: Any, flow: Flow) -> Flow | None:
     made = supplier.aggregator
     parts = made.parts if isinstance(made, Several) else (("value", made),)
     columns = [_of_aggregate(name, part, flow) for name, part in parts]
-    known = tuple(column for column in columns if column is not None)
-    if len(known) != len(columns):
+    certain = tuple(column for column in columns if column is not None)
+    if len(certain) != len(columns):
         return None
     grouped = flow.depending_on(flow.key, "GROUP_BY", "key")
     key = flow.key
     if isinstance(supplier, _WINDOWED):
         bounds = (FlowColumn(name, computed(flow.time, name)) for name in ("window_start", "window_end"))
         key = (*key, *bounds)
-    return replace(grouped, key=key, value=known, is_row=isinstance(made, Several))
+    return replace(grouped, key=key, value=certain, is_row=isinstance(made, Several))
 
 
 def _of_aggregate(name: str, part: Any, flow: Flow) -> FlowColumn | None:
@@ -142,9 +143,9 @@ def _of_aggregate(name: str, part: Any, flow: Flow) -> FlowColumn | None:
 
 
 def _union(flows: Sequence[Flow | None]) -> Flow | None:
-    first, *others = flows or [None]
+    merged, *others = flows or [None]
     for other in others:
-        if first is None or other is None:
+        if merged is None or other is None:
             return None
-        first = first.merged(other)
-    return first
+        merged = merged.merged(other)
+    return merged

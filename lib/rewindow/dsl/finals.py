@@ -52,18 +52,18 @@ def _share_clock(graph: Graph, merge: str) -> None:
 def ancestors_of(graph: Graph, node: str) -> list[str]:
     """Return a node and all nodes above it, including those above repartitions."""
     nodes = graph.topology.nodes
-    found: list[str] = []
+    ancestors: list[str] = []
     waiting = [node]
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in ancestors:
             continue
-        found.append(name)
-        one = nodes[name]
-        if isinstance(one, SourceNode) and one.is_internal:
+        ancestors.append(name)
+        ancestor = nodes[name]
+        if isinstance(ancestor, SourceNode) and ancestor.is_internal:
             waiting += [
-                other.name for other in nodes.values() if isinstance(other, SinkNode) and other.topic == one.topic
+                other.name for other in nodes.values() if isinstance(other, SinkNode) and other.topic == ancestor.topic
             ]
-        elif isinstance(one, ProcessorNode | SinkNode):
-            waiting += one.parents
-    return found
+        elif isinstance(ancestor, ProcessorNode | SinkNode):
+            waiting += ancestor.parents
+    return ancestors

@@ -51,9 +51,9 @@ class Flow:
 
     def named(self, name: str) -> FlowColumn | None:
         """Return what a name in an expression stands for; None if it is not one column."""
-        found = self.field(name)
-        if found is not None:
-            return found
+        field = self.field(name)
+        if field is not None:
+            return field
         if name == TIMESTAMP:
             return FlowColumn(name, self.time)
         columns = {"key": self.key, "value": self.value}.get(name, ())
@@ -64,9 +64,9 @@ class Flow:
         if isinstance(expression, Literal):
             return FlowColumn(name, frozenset())
         if isinstance(expression, Name):
-            found = self.named(expression.name)
-            return FlowColumn(name, found.origins) if found else None
-        parts = [self.named(one) for one in names_of_expression(expression)]
+            column = self.named(expression.name)
+            return FlowColumn(name, column.origins) if column else None
+        parts = [self.named(part_name) for part_name in names_of_expression(expression)]
         if any(part is None for part in parts):
             return None
         origins = frozenset(origin for part in parts if part for origin in part.origins)
@@ -104,4 +104,6 @@ def computed(origins: Origins, described: str, how: str = TRANSFORMATION) -> Ori
 
 
 def _both(mine: tuple[FlowColumn, ...], theirs: tuple[FlowColumn, ...]) -> tuple[FlowColumn, ...]:
-    return tuple(FlowColumn(one.name, one.origins | other.origins) for one, other in zip(mine, theirs, strict=True))
+    return tuple(
+        FlowColumn(column.name, column.origins | other.origins) for column, other in zip(mine, theirs, strict=True)
+    )

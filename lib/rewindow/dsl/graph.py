@@ -82,11 +82,11 @@ class Graph:
         names = self.add_user_stores(f"{verb} {name!r}", stores)
         return self.add(verb, supplier, parent, name=name, stores=names, **options._asdict())
 
-    def add_user_stores(self, what: str, stores: Iterable[StoreBuilder | str]) -> tuple[str, ...]:
-        """Add the stores among ``stores`` that are not names, and return the names of all. ``what`` needs them, for errors."""
+    def add_user_stores(self, node: str, stores: Iterable[StoreBuilder | str]) -> tuple[str, ...]:
+        """Add the stores among ``stores`` that are not names, and return the names of all. ``node`` needs them, for errors."""
         if isinstance(stores, str | StoreBuilder):
             raise TopologyError(
-                "stores-not-listed", "{node}: give its stores as a list, as in stores=[store]", node=what
+                "stores-not-listed", "{node}: give its stores as a list, as in stores=[store]", node=node
             )
         stores = tuple(stores)
         for store in stores:
@@ -125,19 +125,20 @@ def function_of(given: Any, verb: str, *arguments: str) -> Any:
 def _check_takes(function: Callable[..., Any], verb: str, arguments: tuple[str, ...]) -> None:
     try:
         signature = inspect.signature(function)
-    except (ValueError, TypeError):  # a class or function written in C
+    except (ValueError, TypeError):
+        # Classes and functions written in C may have no signature.
         return
     try:
         signature.bind(*arguments)
     except TypeError as error:
         code = getattr(inspect.unwrap(function), "__code__", None)
-        at = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
+        place = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
         name = getattr(function, "__name__", type(function).__name__)
         raise TopologyError(
             "function-parameters-wrong",
             "{verb}: {function} takes {signature}, but is called with ({arguments}): change its parameters",
             verb=verb,
-            function=("the lambda" if name == "<lambda>" else name) + at,
+            function=("the lambda" if name == "<lambda>" else name) + place,
             signature=str(signature),
             arguments=", ".join(arguments),
         ) from error

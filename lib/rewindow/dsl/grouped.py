@@ -219,22 +219,23 @@ def _input_of(grouped: KGroupedStream, aggregator: AddFunction) -> _Input:
 
 def _check_input(inputs: tuple[_Input, ...], grouped: KGroupedStream) -> None:
     first = inputs[0].grouped
-    given: object = grouped  # user code may pass anything
+    # User code may pass anything.
+    given: object = grouped
     if not isinstance(given, type(first)):
         raise TopologyError(
             "cogroup-input-not-grouped",
             "cogroup({given}, ...): give it a grouped stream, stream.group_by_key() or stream.group_by(...)",
             given=repr(grouped),
         )
-    what = f"cogroup of {first.stream.node!r} with {grouped.stream.node!r}"
-    check_builders(grouped.stream.graph, first.stream.graph, what)
-    if any(one.grouped is grouped for one in inputs):
+    cogroup = f"cogroup of {first.stream.node!r} with {grouped.stream.node!r}"
+    check_builders(grouped.stream.graph, first.stream.graph, cogroup)
+    if any(cogrouped.grouped is grouped for cogrouped in inputs):
         raise TopologyError(
             "cogroup-stream-twice",
             "{cogroup}: the grouped stream is in it already: give it one aggregator that does what both do",
-            cogroup=what,
+            cogroup=cogroup,
         )
-    check_keys(first.stream.key, grouped.stream.key, what)
+    check_keys(first.stream.key, grouped.stream.key, cogroup)
 
 
 def _table(
@@ -248,16 +249,16 @@ def _table(
     """Add an aggregate node for each stream, their common store, and the node that merges their results."""
     kept, inputs = materialized(store), cogrouped.inputs
     function_of(initializer, "aggregate")
-    value = value or _common_result(kept.name, [one.aggregator for one in inputs])
+    value = value or _common_result(kept.name, [cogrouped_input.aggregator for cogrouped_input in inputs])
     graph = inputs[0].grouped.stream.graph
     nodes = [f"{kept.name}-cogroup-agg-{number}" for number in range(len(inputs))]
-    streams = [keyed(one.grouped.stream, node) for one, node in zip(inputs, nodes, strict=True)]
+    streams = [keyed(cogrouped_input.grouped.stream, node) for cogrouped_input, node in zip(inputs, nodes, strict=True)]
     keys = tuple(dict.fromkeys(stream.key for stream in streams))
     key = keys[0] if len(keys) == 1 else EqualType(keys)
     builder = kept.key_values(key, value) if windows is None else kept.windowed(windows, key, value)
     graph.topology.add_store(builder)
-    for one, stream, node in zip(inputs, streams, nodes, strict=True):
-        made = Custom(initializer, one.aggregator, value)
+    for cogrouped_input, stream, node in zip(inputs, streams, nodes, strict=True):
+        made = Custom(initializer, cogrouped_input.aggregator, value)
         graph.add("cogroup", supplier_of(made), stream.node, name=node, stores=(kept.name,))
     merge = graph.add("cogroup", CogroupMerge(), *nodes, name=f"{kept.name}-cogroup-merge")
     table_key = key if windows is None else WindowedType(key, isinstance(windows, SessionWindows))
@@ -265,12 +266,12 @@ def _table(
 
 
 def _common_result(store: str, aggregators: list[AddFunction]) -> Any:
-    known = dict.fromkeys(kind for kind in map(returned_type, aggregators) if kind is not None)
-    if len(known) > 1:
+    declared = dict.fromkeys(kind for kind in map(returned_type, aggregators) if kind is not None)
+    if len(declared) > 1:
         raise TopologyError(
             "cogroup-types-differ",
             "cogroup {store!r}: its aggregators return {types}: declare the type of the aggregate, value=...",
             store=store,
-            types=", ".join(getattr(kind, "__name__", str(kind)) for kind in known),
+            types=", ".join(getattr(kind, "__name__", str(kind)) for kind in declared),
         )
-    return next(iter(known), None)
+    return next(iter(declared), None)

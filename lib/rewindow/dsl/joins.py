@@ -70,15 +70,15 @@ def join(
             node=left.node,
             other=repr(other),
         )
-    what = f"join of {left.node!r} with {other.node!r}" if options.name is None else f"join {options.name!r}"
-    check_builders(left.graph, other.graph, what)
-    check_keys(left.key, other.key, what)
+    description = f"join of {left.node!r} with {other.node!r}" if options.name is None else f"join {options.name!r}"
+    check_builders(left.graph, other.graph, description)
+    check_keys(left.key, other.key, description)
     function_of(joiner, "join", *(("key", "left", "right") if options.with_key else ("left", "right")))
     joined = joiner if options.with_key else _without_key(joiner)
     if isinstance(other, KTable):
-        node = _table_join(left, other, unmatched, joined, options, what)
+        node = _table_join(left, other, unmatched, joined, options, description)
     else:
-        node = _stream_join(left, other, unmatched, joined, options, what)
+        node = _stream_join(left, other, unmatched, joined, options, description)
     keys = (left.key,) if options.with_key else ()
     left.graph.reads(node, joiner, *keys, left.value, other.value)
     left.graph.topology.reads.append((node, EqualKeys("join", left.key, other.key)))
@@ -89,24 +89,24 @@ def join(
     return replace(left, node=node, key=key, value=options.value or returned_type(joiner), is_rekeyed=False)
 
 
-def check_builders(left: Graph, right: Graph, what: str) -> None:
+def check_builders(left: Graph, right: Graph, description: str) -> None:
     """Raise `TopologyError` if two sides come from two builders."""
     if left is not right:
         raise TopologyError(
             "sides-from-two-builders",
             "{join}: its sides come from two builders: read both topics with one StreamsBuilder",
-            join=what,
+            join=description,
         )
 
 
-def check_keys(left: Any, right: Any, what: str) -> None:
+def check_keys(left: Any, right: Any, description: str) -> None:
     """Raise `TopologyError` if equal keys of two sides would be in different partitions."""
     if isinstance(left, type) and isinstance(right, type) and left is not right:
         raise TopologyError(
             "join-key-types-differ",
             "{join}: the keys of its sides are {left} and {right}, so equal keys would be in different partitions: "
             "convert one side with select_key",
-            join=what,
+            join=description,
             left=left.__name__,
             right=right.__name__,
         )
@@ -140,19 +140,19 @@ def join_global(
     stream: KStream, table: GlobalKTable, key_selector: Any, joiner: Any, unmatched: Unmatched, options: Options
 ) -> KStream:
     """Join a stream with a global table. Raises `TopologyError` if the arguments do not fit: see `KStream.join`."""
-    what = f"join of {stream.node!r} with {table.store!r}" if options.name is None else f"join {options.name!r}"
-    check_builders(stream.graph, table.graph, what)
+    description = f"join of {stream.node!r} with {table.store!r}" if options.name is None else f"join {options.name!r}"
+    check_builders(stream.graph, table.graph, description)
     if not callable(joiner):
         raise TopologyError(
             "global-join-without-joiner",
             "{join}: a join with a global table takes a key selector and a joiner, join(table, key_selector, joiner)",
-            join=what,
+            join=description,
         )
     if options.store is not None or options.grace is not None:
         raise TopologyError(
             "global-join-option-refused",
             "{join}: a join with a global table takes neither store= nor grace=: leave them out",
-            join=what,
+            join=description,
         )
     function_of(key_selector, "join", "key", "value")
     function_of(joiner, "join", *(("key", "left", "right") if options.with_key else ("left", "right")))
@@ -165,37 +165,37 @@ def join_global(
 
 
 def _stream_join(
-    left: KStream, right: KStream, unmatched: Unmatched, joiner: Joiner, options: Options, what: str
+    left: KStream, right: KStream, unmatched: Unmatched, joiner: Joiner, options: Options, description: str
 ) -> str:
     graph, windows, name = left.graph, options.windows, options.name
     if not isinstance(windows, JoinWindows):
         raise TopologyError(
             "stream-join-without-windows",
             '{join}: a join of two streams needs windows, as in JoinWindows.of("10m", grace="1m")',
-            join=what,
+            join=description,
         )
     check_made(windows)
     if options.grace is not None:
         raise TopologyError(
             "stream-join-grace-misplaced",
             "{join}: the grace of a join of two streams belongs to its windows, JoinWindows.of(..., grace=...)",
-            join=what,
+            join=description,
         )
     if name is None:
         raise TopologyError(
             "stream-join-unnamed",
             "{join}: a join of two streams stores the records of both sides: give it a name, name=...",
-            join=what,
+            join=description,
         )
     left_kept, right_kept = _kept(options.store or name)
-    first, second = _side(left, f"{name}-left"), _side(right, f"{name}-right")
+    left_side, right_side = _side(left, f"{name}-left"), _side(right, f"{name}-right")
     stores = (
-        _stores(first, left_kept, windows, waits=unmatched.left and not windows.is_eager),
-        _stores(second, right_kept, windows, waits=unmatched.right and not windows.is_eager),
+        _stores(left_side, left_kept, windows, waits=unmatched.left and not windows.is_eager),
+        _stores(right_side, right_kept, windows, waits=unmatched.right and not windows.is_eager),
     )
     parents = (
-        graph.add("join-side", JoinSide(is_left=True), first.node, name=f"{name}-left"),
-        graph.add("join-side", JoinSide(is_left=False), second.node, name=f"{name}-right"),
+        graph.add("join-side", JoinSide(is_left=True), left_side.node, name=f"{name}-left"),
+        graph.add("join-side", JoinSide(is_left=False), right_side.node, name=f"{name}-right"),
     )
     supplier = StreamJoin(windows, joiner, *stores, *unmatched)
     names = tuple(store for side in stores for store in side if store is not None)
@@ -203,24 +203,28 @@ def _stream_join(
     return graph.add("join", supplier, *parents, name=name, stores=names, holds_ms=holds_ms)
 
 
-def _table_join(left: KStream, table: KTable, unmatched: Unmatched, joiner: Joiner, options: Options, what: str) -> str:
+def _table_join(
+    left: KStream, table: KTable, unmatched: Unmatched, joiner: Joiner, options: Options, description: str
+) -> str:
     graph, name, view = left.graph, options.name, view_of(table, options.name or table.node)
     if options.windows is not None or options.store is not None:
         raise TopologyError(
             "table-join-option-refused",
             "{join}: a join with a table takes neither windows= nor store=: leave them out",
-            join=what,
+            join=description,
         )
     if unmatched.right:
         raise TopologyError(
             "outer-join-with-table",
             "{join}: updates of a table send no results, so a table has no outer join: use left_join, or to_stream()",
-            join=what,
+            join=description,
         )
     if name is None and (left.is_rekeyed or options.grace is not None):
         rekeyed = "its records were re-keyed and cross a repartition"
         why = rekeyed if left.is_rekeyed else "its records wait for the grace"
-        raise TopologyError("table-join-unnamed", "{join}: {reason}. Give it a name, name=...", join=what, reason=why)
+        raise TopologyError(
+            "table-join-unnamed", "{join}: {reason}. Give it a name, name=...", join=description, reason=why
+        )
     if options.grace is None:
         side = _side(left, str(name))
         return graph.add(
@@ -231,7 +235,7 @@ def _table_join(left: KStream, table: KTable, unmatched: Unmatched, joiner: Join
         raise TopologyError(
             "join-grace-negative",
             "{join}: the grace {grace} is negative: give 0 or more",
-            join=what,
+            join=description,
             grace=repr(options.grace),
         )
     if view.history_ms is None or grace_ms > view.history_ms:
@@ -240,7 +244,7 @@ def _table_join(left: KStream, table: KTable, unmatched: Unmatched, joiner: Join
             "join-history-too-short",
             "{join}: the grace {grace} needs a versioned table with at least that much history, and this one has "
             "{history}: use versioned_store(name, history=...) for its store",
-            join=what,
+            join=description,
             grace=repr(options.grace),
             history=kept,
         )

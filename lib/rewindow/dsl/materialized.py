@@ -35,7 +35,8 @@ class Materialized:
         if isinstance(store, StoreBuilder):
             made = cls(store.name, ready_made=store)
             return made if retention is None else made.with_retention(retention)
-        given: object = store  # user code may pass anything
+        # User code may pass anything.
+        given: object = store
         if not isinstance(given, str) or not given:
             raise TopologyError(
                 "store-without-name",

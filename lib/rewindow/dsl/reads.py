@@ -132,7 +132,9 @@ class EqualKeys:
         types = [[column.type for column in shape.columns] for shape in (left, right)]
         if types[0] == types[1] or any(of == "json" or of.startswith("decimal") for of in (*types[0], *types[1])):
             return
-        shown = [", ".join(_SHOWN.get(_class_of(one) or object, one) for one in of) for of in types]
+        shown = [
+            ", ".join(_SHOWN.get(_class_of(column_type) or object, column_type) for column_type in of) for of in types
+        ]
         raise ReadsError(
             "unequal-keys",
             "{what}: the keys of its sides are {left} and {right}, which are never equal: convert one side with select_key",
@@ -194,7 +196,8 @@ def _attributes(code: CodeType, arguments: Mapping[str, _Argument | None]) -> It
     steps = list(dis.get_instructions(code))
     stored = [name for step in steps for name in _stored(step)]
     variables = {name: argument for name, argument in arguments.items() if name not in stored}
-    top: _Argument | None = None  # what the last instruction left on the stack
+    # `top` is what the last instruction left on the stack.
+    top: _Argument | None = None
     below: _Argument | None = None
     constant: Any = None
     for step in steps:

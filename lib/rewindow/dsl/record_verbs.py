@@ -119,7 +119,8 @@ class RecordVerbs(_LegacyVerbs):
         (`dsl.operators.conditions`). Unlike a function, a condition can be evaluated on whole columns.
         Raises `ConfigError` for a text that is not a condition.
         """
-        given: object = condition  # user code may pass anything
+        # User code may pass anything.
+        given: object = condition
         if not isinstance(given, str):
             raise TopologyError(
                 "condition-not-text",
@@ -139,7 +140,8 @@ class RecordVerbs(_LegacyVerbs):
         on whole columns. A null value gives a row of null fields. The key stays.
         Raises `ConfigError` for a text that cannot be parsed.
         """
-        given: object = fields  # user code may pass anything
+        # User code may pass anything.
+        given: object = fields
         if not isinstance(given, str):
             raise TopologyError(
                 "selected-fields-not-text",
@@ -164,8 +166,8 @@ class RecordVerbs(_LegacyVerbs):
         name: str | None = None,
     ) -> Self:
         """Replace key and value: ``mapper(key, value) -> (key, value)``. A later grouping or join needs a repartition."""
-        known = returned_pair(function_of(mapper, "map", "key", "value"))
-        stream = self._then("map", stateless.Map(mapper), name, key=key or known[0], value=value or known[1])
+        returned = returned_pair(function_of(mapper, "map", "key", "value"))
+        stream = self._then("map", stateless.Map(mapper), name, key=key or returned[0], value=value or returned[1])
         return self._read(stream, mapper)
 
     def flat_map(

@@ -55,7 +55,8 @@ class KStream(RecordVerbs):
     def merge(self, *others: KStream, name: str | None = None) -> KStream:
         """Merge streams of the same `StreamsBuilder`. Records keep the order in which the task processes them."""
         streams = (self, *others)
-        given: tuple[object, ...] = streams  # user code may pass anything
+        # User code may pass anything.
+        given: tuple[object, ...] = streams
         for stream in given:
             if not isinstance(stream, KStream) or stream.graph is not self.graph:
                 raise TopologyError(
@@ -163,7 +164,8 @@ class KStream(RecordVerbs):
         key, value = key or self.key, value or self.value
         if partitioner is not None:
             function_of(partitioner, "repartition", "topic", "key", "value", "partitions")
-        own = f"{name}-partitioner" if partitioner else None  # an error of the partitioner names this node
+        # An error of the partitioner names this node.
+        own = f"{name}-partitioner" if partitioner else None
         keyed_only = self.graph.add("keyed-only", stateless.KeyedOnly(), self.node, name=own)
         node = self.graph.topology.add_repartition(name, keyed_only, key=key, value=value, partitioner=partitioner)
         return KStream(self.graph, node, key, value)
@@ -335,7 +337,11 @@ def _add_sinks(
 
 
 def _declared(outputs: object) -> Sequence[str]:
-    if not isinstance(outputs, list | tuple) or not outputs or not all(isinstance(one, str) and one for one in outputs):
+    if (
+        not isinstance(outputs, list | tuple)
+        or not outputs
+        or not all(isinstance(topic, str) and topic for topic in outputs)
+    ):
         raise TopologyError(
             "outputs-not-listed",
             "to(function, outputs={outputs}): list the topics that the function may name, outputs=['a', 'b']",
@@ -375,7 +381,8 @@ def _check_class(graph: Graph, node: str, supplier: Callable[[], Any], key: Any,
                 type=supplier.__name__,
                 method=meant[0],
             )
-        return  # it may do all its work in punctuations
+        # It may do all its work in punctuations.
+        return
     arguments = ("key", "value") if issubclass(supplier, LegacyProcessor) else ("record",)
     function_of(supplier.process, f"node {node!r}", "self", *arguments)
     function_of(supplier.init, f"node {node!r}", "self", "context")

@@ -151,12 +151,12 @@ def _buffer(buffer: object, where: str) -> BufferConfig:
     return buffer
 
 
-def _limit(limit: object, what: str) -> int:
+def _limit(limit: object, function: str) -> int:
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
         raise ConfigError(
             "buffer-limit-invalid",
             "{function}({limit}): give a whole number, 0 or more",
-            function=what,
+            function=function,
             limit=repr(limit),
         )
     return limit

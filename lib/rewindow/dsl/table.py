@@ -122,12 +122,12 @@ class KTable:
         table are dropped and counted.
         """
         self.check_old("group_by")
-        known = returned_pair(mapper)
+        returned = returned_pair(mapper)
         node = self.graph.add(
             "table-group-by", TableGroupBy(function_of(mapper, "group_by", "key", "value")), self.node, name=name
         )
         self.graph.reads(node, mapper, self.key, self.value)
-        return self.graph.fluent.grouped_table(self.graph, node, key or known[0], value or known[1])
+        return self.graph.fluent.grouped_table(self.graph, node, key or returned[0], value or returned[1])
 
     def join(
         self,
@@ -197,7 +197,8 @@ class KTable:
         Raises `TopologyError` if the configuration needs windows and there are none, and for a versioned table, whose
         late updates do not change its current value.
         """
-        given: object = suppressed  # user code may pass anything
+        # User code may pass anything.
+        given: object = suppressed
         if not isinstance(given, Suppressed):
             raise TopologyError(
                 "suppress-argument-invalid",
@@ -253,7 +254,8 @@ class KTable:
         value: Any,
         name: str | None,
     ) -> KTable:
-        given: object = other  # user code may pass anything
+        # User code may pass anything.
+        given: object = other
         if not isinstance(given, KTable) or given.graph is not self.graph:
             raise TopologyError(
                 "table-join-input-invalid",

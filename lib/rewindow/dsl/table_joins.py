@@ -93,7 +93,10 @@ def join_tables(
         if own is not None
         else JoinedView(left_view, right_view, joiner, unmatched.left, unmatched.right)
     )
-    windows = max((left.windows, right.windows), key=lambda one: one.final_after_end_ms if one else -1)
+    windows = max(
+        (left.windows, right.windows),
+        key=lambda table_windows: table_windows.final_after_end_ms if table_windows else -1,
+    )
     return replace(left, node=node, value=value, windows=windows, view=view, knows_old=knows_old)
 
 
@@ -160,7 +163,7 @@ def _is_below(topology: Topology, node: str, view: TableView) -> bool:
     """Return whether an update that a view already shows still flows to a node, so that it is joined twice."""
     upstream, waiting = {node}, [node]
     while waiting:
-        parents = [one for one in topology.nodes[waiting.pop()].parents if one not in upstream]
+        parents = [parent for parent in topology.nodes[waiting.pop()].parents if parent not in upstream]
         upstream.update(parents)
         waiting += parents
     return any(_writer_of(topology, store) in upstream for store in view.stores)

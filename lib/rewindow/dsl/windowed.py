@@ -166,7 +166,8 @@ def _windowed_table(
     holds_ms = windows.holds_ms if is_final else 0
     node = stream.graph.add("window", supplier, stream.node, name=name or own, stores=(own,), holds_ms=holds_ms)
     if is_final:
-        keep_longer(stream.graph, own)  # as in Kafka, the window is still stored when it closes
+        # As in Kafka, the window is still stored when it closes.
+        keep_longer(stream.graph, own)
         keep_until_final(stream.graph, node)
     view = DerivedView(StoreView(own), lambda _key, state: made.result(state))
     key = WindowedType(stream.key, isinstance(windows, SessionWindows))
@@ -186,7 +187,7 @@ def check_windows(windows: object) -> None:
 
 def check_made(windows: Any) -> None:
     """Raise `TopologyError` for windows made without ``of``, whose durations were not read."""
-    if any(not isinstance(getattr(windows, one.name), int | None) for one in fields(windows)):
+    if any(not isinstance(getattr(windows, field.name), int | None) for field in fields(windows)):
         raise TopologyError(
             "windows-made-without-of",
             '{windows} was not given milliseconds: use {windows}.of(...), as in {windows}.of("30m", grace="1h")',

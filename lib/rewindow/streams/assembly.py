@@ -100,7 +100,8 @@ def check_suppliers(part: SubTopology) -> None:
 
 def _make(node: ProcessorNode) -> Processor:
     try:
-        processor: object = node.supplier()  # user code may return anything
+        # User code may return anything.
+        processor: object = node.supplier()
     except RewindowError:
         raise
     except Exception as error:

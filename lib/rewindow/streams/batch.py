@@ -96,7 +96,8 @@ class Batch:
         of one index in the order of the calls. Raises `DataError` as `ProcessorContext.forward` does, for an index that the
         batch does not have, and after `process_batch` has returned.
         """
-        given: object = record  # user code may pass anything
+        # User code may pass anything.
+        given: object = record
         if not isinstance(given, Record):
             raise DataError(
                 "batch-output-not-record",
@@ -114,7 +115,8 @@ class Batch:
             timestamp = self.timestamps[index]
         self._check_timestamps((timestamp,))
         key, value, _, headers = record
-        if not is_frozen(value):  # the processor may still modify it
+        # The processor may still modify it.
+        if not is_frozen(value):
             value = deepcopy(value)
         self.at.append(index)
         self.sent.append(Record(key, value, timestamp, headers))
@@ -145,7 +147,7 @@ class Batch:
     def outputs(self) -> Iterator[tuple[int, Record, To | None]]:
         """Iterate over what was sent, by index: the index, the record, its target."""
         order: Iterable[int] = range(len(self.at))
-        if any(one > other for one, other in zip(self.at, self.at[1:], strict=False)):
+        if any(index > next_index for index, next_index in zip(self.at, self.at[1:], strict=False)):
             order = sorted(order, key=self.at.__getitem__)
         for position in order:
             yield self.at[position], self.sent[position], self.to.get(position)
@@ -196,7 +198,9 @@ def check_lengths(name: str, *columns: Sequence[Any]) -> None:
 def check_timestamps(name: str, timestamps: Sequence[Any]) -> None:
     """Raise `DataError` if one of the timestamps that a node forwards is not an int of at least 0."""
     if timestamps and not (set(map(type, timestamps)) == {int} and min(timestamps) >= 0):
-        raise invalid_timestamp(name, next(one for one in timestamps if one.__class__ is not int or one < 0))
+        raise invalid_timestamp(
+            name, next(timestamp for timestamp in timestamps if timestamp.__class__ is not int or timestamp < 0)
+        )
 
 
 def frozen(values: Sequence[Any]) -> Sequence[Any]:

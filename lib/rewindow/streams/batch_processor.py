@@ -131,18 +131,19 @@ class BatchContext(ProcessorContext):
         self._refuse_in_batch("context.drop(record, ...)", "count it with batch.drop(index, name, reason=...)")
         super().drop(record, name, reason=reason, times=times)
 
-    def _refuse_in_batch(self, what: str, instead: str) -> None:
+    def _refuse_in_batch(self, attribute: str, instead: str) -> None:
         if self.is_in_batch:
             raise DataError(
                 "current-record-missing-in-batch",
                 "{node} uses {attribute} in process_batch, where there is no current record: {fix}",
                 node=self.name,
-                attribute=what,
+                attribute=attribute,
                 fix=instead,
             )
 
     def _check_to(self, to: To) -> None:
-        given: object = to  # user code may pass anything
+        # User code may pass anything.
+        given: object = to
         if not isinstance(given, To):
             raise invalid_target(self.name, to)
         if to.child_name is not None:
@@ -174,15 +175,15 @@ class BatchProcessor(AdaptedProcessor):
         """Handle one record, as a batch of one."""
         context = self.context
         task_context = context._task_context  # noqa: SLF001 - the two classes belong together
-        at = task_context.record_context
+        record_context = task_context.record_context
         columns = Columns(
             (record.key,),
             lambda: (record.value,),
             (record.timestamp,),
-            (at.offset,),
+            (record_context.offset,),
             (task_context.stream_time_ms,),
         )
-        batch = context.batch(at.topic, columns, record.headers)
+        batch = context.batch(record_context.topic, columns, record.headers)
         self.run(batch)
         for _, output, to in batch.outputs():
             context.deliver(output, to)
@@ -254,9 +255,11 @@ def _makes_batches(node: ProcessorNode) -> bool:
 
 def _reason(part: SubTopology, node: ProcessorNode, policies: Collection[str], *, keeps_dropped: bool) -> str:
     kinds = {store.name: store.kind for store in part.stores}
-    sources = [one for one in part.sources if one.name in node.parents]
+    sources = [other for other in part.sources if other.name in node.parents]
     below = _below(part, node)
-    shared = [store for one in below if isinstance(one, ProcessorNode) for store in one.stores if store in node.stores]
+    shared = [
+        store for other in below if isinstance(other, ProcessorNode) for store in other.stores if store in node.stores
+    ]
     if node.name in policies:
         return "its error policy handles records one by one"
     if shared:

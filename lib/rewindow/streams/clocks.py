@@ -63,6 +63,7 @@ class Clocks:
             task_context.wall_clock_ms = now_ms
             task_context.begin_time()
             self._wall_queue.clock_became_known(now_ms)
+        # The clock passes every due time on its way, so a schedule fires once for each of them.
         if self._wall_queue.next_due_ms <= now_ms:
             self._wall_queue.fire_each(now_ms, self._punctuate_in_order)
         task_context.wall_clock_ms = max(task_context.wall_clock_ms, now_ms)
@@ -85,6 +86,7 @@ class Clocks:
     def fire_last(self) -> None:
         """Fire each schedule one last time, at its next due time (D18)."""
         self._wall_queue.fire_last(self._punctuate_in_order)
+        # Stream-time punctuations of an epoch's end come after the output of all its records.
         self._task_context.record_context.order_ms = MAX_MS
         self.stream_queue.fire_last(self.punctuate)
 
@@ -95,6 +97,7 @@ class Clocks:
         """
         if self.stream_queue.next_due_ms <= self._task_context.stream_time_ms:
             return start + 1
+        # Stream-time schedules fire after the record that makes them due, wall-clock schedules before it.
         end = min(limit, bisect_left(running_ms, self.stream_queue.next_due_ms, start, limit) + 1)
         return bisect_left(running_ms, self._wall_queue.next_due_ms, start + 1, end) if self._glides else end
 

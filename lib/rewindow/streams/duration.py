@@ -24,7 +24,8 @@ def to_ms(value: str | timedelta) -> int:
     Raises `ConfigError` for a number, which has no unit, for anything else that is not a duration, for a `timedelta`
     finer than a millisecond, and for more than 10,000 years.
     """
-    given: object = value  # user code may pass anything
+    # User code may pass anything.
+    given: object = value
     if isinstance(given, timedelta):
         if given % _MILLISECOND:
             raise ConfigError(

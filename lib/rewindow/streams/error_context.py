@@ -44,10 +44,10 @@ def explained(task_context: TaskContext) -> Iterator[None]:
         raise
     except (DataError, ConfigError) as error:
         node = _node(error, task_context)
-        at = f"at {task_context.record_context}, partition {task_context.partition}" + (
+        position = f"at {task_context.record_context}, partition {task_context.partition}" + (
             f", node {node!r}" if node else ""
         )
-        error.surrounded(after=f" [{at}]{_record(error, task_context)}")
+        error.surrounded(after=f" [{position}]{_record(error, task_context)}")
         raise
     except RewindowError:
         raise
@@ -100,9 +100,9 @@ def _record(error: BaseException, task_context: TaskContext) -> str:
     for frame, _ in walk_tb(error.__traceback__):
         is_loop = frame.f_code.co_name == _LOOP and frame.f_globals.get("__name__") in _LOOP_MODULES
         if is_loop and context.topic:
-            found = frame.f_locals
-            key, value, *_ = found.get("record") or (found.get("key"), found.get("value"))
-            if found.get("offset") == context.offset:
+            local_names = frame.f_locals
+            key, value, *_ = local_names.get("record") or (local_names.get("key"), local_names.get("value"))
+            if local_names.get("offset") == context.offset:
                 text = _SECRET.sub(r"\1\2***", record_text(key, value))
                 return f" The record: {_clipped(text, _LONGEST_RECORD)}"
     return ""
@@ -110,10 +110,10 @@ def _record(error: BaseException, task_context: TaskContext) -> str:
 
 def _signature(error: BaseException) -> str:
     """Return how to call ``forward`` or ``schedule``, if the error is a wrong call of one of them."""
-    found = _WRONG_CALL.match(_message(error)) if isinstance(error, TypeError) else None
-    if found is None:
+    match = _WRONG_CALL.match(_message(error)) if isinstance(error, TypeError) else None
+    if match is None:
         return ""
-    return f". {_SIGNATURES[found[1] or found[2]]}, or derive the class from LegacyProcessor to keep Kafka's old signatures"
+    return f". {_SIGNATURES[match[1] or match[2]]}, or derive the class from LegacyProcessor to keep Kafka's old signatures"
 
 
 def _node(error: BaseException, task_context: TaskContext) -> str:
@@ -124,15 +124,16 @@ def _node(error: BaseException, task_context: TaskContext) -> str:
         code = frame.f_code
         self = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
         node = names.get(id(self), node)
-    if not node:  # a method that was called with the wrong arguments has no frame
-        node = next((names[id(one.__self__)] for one in _called(error) if id(one.__self__) in names), "")
+    # A method that was called with the wrong arguments has no frame.
+    if not node:
+        node = next((names[id(method.__self__)] for method in _called(error) if id(method.__self__) in names), "")
     return node
 
 
 def _called(error: BaseException) -> list[MethodType]:
     """Return the methods that the deepest frame has at hand; one of them is what it called."""
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
-    return [one for one in frames[-1].f_locals.values() if isinstance(one, MethodType)] if frames else []
+    return [value for value in frames[-1].f_locals.values() if isinstance(value, MethodType)] if frames else []
 
 
 def reason_of(error: Exception) -> str:
@@ -173,7 +174,7 @@ def line_of(error: BaseException) -> str | None:
     if frames:
         file, line = frames[-1]
         return f"{file}:{line}"
-    function = next((one.__func__ for one in _called(error) if hasattr(one.__func__, "__code__")), None)
+    function = next((method.__func__ for method in _called(error) if hasattr(method.__func__, "__code__")), None)
     if function is None or function.__module__.startswith(_OURS):
         return None
     return f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"

@@ -55,9 +55,11 @@ class ErrorPolicy:
 
         def later(record: Record) -> None:
             if self._pending is None:
-                take(record)  # a punctuation forwards at once
+                # A punctuation forwards at once.
+                take(record)
             else:
-                if not is_frozen(record.value):  # the processor may still modify it
+                # The processor may still modify it.
+                if not is_frozen(record.value):
                     record = record.with_value(deepcopy(record.value))
                 self._pending.append((take, record, self._task_context.record_context.timestamp))
 
@@ -128,7 +130,7 @@ def policies_of(part: SubTopology, given: Mapping[str, OnError]) -> dict[str, On
     Raises `ConfigError` (78) for a built-in node whose store cannot be rolled back.
     """
     kinds = {store.name: store.kind for store in part.stores}
-    found = {}
+    policies = {}
     for node in part.nodes:
         if isinstance(node, ProcessorNode):
             policy = given.get(node.name, node.on_error)
@@ -144,8 +146,8 @@ def policies_of(part: SubTopology, given: Mapping[str, OnError]) -> dict[str, On
                         store=store,
                         kind=kinds[store],
                     )
-            found[node.name] = policy
-    return found
+            policies[node.name] = policy
+    return policies
 
 
 def error_policies(
@@ -173,4 +175,4 @@ def check_policies(topology: Topology, given: Mapping[str, OnError]) -> bool:
                 nodes=", ".join(nodes),
             )
     policies = [policies_of(part, given) for part in topology.sub_topologies()]
-    return any(policy.quarantines for found in policies for policy in found.values())
+    return any(policy.quarantines for of_nodes in policies for policy in of_nodes.values())

@@ -66,11 +66,13 @@ class Forwarding:
                 node=self.name,
                 record=repr(record),
             ) from error
-        if timestamp is before and to is None and before >= 0:  # the common case: the very same int, so it is valid
+        # The common case: the very same int, so it is valid.
+        if timestamp is before and to is None and before >= 0:
             self._to_all(record)
             return
         take = self._to_all
-        target: Any = to  # its fields may be of any class, too
+        # Its fields may be of any class, too.
+        target: Any = to
         if to is not None:
             if to.__class__ is not To:
                 raise invalid_target(self.name, to)
@@ -176,19 +178,21 @@ def invalid_timestamp(node: str, timestamp: object) -> DataError:
 def refuse_result(process: Callable[[Any], Any], result: object, *, send: str = "self.context.forward(record)") -> None:
     """Raise `ConfigError` (78) for a result that is not None; ``send`` is how to send records."""
     if iscoroutine(result):
-        result.close()  # otherwise Python warns that it was never awaited
+        # Otherwise Python warns that it was never awaited.
+        result.close()
     code = getattr(process, "__code__", None)
-    at = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
+    place = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
     raise ConfigError(
         "process-returned-value",
         "{function} returned an instance of {type}, which is lost: send records with {call}, and return nothing",
-        function=getattr(process, "__qualname__", "process") + at,
+        function=getattr(process, "__qualname__", "process") + place,
         type=type(result).__name__,
         call=send,
     )
 
 
-@lru_cache(maxsize=1024)  # each epoch asks again
+# The answer is cached, because each epoch asks again.
+@lru_cache(maxsize=1024)
 def _returns_none(code: CodeType) -> bool:
     steps = [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "EXTENDED_ARG")]
     for before, step in zip([None, *steps], steps, strict=False):

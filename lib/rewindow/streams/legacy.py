@@ -182,7 +182,7 @@ class Transformer(_Legacy):
     def _handle(self, record: Record) -> None:
         self._send(self.transform(record.key, record.value), "transform")
 
-    def _send(self, result: Any, what: str) -> None:
+    def _send(self, result: Any, method: str) -> None:
         context = self.context
         for pair in _several(result, is_flat=self.is_flat):
             if not isinstance(pair, tuple) or len(pair) != 2:
@@ -190,7 +190,7 @@ class Transformer(_Legacy):
                     "transformer-result-not-pair",
                     "{node}: {method} must return (key, value), or None for nothing, not {result}",
                     node=context.name,
-                    method=what,
+                    method=method,
                     result=repr(pair),
                 )
             context.forward(Record(*pair, headers=context.headers))

@@ -29,15 +29,15 @@ def check_stores(part: SubTopology, stores: Mapping[str, Store], limits: Limits,
             )
 
 
-def passed(name: str, limit: int, what: str, nodes: Iterable[str], task_context: TaskContext) -> LimitError:
-    """Return the error for an exceeded limit; ``what`` says what exceeded it and by how much."""
+def passed(name: str, limit: int, excess: str, nodes: Iterable[str], task_context: TaskContext) -> LimitError:
+    """Return the error for an exceeded limit; ``excess`` says what exceeded it and by how much."""
     return LimitError(
         "task-limit-exceeded",
         "the limit {limit} is {value}, and {excess} (node {nodes}, at {position}, partition {partition}). Find the "
         "cause, or raise the limit in the job's file: limits: {{{limit}: {suggested}}}",
         limit=name,
         value=limit,
-        excess=what,
+        excess=excess,
         nodes=", ".join(nodes),
         position=str(task_context.record_context),
         partition=task_context.partition,
@@ -55,8 +55,8 @@ class Punctuations:
         """Count one punctuation. Raises `LimitError` (71) if it is one too many."""
         self._count += 1
         if self._count > self._most:
-            what = f"schedules were called {self._count} times in this epoch"
-            raise passed("punctuations_per_epoch", self._most, what, (node,), self._task_context)
+            excess = f"schedules were called {self._count} times in this epoch"
+            raise passed("punctuations_per_epoch", self._most, excess, (node,), self._task_context)
 
     def clear(self) -> None:
         """Start counting another epoch."""
@@ -84,5 +84,5 @@ class Outputs:
         if record_context.offset != self._offset or record_context.topic is not self._topic:
             self._topic, self._offset, self._first = record_context.topic, record_context.offset, number
         elif number - self._first >= self._most and record_context.topic is not None:
-            what = f"one record caused {number - self._first + 1} records in the topic {self._node.topic!r}"
-            raise passed("outputs_per_record", self._most, what, self._node.parents, self._task_context)
+            excess = f"one record caused {number - self._first + 1} records in the topic {self._node.topic!r}"
+            raise passed("outputs_per_record", self._most, excess, self._node.parents, self._task_context)

@@ -237,8 +237,3 @@ def reason_order(reason: str) -> tuple[int, str]:
 def grace_bucket(grace_ms: int) -> str:
     """Return the bucket of a grace that a record needed."""
     return GRACE_BUCKETS[bisect_left(GRACE_BOUNDS_MS, grace_ms)]
-
-
-def _unit_of(name: str) -> str:
-    """Return the unit of a metric, empty for a user's own."""
-    return kind_of(name).unit

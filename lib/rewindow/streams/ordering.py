@@ -58,6 +58,7 @@ def ordered_rows(epoch: Iterable[Rows]) -> Iterator[Rows]:
         running_ms = rows.running_ms
         if not running_ms:
             continue
+        # A block has its own running maximum, so the values below that of the epoch are raised to it.
         if running_ms[0] < highest:
             below = bisect_left(running_ms, highest)
             running_ms[:below] = [highest] * below
@@ -95,7 +96,8 @@ def _merged_blocks(topics: Sequence[Iterator[Event]]) -> Iterator[list[Event]]:
     """Yield the events in order, many at a time: sorting blocks that are in order takes half as long as a heap."""
     blocks = [list(islice(topic, BLOCK)) for topic in topics]
     while any(blocks):
-        last = min(block[-1] for block in blocks if block)  # no event that precedes it is still to come
+        # Each topic is in order, so no event that precedes the smallest last one is still to come.
+        last = min(block[-1] for block in blocks if block)
         ready: list[Event] = []
         for index, topic in enumerate(topics):
             end = bisect_right(blocks[index], last)

@@ -50,7 +50,8 @@ class ProcessorContext(Forwarding):
         super().__init__(name, task_context.record_context)
         self._task_context = task_context
 
-    if TYPE_CHECKING:  # what it takes; `Forwarding` refuses anything else
+    # This is what a type checker accepts; `Forwarding` refuses anything else when it runs.
+    if TYPE_CHECKING:
 
         def forward(self, record: Record, *, to: To | None = None) -> None:
             """See `Forwarding.forward`."""
@@ -82,7 +83,8 @@ class ProcessorContext(Forwarding):
                 "{node} schedules in close(): the epoch is over; schedule in init or process",
                 node=self.name,
             )
-        given: object = type  # user code may pass anything
+        # User code may pass anything.
+        given: object = type
         if not isinstance(given, PunctuationType):
             raise ConfigError(
                 "schedule-type-invalid",
@@ -244,7 +246,8 @@ class FixedKeyContext(ProcessorContext):
     def forward(self, record: Record, *, to: To | None = None) -> None:
         """Forward a record: see `ProcessorContext.forward`. Raises `DataError` if its key is another one."""
         handled = self._handled
-        given: object = record  # user code may pass anything
+        # User code may pass anything.
+        given: object = record
         if handled is not None and isinstance(given, Record) and not _same_key(given, handled):
             raise DataError(
                 "key-changed-in-process-values",
@@ -279,17 +282,17 @@ class FixedKeyProcessor(AdaptedProcessor):
             context._handled = None  # noqa: SLF001
 
 
-def _same_key(one: Record, other: Record) -> bool:
-    return one.key is other.key or bool(one.key == other.key)
+def _same_key(record: Record, other: Record) -> bool:
+    return record.key is other.key or bool(record.key == other.key)
 
 
-def _whole_ms(value: str | timedelta, what: str, *, at_least: int) -> int:
+def _whole_ms(value: str | timedelta, argument: str, *, at_least: int) -> int:
     milliseconds = to_ms(value)
     if milliseconds < at_least:
         raise ConfigError(
             "schedule-time-too-small",
             "schedule({argument}={given}): {argument} must be at least {minimum} ms",
-            argument=what,
+            argument=argument,
             given=repr(value),
             minimum=at_least,
         )

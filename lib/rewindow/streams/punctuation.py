@@ -59,12 +59,14 @@ class Schedule:
         ``is_firing``: a punctuation of this clock is running, so a shifted grid continues strictly after it (D3).
         """
         is_stream = self.type is PunctuationType.STREAM_TIME
+        # Stream time can reach a start time from unknown; the wall clock starts at a time that nobody knows yet.
         if self.start_time_ms is not None and (is_stream or now_ms != UNKNOWN):
             late = self.start_time_ms < now_ms
             self.due_ms = strictly_after(now_ms, self.start_time_ms, self.interval_ms) if late else self.start_time_ms
         elif now_ms != UNKNOWN and self.time_shift_ms is not None:
-            first = strictly_after if is_firing else at_or_after
-            self.due_ms = first(now_ms, self.time_shift_ms, self.interval_ms)
+            # At the clock itself, the schedule would fire in the punctuation that makes it.
+            first_due = strictly_after if is_firing else at_or_after
+            self.due_ms = first_due(now_ms, self.time_shift_ms, self.interval_ms)
         elif now_ms != UNKNOWN:
             self.due_ms = now_ms + self.interval_ms
 
@@ -118,6 +120,7 @@ class PunctuationQueue:
         if schedule.due_ms is None:
             self._pending.append(schedule)
             return
+        # Schedules that are due together fire in the order of their registration (D6).
         heapq.heappush(self._heap, (schedule.due_ms, schedule.registration, schedule))
         self.next_due_ms = self._heap[0][0]
 
@@ -180,6 +183,7 @@ class PunctuationQueue:
 
     def _run(self, schedule: Schedule, now_ms: int, punctuate: Callable[[Schedule, int], None]) -> None:
         punctuate(schedule, now_ms)
+        # The method may have cancelled its own schedule.
         if not schedule.is_cancelled:
             schedule.advance(now_ms)
             self.add(schedule)

@@ -121,8 +121,8 @@ class CallIds:
                 "once an epoch: ask while a record or a punctuation is handled",
                 node=node,
             )
-        what, number = record_context.firing
-        return f"{self._partition}/{what}/{number}"
+        schedule, number = record_context.firing
+        return f"{self._partition}/{schedule}/{number}"
 
 
 class SeededRandom:

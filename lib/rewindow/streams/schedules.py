@@ -74,12 +74,12 @@ class Schedules:
             )
         method = self._method_name(node, callback)
         identity = self._identity(node, name)
-        known = self._known.get((node, identity))
-        if known is not None:
+        registered = self._known.get((node, identity))
+        if registered is not None:
             if self._initializing == node and identity not in self._found:
                 self._found[identity] = None
-                return Cancellable(known)
-            known.is_cancelled = True
+                return Cancellable(registered)
+            registered.is_cancelled = True
         self._found[identity] = None
         # Round-trip through text now, so that the callback gets the same values with and without a restart.
         stored_args = tuple(load_value(dump_value(list(args))))
@@ -116,7 +116,8 @@ class Schedules:
         """Run a schedule's method with a copy of its arguments, which the method may modify."""
         before, self.firing = self.firing, schedule.type
         try:
-            method = self.callback(schedule)  # named, so that `error_context` finds it if it takes other arguments
+            # `error_context` finds the method by this name if it takes other arguments.
+            method = self.callback(schedule)
             result = method(now_ms, *(deepcopy(schedule.args) if schedule.args else ()))
         finally:
             self.firing = before
@@ -125,12 +126,15 @@ class Schedules:
 
     def mark(self) -> Callable[[], None]:
         """Return a function that restores all schedules to their present state."""
-        known, calls, registrations = self._known.copy(), self._calls.copy(), self._registrations
-        states = [(one, one.is_cancelled, one.due_ms) for one in known.values()]
+        registered, calls, registrations = self._known.copy(), self._calls.copy(), self._registrations
+        states = [
+            (schedule_before, schedule_before.is_cancelled, schedule_before.due_ms)
+            for schedule_before in registered.values()
+        ]
         queues = [queue.mark() for queue in self.queues.values()]
 
         def restore() -> None:
-            self._known, self._calls, self._registrations = known, calls, registrations
+            self._known, self._calls, self._registrations = registered, calls, registrations
             for schedule, is_cancelled, due_ms in states:
                 schedule.is_cancelled, schedule.due_ms = is_cancelled, due_ms
             for restore_queue in queues:

@@ -25,15 +25,15 @@ class OnError:
     @classmethod
     def parse(cls, text: object) -> OnError:
         """Parse ``fail``, ``retry 3``, ``quarantine`` or ``retry 3 quarantine``. Raises `ConfigError` for anything else."""
-        found = _POLICY.fullmatch(text) if isinstance(text, str) else None
-        if found is None or not isinstance(text, str):
+        match = _POLICY.fullmatch(text) if isinstance(text, str) else None
+        if match is None or not isinstance(text, str):
             raise ConfigError(
                 "on-error-policy-invalid",
                 "on_error={given} is not a policy: write fail, retry 3, quarantine, or retry 3 quarantine (1 to "
                 "999 times)",
                 given=repr(text),
             )
-        return cls(int(found["times"] or 0), text.endswith("quarantine"))
+        return cls(int(match["times"] or 0), text.endswith("quarantine"))
 
     @property
     def is_fail(self) -> bool:

@@ -190,7 +190,8 @@ class Task:
                     offset=offset,
                 )
             last_order_ms = order_ms
-            if timestamp == order_ms and timestamp > partition_times[rank]:  # only then can a clock advance
+            # Only then can a clock advance.
+            if timestamp == order_ms and timestamp > partition_times[rank]:
                 clocks.take(rank, timestamp)
                 stream_ms, current_rank = task_context.stream_time_ms, UNKNOWN
             late_by_ms = stream_ms - timestamp
@@ -206,7 +207,8 @@ class Task:
                     offsets[last_rank] = last_offset + 1
                 current_rank, take, record_context.topic = rank, entries[rank], topics[rank]
             last_rank, last_offset = rank, offset
-            own: Any = timestamp  # one object for the record and its context
+            # The record and its context share one object, so that forwarding recognizes it.
+            own: Any = timestamp
             record_context.offset, record_context.timestamp, record_context.order_ms = offset, own, order_ms
             taken += 1
             take(make_record((key, value, own, ())))
@@ -247,6 +249,7 @@ class Task:
 
     def _take_watermark(self, assembly: Assembly, watermark_ms: int) -> None:
         lag = max((self._config.watermark_lags.get(source.name, 0) for source in self._part.sources), default=0)
+        # Nodes above may hold records back for as long as the lag, so stream time stays that far below the watermark.
         if watermark_ms >= lag:
             self._clocks.move_stream_time(watermark_ms - lag)
         self._notify_nodes(assembly, watermark_ms)

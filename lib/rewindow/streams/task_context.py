@@ -98,15 +98,15 @@ class TaskContext:
     def drop(self, node: str, reason: str, key: Any, value: Any, timestamp: int | None = None) -> None:
         """Report a dropped record to the receiver, if there is one. The timestamp defaults to the current event's."""
         if self._dropped is not None:
-            at = self.record_context.metadata(self.partition)
+            metadata = self.record_context.metadata(self.partition)
             timestamp = self.record_context.timestamp if timestamp is None else timestamp
-            self._dropped(Dropped(at, timestamp, node, reason, record_text(key, value)))
+            self._dropped(Dropped(metadata, timestamp, node, reason, record_text(key, value)))
 
     def quarantine(self, node: str, reason: str, record: Record) -> None:
         """Report a record at which a node failed to the receiver, if there is one."""
         if self._quarantined is not None:
-            at = self.record_context.metadata(self.partition)
-            self._quarantined(Dropped(at, record.timestamp, node, reason, record_text(record.key, record.value)))
+            metadata = self.record_context.metadata(self.partition)
+            self._quarantined(Dropped(metadata, record.timestamp, node, reason, record_text(record.key, record.value)))
 
     def hold_drops(self) -> None:
         """Buffer dropped records until `release_drops`."""
@@ -118,8 +118,8 @@ class TaskContext:
         """Report the buffered records, or discard them."""
         if self._receiver is not None:
             self._dropped, self._receiver = self._receiver, None
-            for one in self._held_drops if keep else ():
-                self._dropped(one)
+            for dropped in self._held_drops if keep else ():
+                self._dropped(dropped)
 
     def begin_time(self) -> None:
         """Note the wall clock at the start of an epoch, or when it first becomes known."""

@@ -73,19 +73,19 @@ class TimedNode:
     @property
     def has_one_window(self) -> bool:
         """Whether each record has one window, so that it is late at most once."""
-        known = self.durations
-        return "gap" in known or ("size" in known and known.get("advance") == known["size"])
+        durations = self.durations
+        return "gap" in durations or ("size" in durations and durations.get("advance") == durations["size"])
 
     @property
     def windows(self) -> str:
         """The durations as people read them."""
-        known = self.durations
-        left_out = {"advance"} if known.get("advance") == known.get("size") else set()
-        return ", ".join(f"{name} {in_words(ms)}" for name, ms in known.items() if name not in left_out)
+        durations = self.durations
+        left_out = {"advance"} if durations.get("advance") == durations.get("size") else set()
+        return ", ".join(f"{name} {in_words(ms)}" for name, ms in durations.items() if name not in left_out)
 
-    def reads(self, one: TopicPartition, partition: int) -> bool:
+    def reads(self, topic_partition: TopicPartition, partition: int) -> bool:
         """Whether its task of a partition reads a topic-partition: a feed may have logs that the job does not read."""
-        return one.partition == partition and one.topic in self.topics
+        return topic_partition.partition == partition and topic_partition.topic in self.topics
 
     def all_final_at(self, clock_ms: int) -> int:
         """Return when all results are final that a clock has let in: the last windows of records up to it, plus grace."""
@@ -93,7 +93,8 @@ class TimedNode:
             last = clock_ms - clock_ms % self.spans.get("advance", self.spans["size"])
             end = last + self.spans["size"]
         else:
-            end = clock_ms + self.spans.get("difference", 0)  # a session ends with its last record
+            # A session ends with its last record, a sliding window later by the difference.
+            end = clock_ms + self.spans.get("difference", 0)
         return end + (self.final_after_ms or 0)
 
     def closes_at(self, time_ms: int) -> int:

@@ -44,7 +44,8 @@ class RecordReplay:
 
     def replay(self, rows: Rows) -> None:
         """Process consecutive records. ``running_ms`` must have their order keys."""
-        is_global = self._clocks.partition_times[0] == MAX_MS  # then its records are never late
+        # Records of a global table are never late.
+        is_global = self._clocks.partition_times[0] == MAX_MS
         stream_times = rows.timestamps if is_global else self._clocks.stream_times(0, rows.running_ms)
         records = map(make_record, zip(rows.keys, rows.values, rows.timestamps, repeat(())))
         events = zip(rows.offsets, rows.timestamps, rows.running_ms, records, strict=True)
@@ -60,7 +61,8 @@ class RecordReplay:
         stream_ms, highest_ms = task_context.stream_time_ms, clocks.partition_times[0]
         # This loop runs for each record. Its timestamp is one object for the record and its context (`Forwarding.forward`).
         for offset, timestamp, order_ms, record in events:
-            if timestamp > highest_ms:  # only then can a clock advance
+            # Only then can a clock advance.
+            if timestamp > highest_ms:
                 clocks.take(0, timestamp)
                 stream_ms, highest_ms, record_context.topic = task_context.stream_time_ms, timestamp, topic
             record_context.offset, record_context.timestamp, record_context.order_ms = offset, timestamp, order_ms
@@ -169,7 +171,7 @@ def _measure_records(
     """
     late_ms = list(map(sub, stream_times, timestamps))
     if is_lowest:
-        late_ms = [max(one, 0) for one in late_ms]
+        late_ms = [max(milliseconds, 0) for milliseconds in late_ms]
     taken, least_ms = len(late_ms), 0 if 0 in late_ms else min(late_ms)
     metrics.measure("task", "", PROCESS).record_many(taken, taken, 1, 1)
     metrics.measure("task", "", RECORD_LATENESS).record_many(taken, sum(late_ms), least_ms, max(late_ms))

@@ -55,7 +55,7 @@ class SubTopology:
 
     def kind_of(self, store: str) -> str:
         """Return the kind of one of its stores."""
-        return next(one.kind for one in self.stores if one.name == store)
+        return next(builder.kind for builder in self.stores if builder.name == store)
 
     @property
     def global_stores(self) -> frozenset[str]:
@@ -103,7 +103,8 @@ class Topology:
         on_error: OnError = FAIL,
     ) -> Topology:
         """Add a processor. ``stores`` names stores added before; for ``holds_ms`` and ``on_error`` see `ProcessorNode`."""
-        given: object = supplier  # user code may pass anything
+        # User code may pass anything.
+        given: object = supplier
         if not callable(given):
             raise TopologyError(
                 "supplier-not-callable",
@@ -181,7 +182,7 @@ class Topology:
         parts = _in_run_order(_connected(self.nodes.values()))
         made: list[SubTopology] = []
         for index, part in enumerate(parts):
-            earlier = frozenset(store for one in made for store in one.global_stores)
+            earlier = frozenset(store for sub_topology in made for store in sub_topology.global_stores)
             made.append(SubTopology(index, tuple(part), self._stores_of(part), earlier))
         return tuple(made)
 
@@ -223,7 +224,7 @@ class Topology:
         return _node_lags(self.describe())
 
     def _add(self, node: Node) -> Topology:
-        topics = [one.topic for one in self.nodes.values() if isinstance(one, SinkNode) and not one.is_internal]
+        topics = [sink.topic for sink in self.nodes.values() if isinstance(sink, SinkNode) and not sink.is_internal]
         if isinstance(node, SinkNode) and node.topic in topics:
             raise TopologyError(
                 "topic-written-twice",
@@ -278,10 +279,11 @@ def output_lags(topology: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     return {sink["sink"]: lags[sink["name"]] for sink in sinks if sink["sink"] not in internal}
 
 
-def asked_by_topics(part: SubTopology) -> dict[str, _Topics]:
+def key_topics(part: SubTopology) -> dict[str, _Topics]:
     """Return the stores that are read only with keys of some topics' records, and these topics."""
-    below: dict[str, _Topics | None] = {}  # by node: the topics from which the keys of its records come
-    asked: dict[str, _Topics | None] = {store.name: frozenset() for store in part.stores}
+    # `below` has, by node, the topics from which the keys of its records come.
+    below: dict[str, _Topics | None] = {}
+    topics_of: dict[str, _Topics | None] = {store.name: frozenset() for store in part.stores}
     for node in part.nodes:
         if isinstance(node, SourceNode):
             below[node.name] = frozenset((node.topic,))
@@ -291,8 +293,8 @@ def asked_by_topics(part: SubTopology) -> dict[str, _Topics]:
         if isinstance(node, ProcessorNode):
             own = above if _declares(node, "asks_own_key") else None
             for store in node.stores:
-                asked[store] = _union([asked[store], own])
-    return {store: topics for store, topics in asked.items() if topics}
+                topics_of[store] = _union([topics_of[store], own])
+    return {store: topics for store, topics in topics_of.items() if topics}
 
 
 class _Reads(Protocol):
@@ -339,13 +341,13 @@ def _timed_nodes(part: SubTopology) -> Iterator[TimedNode]:
 
 def _windows_above(part: SubTopology, node: Node) -> dict[str, int]:
     """Return the durations of the windowed aggregate whose results a node gets, or its own; none if there is none."""
-    known, due = {one.name: one for one in part.nodes}, [node]
+    nodes, due = {above.name: above for above in part.nodes}, [node]
     while due:
-        one = due.pop()
-        for timing in timings_of(getattr(one, "supplier", None)):
+        above = due.pop()
+        for timing in timings_of(getattr(above, "supplier", None)):
             if part.kind_of(timing.store) in (WINDOW, SESSION):
                 return dict(timing.durations)
-        due += [known[parent] for parent in one.parents if parent in known]
+        due += [nodes[parent] for parent in above.parents if parent in nodes]
     return {}
 
 
@@ -381,11 +383,11 @@ def _connected(nodes: Collection[Node]) -> list[list[Node]]:
     groups = _group_nodes([node for node in nodes if node.name not in shared], tables)
     read = [{store for node in group for store in _stores(node)} for group in groups]
     unread = [store for store in tables if not any(store in stores for stores in read)]
-    found = []
+    groups_in_order = []
     for group, stores in [*zip(groups, read, strict=True), *(([], {store}) for store in unread)]:
         names = {node.name for node in group}.union(*(tables[store] for store in tables if store in stores))
-        found.append([node for node in nodes if node.name in names])
-    return found
+        groups_in_order.append([node for node in nodes if node.name in names])
+    return groups_in_order
 
 
 def _global_tables(nodes: Collection[Node]) -> dict[str, tuple[str, ...]]:
@@ -400,7 +402,7 @@ def _check_global_tables(nodes: Collection[Node]) -> None:
     tables = _global_tables(nodes)
     for node in nodes:
         for store in _stores(node):
-            if store in tables and node.name not in tables[store] and not _only_reads(node):
+            if store in tables and node.name not in tables[store] and not _declares(node, "only_reads"):
                 raise TopologyError(
                     "global-table-store-shared",
                     "node {node!r} uses the store {store!r} of a global table, which only joins with that table "
@@ -408,10 +410,6 @@ def _check_global_tables(nodes: Collection[Node]) -> None:
                     node=node.name,
                     store=store,
                 )
-
-
-def _only_reads(node: Node) -> bool:
-    return isinstance(node, ProcessorNode) and getattr(node.supplier, "only_reads", False) is True
 
 
 def _stores(node: Node) -> tuple[str, ...]:
@@ -422,11 +420,11 @@ def _group_nodes(nodes: Collection[Node], excluded: Collection[str]) -> list[lis
     """Group nodes; the ``excluded`` stores do not connect them."""
     group_of: dict[str, int] = {}
 
-    def join(one: str, other: str) -> None:
-        low, high = sorted((group_of[one], group_of[other]))
-        for name, group in group_of.items():
+    def join(left: str, right: str) -> None:
+        low, high = sorted((group_of[left], group_of[right]))
+        for member, group in group_of.items():
             if group == high:
-                group_of[name] = low
+                group_of[member] = low
 
     users: dict[str, str] = {}
     for number, node in enumerate(nodes):
@@ -444,9 +442,7 @@ def _in_run_order(parts: list[list[Node]]) -> list[list[Node]]:
     waiting = parts
     while waiting:
         unwritten = {node.topic for part in waiting for node in part if isinstance(node, SinkNode) and node.is_internal}
-        ready = [
-            part for part in waiting if not any(getattr(n, "topic", None) in unwritten for n in _internal_sources(part))
-        ]
+        ready = [part for part in waiting if not any(source.topic in unwritten for source in _internal_sources(part))]
         if not ready:
             raise TopologyError(
                 "repartitions-form-cycle",
@@ -488,10 +484,10 @@ def _internal_topics(topology: Sequence[Mapping[str, Any]]) -> frozenset[str]:
     return frozenset(topic for topic in read if topic.endswith((REPARTITION_SUFFIX, _GLOBAL_SUFFIX)))
 
 
-def _declares(node: Node, what: str) -> bool:
-    return isinstance(node, ProcessorNode) and getattr(node.supplier, what, False) is True
+def _declares(node: Node, declaration: str) -> bool:
+    return isinstance(node, ProcessorNode) and getattr(node.supplier, declaration, False) is True
 
 
 def _union(some: list[_Topics | None]) -> _Topics | None:
-    known = [topics for topics in some if topics is not None]
-    return frozenset().union(*known) if len(known) == len(some) else None
+    certain = [topics for topics in some if topics is not None]
+    return frozenset().union(*certain) if len(certain) == len(some) else None

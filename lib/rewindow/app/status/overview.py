@@ -296,7 +296,7 @@ class _JobCheck:
             return
         due = last_due(schedule, self.looks.now_ms, load_feed(self.project.root, config.feed).zone, 2)
         landed_ms = findings.landed_at(self.looks.rows(config.feed), (self.entry.epoch or 0) + 1)
-        yield from findings.missed_schedule(self.entry, landed_ms, schedule, due, self.command)
+        yield from findings.overdue_run(self.entry, landed_ms, schedule, due, self.command)
 
 
 def last_due(cron: str, before_ms: int, zone: str, count: int) -> list[int]:

@@ -69,10 +69,10 @@ def new_in_sources(files: int, epochs: Collection[int]) -> str:
 
 
 def waiting_sources(
-    feed: FeedSpec, looks: Mapping[str, SourceLook], positions: Mapping[str, Mapping[str, Any]], now_ms: int
+    feed: FeedSpec, inspected: Mapping[str, SourceLook], positions: Mapping[str, Mapping[str, Any]], now_ms: int
 ) -> str:
     """Return what waits for the end of its interval: new files, or else rows of landed ones. Empty for nothing."""
-    return waiting_files(feed, looks, now_ms) or waiting_later(
+    return waiting_files(feed, inspected, now_ms) or waiting_later(
         feed, (positions.get(log.topic) for log in feed.logs), now_ms
     )
 
@@ -82,9 +82,9 @@ def waiting_rows(feed: FeedSpec, rows: int, first_ms: int, now_ms: int) -> str:
     return f"{counted(rows, 'row')} {'is' if rows == 1 else 'are'} waiting: {next_complete(feed, first_ms, now_ms)}"
 
 
-def waiting_files(feed: FeedSpec, looks: Mapping[str, SourceLook], now_ms: int) -> str:
+def waiting_files(feed: FeedSpec, inspected: Mapping[str, SourceLook], now_ms: int) -> str:
     """Return the sentence for new files of which no row is due; empty without such files, or without intervals."""
-    files = sum(len(look.fresh) for look in looks.values())
+    files = sum(len(look.fresh) for look in inspected.values())
     if not files or feed.every is None:
         return ""
     return f"{counted(files, 'file')} {'is' if files == 1 else 'are'} waiting: {next_complete(feed, now_ms, now_ms)}"
@@ -92,20 +92,22 @@ def waiting_files(feed: FeedSpec, looks: Mapping[str, SourceLook], now_ms: int) 
 
 def waiting_later(feed: FeedSpec, positions: Iterable[Mapping[str, Any] | None], now_ms: int) -> str:
     """Return the sentence for rows of landed files that arrive later, as the sources' positions record; empty without any."""
-    first_ms = min((arrival for at in positions for arrival in (later_rows(at) or {}).values()), default=None)
+    first_ms = min(
+        (arrival for position in positions for arrival in (later_rows(position) or {}).values()), default=None
+    )
     return "" if first_ms is None else f"rows of landed files are waiting: {next_complete(feed, first_ms, now_ms)}"
 
 
-def waiting_unread(feed: FeedSpec, looks: Mapping[str, SourceLook], until_ms: int) -> str:
+def waiting_unread(feed: FeedSpec, inspected: Mapping[str, SourceLook], until_ms: int) -> str:
     """Return the sentence for new files when all intervals that were asked for are landed; empty without such files."""
-    files = sum(len(look.fresh) for look in looks.values())
+    files = sum(len(look.fresh) for look in inspected.values())
     later = f"{waits(files, 'new file')} for a later landing"
     return f"the intervals through {_until(feed, until_ms)} are landed; {later}" if files else ""
 
 
-def waiting_read(feed: FeedSpec, count: int, what: str, until_ms: int) -> str:
+def waiting_read(feed: FeedSpec, count: int, unit: str, until_ms: int) -> str:
     """Return the sentence for rows or files that were read: none of it arrived before ``until_ms``. Empty for none."""
-    later = f"{waits(count, what)} for a later landing"
+    later = f"{waits(count, unit)} for a later landing"
     return f"nothing new arrived before {_until(feed, until_ms)}; {later}" if count else ""
 
 
@@ -157,9 +159,10 @@ def future_rows(progress: Progress, now_ms: int) -> Iterator[tuple[str, str, int
 
     The last landing recorded them.
     """
-    logs = progress.declared.get("logs", progress.positions)  # without those that a new generation has removed
+    # A new generation may have removed logs.
+    logs = progress.declared.get("logs", progress.positions)
     for topic, position in progress.positions.items():
-        later = {name: at for name, at in (later_rows(position) or {}).items() if at > now_ms}
+        later = {name: arrival_ms for name, arrival_ms in (later_rows(position) or {}).items() if arrival_ms > now_ms}
         if topic in logs and later:
             name = min(later, key=lambda file: (later[file], file))
             yield topic, name, later[name]

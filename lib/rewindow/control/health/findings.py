@@ -105,27 +105,27 @@ class Unfinished:
 
 def checked(check: Callable[[], Iterable[Finding]], about: str, command: str) -> list[Finding]:
     """Return what a check finds. A check that cannot be made is a finding itself, because it says nothing good."""
-    found = known(lambda: [*check()])
-    if isinstance(found, Unknown):
-        return [Finding(Level.BROKEN, about, f"this could not be checked: {found.reason}", command)]
-    return found
+    result = known(lambda: [*check()])
+    if isinstance(result, Unknown):
+        return [Finding(Level.BROKEN, about, f"this could not be checked: {result.reason}", command)]
+    return result
 
 
-def refused(entry: Entry, what: str, command: str) -> Iterator[Finding]:
-    """Yield a finding if the next run or landing (``what``) is refused.
+def refused(entry: Entry, step: str, command: str) -> Iterator[Finding]:
+    """Yield a finding if the next run or landing (``step``) is refused.
 
     A mistake in a file has no command: until the file is corrected, each command says the same.
     """
     if entry.status is Status.BROKEN:
-        message = f"the next {what} is refused ({entry.exit_code}): {entry.detail}"
+        message = f"the next {step} is refused ({entry.exit_code}): {entry.detail}"
         helps = None if entry.exit_code == ConfigError.exit_code else command
         yield Finding(Level.BROKEN, "refused", message, helps)
 
 
-def lagging(lacks: Mapping[str, int], tables: str, what: str, command: str) -> Iterator[Finding]:
-    """Yield a finding if ``tables`` lack commits or landings (``what``)."""
+def lagging(lacks: Mapping[str, int], tables: str, unit: str, command: str) -> Iterator[Finding]:
+    """Yield a finding if ``tables`` lack commits or landings (``unit``)."""
     if lacks:
-        message = f"{tables} lag behind the ledger: {lag_words(lacks, what)}"
+        message = f"{tables} lag behind the ledger: {lag_words(lacks, unit)}"
         yield Finding(Level.BROKEN, "lagging", message, command)
 
 
@@ -137,11 +137,11 @@ def stalled_results(stalled: Sequence[Stalled] | Unknown, bound_ms: int | None, 
         yield Finding(level, "silent", message, command("report"))
         return
     for result in stalled:
-        level, what = Level.NOTE, result.what
+        level, finding = Level.NOTE, result.what
         if bound_ms is not None and result.behind_ms > bound_ms:
             level = Level.ALERT
-            what += f": {in_words(result.behind_ms)} behind the feed, at most {in_words(bound_ms)} are allowed"
-        yield Finding(level, "silent", what, command("report"), result.fix)
+            finding += f": {in_words(result.behind_ms)} behind the feed, at most {in_words(bound_ms)} are allowed"
+        yield Finding(level, "silent", finding, command("report"), result.fix)
 
 
 def on_hold(holds: Sequence[Hold], unpublished: int, command: Command) -> Iterator[Finding]:
@@ -172,7 +172,7 @@ def _unfinished(attempt: Unfinished, message: str, command: str, advice: str | N
     return Finding(Level.BROKEN, "unfinished", message, command, advice)
 
 
-def missed_schedule(
+def overdue_run(
     entry: Entry, landed_ms: int | None, schedule: str, due: Sequence[int], command: Command
 ) -> Iterator[Finding]:
     """Yield a finding if a landing waits that the run before the last scheduled one should have taken.
@@ -205,8 +205,8 @@ def of_landings(health: FeedHealth, now_ms: int, feed: str, command: Command) ->
         message = f"landed are intervals through {through}, with `every: {health.every}`, and {waits}"
         yield Finding(Level.ALERT, "interval", message, command("land"))
     for topic, count in quarantined_logs(health.progress):
-        what = "the only record" if count == 1 else f"all {count:,} records"
-        message = f"{what} of the log {topic} in the last landing {'was' if count == 1 else 'were'} quarantined"
+        records = "the only record" if count == 1 else f"all {count:,} records"
+        message = f"{records} of the log {topic} in the last landing {'was' if count == 1 else 'were'} quarantined"
         see = Command(f"rewindow.quarantine --of {feed}", command.target)("head")
         yield Finding(Level.NOTE, "quarantined", message, see)
     for topic, name, at_ms in future_rows(health.progress, now_ms):

@@ -188,9 +188,7 @@ class Inputs:
         if isinstance(rules, Unknown):
             return rules
         present = {
-            tp: time
-            for tp, time in sorted(self.newest.items())
-            if tp.topic in rules.logs and tp not in landing.given_up
+            tp: time for tp, time in sorted(self.newest.items()) if tp.topic in rules.logs and tp not in landing.idle
         }
         least = min(present.values(), default=UNKNOWN)
         if not least - rules.lag_ms <= landing.watermark_ms < max(self.newest.values()) - rules.lag_ms:

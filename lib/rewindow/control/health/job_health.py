@@ -75,9 +75,9 @@ def job_health(inputs: Inputs, state: JobState) -> JobHealth:
     )
 
 
-def lag_words(lagging: Mapping[str, int], what: str = "commit") -> str:
+def lag_words(lagging: Mapping[str, int], unit: str = "commit") -> str:
     """Return how many commits, or landings, each table lacks: ``output/totals by 1 commit``."""
-    return ", ".join(f"{target} by {counted(count, what)}" for target, count in lagging.items())
+    return ", ".join(f"{target} by {counted(count, unit)}" for target, count in lagging.items())
 
 
 def explain_lag(lagging: Mapping[str, int], who: str) -> list[str]:

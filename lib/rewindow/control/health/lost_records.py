@@ -205,8 +205,8 @@ def hints(job: Job, report: RunReport) -> Iterator[str]:
         sources = [source.topic for source in upstream if isinstance(source, SourceNode)]
         taken = sum(report.commit.consumed.get(topic, 0) for topic in sources)
         if taken and not report.spec.final:
-            what = "its 1 record" if taken == 1 else f"its {taken:,} records"
-            yield f"{node.topic} got no rows from {what}: {_why_no_rows(job, report, upstream, taken)}"
+            records = "its 1 record" if taken == 1 else f"its {taken:,} records"
+            yield f"{node.topic} got no rows from {records}: {_why_no_rows(job, report, upstream, taken)}"
 
 
 def _took_nothing(job: Job, report: RunReport) -> Iterator[str]:
@@ -226,11 +226,12 @@ def _why_no_rows(job: Job, report: RunReport, upstream: list[Node], taken: int) 
     nodes = [node for node in upstream if isinstance(node, ProcessorNode)]
     windowed = [node for node in nodes if isinstance(_windows(node), Windows)][:1]
     windows = _windows(windowed[0]) if windowed else None
-    own = [node for node in nodes if not node.joins_table]  # the stores of the others have rows of tables
+    # The stores of table joins hold rows of tables, not of these records.
+    own = [node for node in nodes if not node.joins_table]
     waiting = sum(report.commit.held.get(store, 0) for node in nodes for store in node.stores)
     is_stored = any(_rows(report, f"changelog/{store}") for node in windowed or own for store in node.stores)
     filters = [node for node in reversed(nodes) if node.leaves_out]
-    below = [node for node in filters if any(_have_stores(job.code.topology, node))]
+    below = [node for node in filters if _is_below_store(job.code.topology, node)]
     dropped, text = _dropped(report, {node.name for node in nodes})
     if dropped >= taken and not is_stored:
         return f"all were dropped, {text}"
@@ -304,8 +305,6 @@ def _rows(report: RunReport, target: str) -> int:
     return total.rows if total else 0
 
 
-def _have_stores(topology: Topology, node: Node) -> Iterator[bool]:
-    """Yield for each node above whether it has a store."""
-    return (
-        bool(above.stores) for above in topology.above(node) if isinstance(above, ProcessorNode) and above is not node
-    )
+def _is_below_store(topology: Topology, node: Node) -> bool:
+    """Return whether a node above has a store."""
+    return any(isinstance(above, ProcessorNode) and above.stores for above in topology.above(node) if above is not node)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from rewindow.control.plan.spec import MAIN
 
 
-def counted(count: int, what: str, *, many: str = "") -> str:
+def counted(count: int, noun: str, *, many: str = "") -> str:
     """Return a number of things: ``1 run``, ``2 runs``."""
-    return f"{count:,} {what if count == 1 else many or f'{what}s'}"
+    return f"{count:,} {noun if count == 1 else many or f'{noun}s'}"
 
 
-def waits(count: int, what: str) -> str:
+def waits(count: int, noun: str) -> str:
     """Return that things wait: ``1 landing waits``, ``2 landings wait``."""
-    return f"{counted(count, what)} {'waits' if count == 1 else 'wait'}"
+    return f"{counted(count, noun)} {'waits' if count == 1 else 'wait'}"
 
 
 def command_words(job: str, branch: str) -> str:

@@ -248,11 +248,11 @@ def why_open(inputs: Inputs, timed: TimedNode, closes_at: int, clocks: Mapping[i
         return Reason(Cause.UNKNOWN, f"The clock of {timed.node} is unknown: {inputs.tasks.reason}")
     partition, clock = min(clocks.items(), key=lambda item: item[1])
     if clock == UNKNOWN:
-        at = f"No record has reached {timed.node} in partition {partition} yet"
+        state = f"No record has reached {timed.node} in partition {partition} yet"
     else:
-        at = f"The clock of {timed.node} in partition {partition} is at {instant(clock)}, {in_words(closes_at - clock)} short"
+        state = f"The clock of {timed.node} in partition {partition} is at {instant(clock)}, {in_words(closes_at - clock)} short"
     cause, why = _held_back(inputs, timed, partition, closes_at)
-    return Reason(cause, f"{at}. {why}")
+    return Reason(cause, f"{state}. {why}")
 
 
 def _held_back(inputs: Inputs, timed: TimedNode, partition: int, closes_at: int) -> Reason:
@@ -262,9 +262,11 @@ def _held_back(inputs: Inputs, timed: TimedNode, partition: int, closes_at: int)
     if waiting and landings[-1].watermark_ms >= closes_at:
         reaching = _reaching(inputs, timed, partition, closes_at)
         if reaching:
-            what = f"{counted(reaching, 'landing')} that {'reaches it waits' if reaching == 1 else 'reach it wait'}"
+            reaching_words = (
+                f"{counted(reaching, 'landing')} that {'reaches it waits' if reaching == 1 else 'reach it wait'}"
+            )
             command = f"rewindow run {command_words(inputs.head.spec.job, inputs.branch.name)}"
-            return Reason(Cause.NOT_REPLAYED, f"{what} to be replayed: `{command}`")
+            return Reason(Cause.NOT_REPLAYED, f"{reaching_words} to be replayed: `{command}`")
     if not inputs.newest or (timed.sub_topology and not inputs.follows_watermark):
         return Reason(Cause.NO_LATER_RECORD, "It advances with later records")
     if isinstance(inputs.rules, Unknown):
@@ -295,8 +297,8 @@ def _not_landed(inputs: Inputs) -> Reason:
     landing = inputs.feed.landings[-1]
     if landing.held_ms:
         below = f"{in_words(landing.held_ms)} below that of the job that makes its records, which may hold them back for so long"
-        at = f"The feed's watermark is at {instant(landing.watermark_ms)}, {below}"
-        return Reason(Cause.UPSTREAM_JOB, f"{none}. {at}")
+        position = f"The feed's watermark is at {instant(landing.watermark_ms)}, {below}"
+        return Reason(Cause.UPSTREAM_JOB, f"{none}. {position}")
     if waited := waited_for(inputs):
         later = f"Later ones alone do not advance the clock, because the feed's watermark {waited}"
         return Reason(Cause.WATERMARK, f"{none}. {later}. {what_moves(inputs, by_feed=True)}")
@@ -309,16 +311,16 @@ def _held_by_watermark(inputs: Inputs, lag_ms: int, mine: int, closes_at: int) -
     ``mine`` is the time of the newest record that advances the clock.
     """
     landing, waited = inputs.feed.landings[-1], waited_for(inputs)
-    at = f"The feed's watermark is at {instant(landing.watermark_ms)}"
+    position = f"The feed's watermark is at {instant(landing.watermark_ms)}"
     if landing.held_ms and landing.watermark_ms < closes_at:
         held = f"the job that makes its records may hold them back for {in_words(landing.held_ms)}"
-        return Reason(Cause.UPSTREAM_JOB, f"{at}, because {held}")
+        return Reason(Cause.UPSTREAM_JOB, f"{position}, because {held}")
     if max(inputs.newest.values()) - lag_ms < closes_at:
         return Reason(Cause.LAG, f"The feed's watermark is `lag: {in_words(lag_ms)}` behind its newest record")
     if not (inputs.follows_watermark or mine >= max(closes_at, landing.watermark_ms + 1)):
         return None
     if not waited:
-        return Reason(Cause.WATERMARK, f"{at}, and later records wait for it")
+        return Reason(Cause.WATERMARK, f"{position}, and later records wait for it")
     return Reason(Cause.WATERMARK, f"The feed's watermark {waited}. {what_moves(inputs, by_feed=True)}")
 
 
@@ -350,10 +352,10 @@ def watermark_sentence(inputs: Inputs) -> str:
     landing, rules = inputs.last_landing, inputs.rules
     if landing is None or isinstance(rules, Unknown):
         return ""
-    at = f"The feed's watermark is at {instant(landing.watermark_ms)}"
+    position = f"The feed's watermark is at {instant(landing.watermark_ms)}"
     if waited := waited_for(inputs):
-        return f"{at}, which {waited}. {what_moves(inputs, by_feed=True)}"
-    return f"{at}, `lag: {in_words(rules.lag_ms)}` behind its newest record" if rules.lag_ms else ""
+        return f"{position}, which {waited}. {what_moves(inputs, by_feed=True)}"
+    return f"{position}, `lag: {in_words(rules.lag_ms)}` behind its newest record" if rules.lag_ms else ""
 
 
 def what_moves(inputs: Inputs, *, by_feed: bool = False, by_job: bool = False) -> str:
@@ -400,7 +402,7 @@ def open_windows(inputs: Inputs) -> OpenWindows:
         results += sum(len(partitions) for partitions in groups.values())
         windows += len(groups)
         soonest = sorted(groups.items(), key=lambda item: (item[0][0], item[0][1] or ()))[:MOST_SHOWN]
-        shown += [_open_window(inputs, timed, *at, partitions) for at, partitions in soonest]
+        shown += [_open_window(inputs, timed, *window_and_node, partitions) for window_and_node, partitions in soonest]
     for join in (node for node in inputs.timed if node.is_join):
         columns = inputs.stores.get(join.store)
         if columns is None:
@@ -435,9 +437,9 @@ def _in_join(inputs: Inputs, join: TimedNode, columns: Columns) -> OpenWindow | 
     )
     if not due:
         return None
-    (first_at, first), (last_at, _) = due[0], due[-1]
-    clock = clocks_of(inputs, join).get(first, UNKNOWN)
-    cause, why = why_open(inputs, join, first_at, {first: clock})
+    (first_at, first_partition), (last_at, _) = due[0], due[-1]
+    clock = clocks_of(inputs, join).get(first_partition, UNKNOWN)
+    cause, why = why_open(inputs, join, first_at, {first_partition: clock})
     return OpenWindow(
         join.store,
         None,

@@ -142,7 +142,7 @@ class Numbering:
             "rows": sum(block.end - block.start for _, block in _each(made_of)),
             "quarantined": refused.total(),
             "behind": sum(block.behind for _, block in _each(made_of)),
-            "enforced": len(watermark.given_up),
+            "enforced": len(watermark.idle),
         }
         unarrived = sum(block.unarrived for _, block in _each(made_of))
         counts |= {"unarrived": unarrived} if unarrived else {}
@@ -154,7 +154,7 @@ class Numbering:
             self._ranges,
             arrived,
             counts,
-            watermark.given_up,
+            watermark.idle,
             dict(+refused),
             held_ms=epoch.held_ms if epoch is not None else 0,
         )

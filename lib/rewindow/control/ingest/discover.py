@@ -33,13 +33,13 @@ Interval = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What to land: looks and columns by topic, the window of arrival, and the intervals to go through.
+    """What to land: inspected sources and columns by topic, the window of arrival, and the intervals to go through.
 
     Without ``every`` there is one interval, None. ``slots`` are the expected landings with their numbers; the rows decide
     which landings there really are (`control.ingest.decide`).
     """
 
-    looks: Mapping[str, SourceLook]
+    inspected: Mapping[str, SourceLook]
     columns: Mapping[str, LogColumns]
     window: ReadWindow
     intervals: tuple[Interval | None, ...]
@@ -50,8 +50,8 @@ class Due:
     def positions(self, interval: Interval | None) -> dict[str, Mapping[str, Any]]:
         """Return the sources' positions after the landing of an interval."""
         if self.epochs is None or interval is None:
-            return {topic: look.position for topic, look in self.looks.items()}
-        return {topic: _position(look, interval[0]) for topic, look in self.looks.items()}
+            return {topic: look.position for topic, look in self.inspected.items()}
+        return {topic: _position(look, interval[0]) for topic, look in self.inspected.items()}
 
 
 def find_due(call: Call) -> Due | NothingDue:
@@ -63,31 +63,41 @@ def find_due(call: Call) -> Due | NothingDue:
     sources = inspect_sources(call)
     if isinstance(sources, NothingDue):
         return sources
-    looks, window = sources.looks, sources.window
-    columns = _all_columns(call, looks)
-    looks = {spec.topic: _checked(call, spec, columns[spec.topic], looks[spec.topic]) for spec in call.feed.logs}
+    inspected, window = sources.inspected, sources.window
+    columns = _all_columns(call, inspected)
+    inspected = {
+        spec.topic: _checked(call, spec, columns[spec.topic], inspected[spec.topic]) for spec in call.feed.logs
+    }
     if sources.grid is None:
         slot = PendingLanding(call.progress.number + 1)
-        return Due(looks, columns, window, (None,), (slot,) if sources.has_rows else ())
-    seen: dict[str, Arrivals] = {}
-    arrivals = partial(_arrivals, call, columns, looks, window, sources.grid, seen) if sources.has_rows else frozenset
-    idleness = Idleness(call.feed.max_task_idle_ms, tuple(one.landed_ms for one in call.progress.deliveries.values()))
+        return Due(inspected, columns, window, (None,), (slot,) if sources.has_rows else ())
+    arrivals_of: dict[str, Arrivals] = {}
+    arrivals = (
+        partial(_arrivals, call, columns, inspected, window, sources.grid, arrivals_of)
+        if sources.has_rows
+        else frozenset
+    )
+    idleness = Idleness(
+        call.feed.max_task_idle_ms, tuple(delivery.landed_ms for delivery in call.progress.deliveries.values())
+    )
     intervals, expected = due_intervals(
         sources.grid, window, arrivals, all_of_them=call.feed.interval_end, idleness=idleness
     )
     if not sources.has_rows:
         expected = []
     if not intervals or not (expected or sources.epochs or rises(call, window)):
-        return NothingDue(_waiting(call, seen.values()), looks)
+        return NothingDue(_waiting(call, arrivals_of.values()), inspected)
     if isinstance(sources.grid, Grid):
-        looks = {
-            spec.topic: _with_later(call, spec, columns[spec.topic], looks[spec.topic], window, seen.get(spec.topic))
+        inspected = {
+            spec.topic: _with_later(
+                call, spec, columns[spec.topic], inspected[spec.topic], window, arrivals_of.get(spec.topic)
+            )
             for spec in call.feed.logs
         }
     slots = tuple(
         PendingLanding(number, *interval) for number, interval in enumerate(expected, start=call.progress.number + 1)
     )
-    return Due(looks, columns, window, tuple(intervals), slots, sources.epochs)
+    return Due(inspected, columns, window, tuple(intervals), slots, sources.epochs)
 
 
 def without_landings(call: Call) -> Due:
@@ -98,10 +108,12 @@ def without_landings(call: Call) -> Due:
     if not call.generation.kept:
         raise nothing_to_begin_with(call)
     _, window = complete_intervals(call)
-    looks = {spec.topic: look_at(call, spec, window) for spec in call.feed.logs}
-    columns = _all_columns(call, {topic: _of_landed_files(look) for topic, look in looks.items()})
-    looks = {spec.topic: _checked(call, spec, columns[spec.topic], looks[spec.topic]) for spec in call.feed.logs}
-    return Due(looks, columns, window, (), ())
+    inspected = {spec.topic: look_at(call, spec, window) for spec in call.feed.logs}
+    columns = _all_columns(call, {topic: _of_landed_files(look) for topic, look in inspected.items()})
+    inspected = {
+        spec.topic: _checked(call, spec, columns[spec.topic], inspected[spec.topic]) for spec in call.feed.logs
+    }
+    return Due(inspected, columns, window, (), ())
 
 
 def nothing_to_begin_with(call: Call) -> SourceError:
@@ -115,26 +127,26 @@ def nothing_to_begin_with(call: Call) -> SourceError:
 
 
 def _of_landed_files(look: SourceLook) -> SourceLook:
-    """Return a look at a source without new files as one at its landed files, which have the same columns."""
+    """Return a source without new files as if its landed files were to be read, which have the same columns."""
     return look if look.fresh or look.rest else replace(look, rest=look.landed)
 
 
 def _arrivals(
     call: Call,
     columns: Mapping[str, LogColumns],
-    looks: Mapping[str, SourceLook],
+    inspected: Mapping[str, SourceLook],
     window: ReadWindow,
     intervals: Intervals,
-    seen: dict[str, Arrivals],
+    arrivals_of: dict[str, Arrivals],
 ) -> frozenset[int | None]:
-    """Return the intervals with due rows; add what each log says to ``seen``, by topic.
+    """Return the intervals with due rows; add what each log says to ``arrivals_of``, by topic.
 
     Raises `DataError` (65) if no row has an arrival: without one, a first landing has no interval.
     """
     for spec in call.feed.logs:
-        found = call.engine.intervals(spec, columns[spec.topic], looks[spec.topic], window, intervals)
-        seen[spec.topic] = found
-        if window.through_ms is None and found.fault and not found.waiting and found.starts == {None}:
+        arrivals = call.engine.intervals(spec, columns[spec.topic], inspected[spec.topic], window, intervals)
+        arrivals_of[spec.topic] = arrivals
+        if window.through_ms is None and arrivals.fault and not arrivals.waiting and arrivals.starts == {None}:
             column = spec.arrived_at or spec.timestamp
             fix = f"{other_form(spec.source, column)}Fix `arrived_at: {column}`, `units:` or the source"
             raise DataError(
@@ -143,18 +155,18 @@ def _arrivals(
                 "Nothing was landed. {fix}",
                 feed=call.feed.feed,
                 topic=spec.topic,
-                reason=found.fault,
-                fix="Fix the file, or the options of the source" if found.is_unreadable else fix,
+                reason=arrivals.fault,
+                fix="Fix the file, or the options of the source" if arrivals.is_unreadable else fix,
             )
-    return frozenset[int | None]().union(*(found.starts for found in seen.values()))
+    return frozenset[int | None]().union(*(arrivals.starts for arrivals in arrivals_of.values()))
 
 
-def _waiting(call: Call, seen: Collection[Arrivals]) -> str:
+def _waiting(call: Call, arrivals: Collection[Arrivals]) -> str:
     """Return what is known to wait, as a sentence. With ``--until``, only the caller knows when it asks for more."""
-    nexts = [found.next_ms for found in seen if found.next_ms is not None]
+    nexts = [of_log.next_ms for of_log in arrivals if of_log.next_ms is not None]
     if not nexts or call.feed.every is None:
         return ""
-    rows, until_ms = sum(found.waiting for found in seen), call.request.until_ms
+    rows, until_ms = sum(of_log.waiting for of_log in arrivals), call.request.until_ms
     if until_ms is not None:
         return waiting_read(call.feed, rows, "row", until_ms)
     return waiting_rows(call.feed, rows, min(nexts), call.request.now_ms)
@@ -165,15 +177,15 @@ def _position(look: SourceLook, epoch: int) -> Mapping[str, Any]:
     return {"kind": JOB, "epoch": epoch, "run": produced.run, "ledger": produced.ledger}
 
 
-def _all_columns(call: Call, looks: Mapping[str, SourceLook]) -> dict[str, LogColumns]:
-    """Return the columns of each log. What is wrong with any of them is said at once, and before Spark is started."""
-    known, growing = call.generation.columns, call.generation.growing
-    new = [spec for spec in call.feed.logs if spec.topic not in known or spec.topic in growing]
-    wrong = [call.engine.wrong_columns(spec, looks[spec.topic]) for spec in new]
+def _all_columns(call: Call, inspected: Mapping[str, SourceLook]) -> dict[str, LogColumns]:
+    """Return the columns of each log. All problems are raised together, before Spark is started."""
+    kept, growing = call.generation.columns, call.generation.growing
+    new = [spec for spec in call.feed.logs if spec.topic not in kept or spec.topic in growing]
+    wrong = [call.engine.wrong_columns(spec, inspected[spec.topic]) for spec in new]
     raise_all(call.feed.feed, [error for error in wrong if error is not None])
-    found = {**known, **{spec.topic: call.engine.columns(spec, looks[spec.topic]) for spec in new}}
-    grew = {spec.topic: grown(spec, known[spec.topic], found[spec.topic]) for spec in new if spec.topic in growing}
-    return {**found, **grew}
+    columns = {**kept, **{spec.topic: call.engine.columns(spec, inspected[spec.topic]) for spec in new}}
+    grew = {spec.topic: grown(spec, kept[spec.topic], columns[spec.topic]) for spec in new if spec.topic in growing}
+    return {**columns, **grew}
 
 
 def _landed(call: Call, spec: LogSpec) -> Mapping[str, Any] | None:
@@ -185,23 +197,24 @@ def _checked(call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook) -
     """Return a look whose position records the fields of all landed files. Raises `SourceError` (66) for other fields."""
     before = landed_fields(_landed(call, spec))
     is_landed = not look.fresh and not spec.is_output and not (look.rest and call.generation.is_new)
-    found = before
+    fields_now = before
     if not is_landed:
         fields = call.engine.fields(spec, columns, look)
         if spec.source.format in TABLE_FORMATS and spec.topic in call.generation.columns:
-            before = LandedFields(tuple(sorted(fields.known)))  # a table has one schema for all rows
-        found = check_fields(spec, columns, fields, before, landings=call.progress.number)
-    if found is None or spec.source.format in TABLE_FORMATS:
+            # A table has one schema for all rows.
+            before = LandedFields(tuple(sorted(fields.known)))
+        fields_now = check_fields(spec, columns, fields, before, landings=call.progress.number)
+    if fields_now is None or spec.source.format in TABLE_FORMATS:
         return look
-    return replace(look, position={**look.position, "fields": found.as_json()})
+    return replace(look, position={**look.position, "fields": fields_now.as_json()})
 
 
 def _with_later(
-    call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, seen: Arrivals | None
+    call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, arrivals: Arrivals | None
 ) -> SourceLook:
     """Return a look whose position records which files will still hold rows after this call."""
     if spec.source.format in TABLE_FORMATS or window.until_ms is None:
         return look
-    none_waits = not (look.fresh or look.rest) or (seen is not None and not seen.waiting)
-    found = {} if none_waits else call.engine.later(spec, columns, look, window.until_ms)
-    return with_later(look, _landed(call, spec), found)
+    none_waits = not (look.fresh or look.rest) or (arrivals is not None and not arrivals.waiting)
+    later = {} if none_waits else call.engine.later(spec, columns, look, window.until_ms)
+    return with_later(look, _landed(call, spec), later)

@@ -38,7 +38,7 @@ from rewindow.control.plan.stored_rows import known_part
 from rewindow.streams.record import UNKNOWN, TopicPartition
 
 ENOUGH = 100
-"""Records of a landing, from which a flat column says something."""
+"""In a landing of fewer records, a column may be flat by chance."""
 Flat = Mapping[str, str | None]
 """Column -> its only value as text; None if it has only nulls."""
 
@@ -61,7 +61,7 @@ class Progress:
     watermark_ms: int = UNKNOWN
     ranges: Mapping[TopicPartition, LandedRange] = field(default_factory=dict)
     deliveries: Mapping[TopicPartition, Delivery] = field(default_factory=dict)
-    """Those of all logs that ever delivered. A landing waits for the present ones only (`waiting_for`)."""
+    """The last delivery of each log that ever delivered. A landing waits only for the present logs (`waiting_for`)."""
     held: Mapping[TopicPartition, tuple[HeldFile, ...]] = field(default_factory=dict)
     unfinished: tuple[Attempt, ...] = ()
     dead: frozenset[str] = frozenset()
@@ -175,11 +175,11 @@ def flat_columns(blocks: Sequence[Block], before: Flat | None) -> Flat | None:
 
     They are those of the landing before if this one is too small to tell, and None if nothing is known.
     """
-    found = [block for block in blocks if block.end > block.start]
-    rows = sum(block.end - block.start for block in found)
-    if not found or any(block.flat is None for block in found) or (before is not None and rows < ENOUGH):
+    filled = [block for block in blocks if block.end > block.start]
+    rows = sum(block.end - block.start for block in filled)
+    if not filled or any(block.flat is None for block in filled) or (before is not None and rows < ENOUGH):
         return before
-    first, *others = (block.flat or {} for block in found)
+    first, *others = (block.flat or {} for block in filled)
     return {
         name: value for name, value in first.items() if all(name in other and other[name] == value for other in others)
     }
@@ -188,11 +188,11 @@ def flat_columns(blocks: Sequence[Block], before: Flat | None) -> Flat | None:
 def warnings(feed: str, landing: int, before: Mapping[str, Flat], now: Mapping[str, Flat]) -> Iterator[str]:
     """Yield a sentence for each column that is null in the first landing, or flat in this one and not before."""
     for topic, columns in sorted(now.items()):
-        known = before.get(topic)
+        flat_before = before.get(topic)
         for name, value in columns.items():
-            if value is None and (known is None or known.get(name, "") is not None):
+            if value is None and (flat_before is None or flat_before.get(name, "") is not None):
                 yield f"feed {feed}, landing {landing}: the column {name} of {topic} is null in every record"
-            elif value is not None and known is not None and name not in known:
+            elif value is not None and flat_before is not None and name not in flat_before:
                 yield f"feed {feed}, landing {landing}: the column {name} of {topic} is suddenly {value!r} in every record"
 
 
@@ -273,8 +273,8 @@ def _unfinished(before: Sequence[Attempt], rows: Sequence[LedgerRow]) -> tuple[A
 def _dead(before: Progress, rows: Sequence[LedgerRow], unfinished: Iterable[Attempt]) -> frozenset[str]:
     planned = {row.body["attempt"]["id"] for row in rows if row.kind == PLAN}
     landed = {row.body["attempt"] for row in rows if row.kind == LANDING and "attempt" in row.body}
-    known = before.dead | planned | {attempt.id for attempt in before.unfinished}
-    return known - landed - {attempt.id for attempt in unfinished}
+    planned_before = before.dead | planned | {attempt.id for attempt in before.unfinished}
+    return planned_before - landed - {attempt.id for attempt in unfinished}
 
 
 def _topics(rows: Sequence[LedgerRow]) -> tuple[str, ...]:

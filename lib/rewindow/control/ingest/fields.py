@@ -55,27 +55,27 @@ def landed_fields(position: Mapping[str, Any] | None) -> LandedFields | None:
 
 
 def check_fields(
-    spec: LogSpec, columns: LogColumns, found: SourceFields, before: LandedFields | None, *, landings: int = 0
+    spec: LogSpec, columns: LogColumns, fields: SourceFields, before: LandedFields | None, *, landings: int = 0
 ) -> LandedFields | None:
     """Return the fields of all landed files, including the given ones; None if the source has none to compare.
 
     ``before`` is None in a first landing, ``landings`` is their number. Raises `SourceError` (66) for a file that lacks a
     field that is landed, or has a new one that would have to be landed or may be a renamed one.
     """
-    if not found.files:
+    if not fields.files:
         return before
-    rules = _Rules(spec, columns, found, before, landings)
+    rules = _Rules(spec, columns, fields, before, landings)
     others = set(before.others if before else ())
-    for file in found.files:
+    for file in fields.files:
         others |= rules.checked(file, others)
-    headers = [file.header for file in found.files if file.header]
-    kept: Collection[str] = (headers[0] if headers else found.known) if before is None else before.always
-    seen = {rules.fold(field) for field in kept}
-    for file in found.files:
+    headers = [file.header for file in fields.files if file.header]
+    kept: Collection[str] = (headers[0] if headers else fields.known) if before is None else before.always
+    common = {rules.fold(field) for field in kept}
+    for file in fields.files:
         present_now = {rules.fold(field) for field in file.present}
         without = {rules.fold(field) for field in file.empty}
-        seen = {field for field in sorted(seen) if field in present_now or _is_within(field, without)}
-    always = (field for field in kept if rules.fold(field) in seen) if headers else sorted(seen)
+        common = {field for field in sorted(common) if field in present_now or _is_within(field, without)}
+    always = (field for field in kept if rules.fold(field) in common) if headers else sorted(common)
     return LandedFields(tuple(always), tuple(sorted(others)))
 
 
@@ -101,16 +101,16 @@ class _Rules:
     """
 
     def __init__(
-        self, spec: LogSpec, columns: LogColumns, found: SourceFields, before: LandedFields | None, landings: int
+        self, spec: LogSpec, columns: LogColumns, fields: SourceFields, before: LandedFields | None, landings: int
     ) -> None:
         self._spec, self._before, self._landings = spec, before, landings
-        self.fold: Callable[[str], str] = str.lower if found.ignores_case else str
-        self._known, self._structs = self._folded(found.known), self._folded(found.structs)
+        self.fold: Callable[[str], str] = str.lower if fields.ignores_case else str
+        self._known, self._structs = self._folded(fields.known), self._folded(fields.structs)
         self._ignored, self._optional = self._folded(spec.ignore), self._folded(spec.optional)
-        self._present = {self.fold(field) for file in found.files for field in file.present}
+        self._present = {self.fold(field) for file in fields.files for field in file.present}
         self._landed = self._folded(read_columns(spec, columns))
         # Of what the messages name: as the files write it, else as the feed's file does.
-        names = (*named_columns(spec), *read_columns(spec, columns), *found.known, *(before.always if before else ()))
+        names = (*named_columns(spec), *read_columns(spec, columns), *fields.known, *(before.always if before else ()))
         self._written = {self.fold(name): name for name in names}
         self._selects = spec.value is not None or spec.source.schema is not None
         if spec.source.format == "csv":
@@ -165,9 +165,9 @@ class _Rules:
     def _missing(self, file: FileFields, gone: Collection[str], new: Mapping[str, str]) -> SourceError:
         """Return the error for a file that lacks fields. ``new`` are its new ones, with their names in the file."""
         gone = [self._written[field] for field in gone]
-        field = min(gone, key=lambda one: (not role_of(self._spec, {one}), _depth(one)))
+        field = min(gone, key=lambda own: (not role_of(self._spec, {own}), _depth(own)))
         similar = get_close_matches(self.fold(field), new, n=1, cutoff=0.4)
-        names = [new[name] for name in sorted(new, key=lambda one: (one not in similar, _depth(one)))]
+        names = [new[name] for name in sorted(new, key=lambda own: (own not in similar, _depth(own)))]
         advice = self._how_to_read(file, field) or self._how_to_go_on(field, gone, names)
         return SourceError(
             "file-field-missing",
@@ -181,7 +181,8 @@ class _Rules:
 
     def _why_needed(self, field: str) -> str:
         spec, is_named = self._spec, self.fold(field) in self._folded(named_columns(self._spec))
-        if self._before is not None:  # in csv it is landed even if it was optional in earlier files
+        # Of CSV files, the field is landed even if earlier files may lack it.
+        if self._before is not None:
             return "which is landed" if spec.source.format == "csv" else f"which {_landed(spec, 'all')}"
         if is_named:
             return "which the configuration names"
@@ -205,9 +206,9 @@ class _Rules:
         if not is_first and not self._known & self._folded(file.present):
             question = "Its first line names no landed column: does the file lack its header, or is it no CSV file?"
             return f"{question} Nothing was landed. {_LIKE_LANDED}, or remove it"
-        if self.fold(field) in self._folded(file.twice):
-            twice = f"Its header names {field} twice, so nobody knows which column that is."
-            return f"{twice} Nothing was landed. Fix the file: name each column once"
+        if self.fold(field) in self._folded(file.repeated):
+            repeated = f"Its header names {field} twice, so nobody knows which column that is."
+            return f"{repeated} Nothing was landed. Fix the file: name each column once"
         return ""
 
     def _how_to_go_on(self, field: str, gone: Collection[str], new: Sequence[str]) -> str:
@@ -216,8 +217,8 @@ class _Rules:
         is_usual = not is_first or self.fold(field) in self._present
         hint, fix, ignore = "", "Fix the file", ""
         if new and is_usual:
-            known = "" if is_first else f", which {_landed(spec, 'no')}"
-            hint = f"It has {written(new[0])}{known}: was {field} renamed? "
+            unlike_landed = "" if is_first else f", which {_landed(spec, 'no')}"
+            hint = f"It has {written(new[0])}{unlike_landed}: was {field} renamed? "
             fix = f"Name it {field} in the file"
             ignore = f" and `ignore: [{', '.join(_outermost(new))}]`"
         elif new and spec.source.schema is not None:
@@ -275,11 +276,11 @@ def _landed(spec: LogSpec, which: str) -> str:
     return "all landed files have" if which == "all" else "no landed file has"
 
 
-def _is_listed(field: str, known: set[str], structs: set[str]) -> bool:
+def _is_listed(field: str, listed: set[str], structs: set[str]) -> bool:
     """Return whether the schema lists the fields of a field's parent, so that an unlisted one is unknown."""
     if "." not in field:
         return True
-    parent = parent_of(field, frozenset(known))
+    parent = parent_of(field, frozenset(listed))
     return parent in structs if parent else False
 
 

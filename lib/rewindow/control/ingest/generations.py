@@ -132,7 +132,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
     old, new = before.get("logs", {}), now.get("logs", {})
     removed, added = sorted(old.keys() - new.keys()), sorted(new.keys() - old.keys())
     for topic in removed:
-        same = next((one for one in added if new[one] == old[topic]), None)
+        same = next((new_topic for new_topic in added if new[new_topic] == old[topic]), None)
         if same is None:
             yield f"the log {topic} is gone"
         else:
@@ -153,7 +153,8 @@ def kind_of(source_format: str) -> str:
 
 def position_of(landed: Mapping[str, Any] | None, source_format: str) -> Mapping[str, Any] | None:
     """Return a landed position; None without one, or if it is in a source of another kind."""
-    return landed if landed and _kind_of_position(landed) == kind_of(source_format) else None
+    kind = None if not landed else FILES if FILES in landed else landed["kind"]
+    return landed if kind == kind_of(source_format) else None
 
 
 def is_same_origin(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
@@ -169,15 +170,15 @@ def grown(spec: LogSpec, kept: LogColumns, now: LogColumns) -> LogColumns:
     or if a column is left out.
     """
     landed = {column.name: column for column in kept.all}
-    found = {column.name: column for column in now.all}
+    present = {column.name: column for column in now.all}
     is_declared = spec.source.schema is not None or spec.source.format in TABLE_FORMATS
-    gone = [name for name in landed if name not in found] if spec.value is not None or is_declared else []
-    both = [name for name in landed if is_declared and name in found]
-    other = [name for name in both if not _are_alike(spec, landed[name].type, found[name].type)]
+    gone = [name for name in landed if name not in present] if spec.value is not None or is_declared else []
+    both = [name for name in landed if is_declared and name in present]
+    other = [name for name in both if not _are_alike(spec, landed[name].type, present[name].type)]
     if gone or other:
-        what = "it is left out" if gone else f"it is {found[other[0]].type} now"
+        reason = "it is left out" if gone else f"it is {present[other[0]].type} now"
         column = landed[(gone or other)[0]]
-        first = f"{other_name(column.name)}, and land" if other and not gone else "Land"
+        step = f"{other_name(column.name)}, and land" if other and not gone else "Land"
         raise ConfigError(
             "landed-column-incompatible",
             "log {topic}: {column} was landed as {type}, but {reason}, so kept landings and new ones would "
@@ -185,8 +186,8 @@ def grown(spec: LogSpec, kept: LogColumns, now: LogColumns) -> LogColumns:
             topic=spec.topic,
             column=column.name,
             type=column.type,
-            reason=what,
-            fix=first[0].upper() + first[1:],
+            reason=reason,
+            fix=step[0].upper() + step[1:],
         )
     values = [landed.get(column.name, column) for column in now.value]
     if spec.value is None:
@@ -215,10 +216,12 @@ def mistakes(feed: FeedSpec, progress: Progress, look: _Look, wrong_columns: _Wr
             continue
         landed = progress.declared.get("logs", {}).get(spec.topic, {}).get("source", {}).get("name")
         position = progress.positions.get(spec.topic) if landed == spec.source.name else None
-        position = position_of(position, spec.source.format)  # it may have been the name of a table
+        # The source may have been a table before.
+        position = position_of(position, spec.source.format)
         try:
             wrong = wrong_columns(spec, look(spec.source, position))
-        except LandedFileError:  # a new generation could be landed
+        except LandedFileError:
+            # Only a new generation can be landed then.
             continue
         except RewindowError as error:
             wrong = error
@@ -257,7 +260,8 @@ def _with_meanings(definition: Mapping[str, Any]) -> dict[str, Any]:
         if source.get("format") in TEXT_FORMATS:
             try:
                 meaning: Any = text_options(source["format"], source["options"])
-            except ValueError:  # an option of Spark's that is not accepted any more
+            except ValueError:
+                # An earlier version accepted this option of Spark's readers.
                 continue
             logs[topic] = {**log, "source": {**source, "options": meaning}}
     return {**definition, "logs": logs}
@@ -277,7 +281,9 @@ def _changed(feed: FeedSpec, progress: Progress, mistakes: Sequence[str]) -> Sou
     keep = ""
     condition = "" if feed.every else _kept_if(before, now)
     if progress.number and condition is not None and not _unkept(before, now):
-        old, new = ({log["source"].get("schema") for log in one["logs"].values()} for one in (before, now))
+        old, new = (
+            {log["source"].get("schema") for log in definition["logs"].values()} for definition in (before, now)
+        )
         unless = "" if old == new else ", unless a landed column has another type now"
         keep = f". With `--keep {progress.number}`, what is landed stays as it is{condition}{unless}"
     return SourceError(
@@ -333,7 +339,7 @@ def _check_keep(feed: FeedSpec, progress: Progress, kept: int, keep: int) -> Non
 
 
 def _unkept(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return the changed settings of which kept landings and new ones have to have the same."""
+    """Return the changed settings that must be the same in kept and new landings."""
     changed = [name for name in ("partitions", "every", "zone") if before.get(name) != now[name]]
     for topic, log in now["logs"].items():
         old = before.get("logs", {}).get(topic)
@@ -366,7 +372,7 @@ def _declared_log(spec: LogSpec) -> dict[str, Any]:
         "source": {
             "format": source.format,
             "name": source.name,
-            "options": {name: _MASK if _is_secret(name) else value for name, value in source.options.items()},
+            "options": {name: _MASK if _SECRET.search(name) else value for name, value in source.options.items()},
             "schema": source.schema,
         },
         "key": spec.key[0] if spec.scalar_key else list(spec.key),
@@ -384,19 +390,8 @@ def _declared_log(spec: LogSpec) -> dict[str, Any]:
     }
 
 
-def _is_secret(name: str) -> bool:
-    """Return whether an option of this name holds a secret, which the ledger and the fingerprint mask."""
-    return _SECRET.search(name) is not None
-
-
 def _shown(value: Any) -> str:
     return "nothing" if value is None else json.dumps(value, ensure_ascii=False)
-
-
-def _kind_of_position(position: Mapping[str, Any]) -> str:
-    """Return the kind of the source that a landed position is in."""
-    kind: str = FILES if FILES in position else position["kind"]
-    return kind
 
 
 def _kept_if(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
@@ -433,9 +428,9 @@ def _grows_only(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     ]
 
 
-def _are_alike(spec: LogSpec, landed: str, found: str) -> bool:
-    """Return whether values of the type ``found`` can be landed as ``landed``: JSON of an output was text (before ADR-139)."""
-    return found == landed or (spec.is_output and (landed, found) == ("string", "json"))
+def _are_alike(spec: LogSpec, landed: str, now: str) -> bool:
+    """Return whether values of the type ``now`` can be landed as ``landed``: JSON of an output was text (before ADR-139)."""
+    return now == landed or (spec.is_output and (landed, now) == ("string", "json"))
 
 
 def _with_new_fields(kept: str | None, now: str | None) -> str:

@@ -26,7 +26,7 @@ class NothingDue:
     """Certainly nothing is due. ``waiting``: what waits for the end of its interval, as a sentence."""
 
     waiting: str = ""
-    looks: Mapping[str, SourceLook] = field(default_factory=dict)
+    inspected: Mapping[str, SourceLook] = field(default_factory=dict)
 
 
 def inspect_sources(call: Call) -> _Sources | NothingDue:
@@ -36,21 +36,21 @@ def inspect_sources(call: Call) -> _Sources | NothingDue:
     grid, window = complete_intervals(call)
     if window.until_ms is not None and window.through_ms is not None and window.through_ms >= window.until_ms:
         return _nothing_due(call)
-    looks = {spec.topic: look_at(call, spec, window) for spec in call.feed.logs}
-    has_rows = any(look.fresh or (grid and look.rest) for look in looks.values())
+    inspected = {spec.topic: look_at(call, spec, window) for spec in call.feed.logs}
+    has_rows = any(look.fresh or (grid and look.rest) for look in inspected.values())
     if not has_rows and not rises(call, window):
-        return _nothing_due(call, looks)
-    return _Sources(looks, window, grid, has_rows=has_rows)
+        return _nothing_due(call, inspected)
+    return _Sources(inspected, window, grid, has_rows=has_rows)
 
 
-def epoch_times(looks: Iterable[SourceLook]) -> dict[int, EpochTimes]:
+def epoch_times(inspected: Iterable[SourceLook]) -> dict[int, EpochTimes]:
     """Return the times of a producer's new epochs. An epoch is as late as the output that is held back longest."""
-    found: dict[int, EpochTimes] = {}
-    for look in looks:
+    times: dict[int, EpochTimes] = {}
+    for look in inspected:
         for epoch in look.epochs:
-            before = found.get(epoch.number, epoch.times)
-            found[epoch.number] = EpochTimes(epoch.watermark_ms, max(before.held_ms, epoch.held_ms))
-    return found
+            before = times.get(epoch.number, epoch.times)
+            times[epoch.number] = EpochTimes(epoch.watermark_ms, max(before.held_ms, epoch.held_ms))
+    return times
 
 
 def complete_intervals(call: Call) -> tuple[Grid | None, ReadWindow]:
@@ -106,12 +106,12 @@ def watermark_policy(feed: FeedSpec) -> WatermarkPolicy:
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """The inspected sources: their looks by topic, and the window of arrival.
+    """The inspected sources by topic, and the window of arrival.
 
     Without ``has_rows`` no rows can be due, and only the watermark rises.
     """
 
-    looks: Mapping[str, SourceLook]
+    inspected: Mapping[str, SourceLook]
     window: ReadWindow
     grid: Grid | Epochs | None = None
     epochs: Mapping[int, EpochTimes] | None = None
@@ -120,33 +120,34 @@ class _Sources:
 
 def _inspect_epochs(call: Call) -> _Sources | NothingDue:
     """Return the producer's epochs that are not landed yet."""
-    looks = {spec.topic: look_at(call, spec, ReadWindow()) for spec in call.feed.logs}
-    epochs = epoch_times(looks.values())
+    inspected = {spec.topic: look_at(call, spec, ReadWindow()) for spec in call.feed.logs}
+    epochs = epoch_times(inspected.values())
     if not epochs:
-        held = next((f"run {look.on_hold} of its job is on hold" for look in looks.values() if look.on_hold), "")
+        held = next((f"run {look.on_hold} of its job is on hold" for look in inspected.values() if look.on_hold), "")
         return NothingDue(f"nothing new to land: {held}, and what follows is not published" if held else "")
-    looks = {topic: replace(look, fresh=(), rest=look.fresh) for topic, look in looks.items()}
-    return _Sources(looks, ReadWindow(min(epochs), max(epochs) + 1), Epochs(), epochs)
+    inspected = {topic: replace(look, fresh=(), rest=look.fresh) for topic, look in inspected.items()}
+    return _Sources(inspected, ReadWindow(min(epochs), max(epochs) + 1), Epochs(), epochs)
 
 
-def _nothing_due(call: Call, looks: Mapping[str, SourceLook] | None = None) -> NothingDue:
-    """Return what waits. If there were no ``looks`` yet, only files are looked at: a look at a table could start Spark.
+def _nothing_due(call: Call, inspected: Mapping[str, SourceLook] | None = None) -> NothingDue:
+    """Return what waits. If there were no ``inspected`` yet, only files are looked at: a look at a table could start Spark.
 
     Landed files that are gone or have changed are refused even if the intervals that are asked for are landed.
     """
     feed, through, until_ms = call.feed, call.progress.through_ms, call.request.until_ms
     if feed.every is None or through is None:
-        return NothingDue("", looks or {})
+        return NothingDue("", inspected or {})
     logs = [spec for spec in feed.logs if spec.source.format not in TABLE_FORMATS]
     try:
-        looks = looks or {spec.topic: look_at(call, spec, ReadWindow(through, through)) for spec in logs}
-    except StorageError as error:  # of a new file, which may not be written completely yet: it is not asked for
+        inspected = inspected or {spec.topic: look_at(call, spec, ReadWindow(through, through)) for spec in logs}
+    except StorageError as error:
+        # A new file may not be complete yet, and nobody wants its rows now.
         if until_ms is None:
             raise
         return NothingDue(waiting_refused(feed, until_ms, error))
     if until_ms is not None:
-        return NothingDue(waiting_unread(feed, looks, until_ms), looks)
-    return NothingDue(waiting_sources(feed, looks, call.progress.positions, call.request.now_ms), looks)
+        return NothingDue(waiting_unread(feed, inspected, until_ms), inspected)
+    return NothingDue(waiting_sources(feed, inspected, call.progress.positions, call.request.now_ms), inspected)
 
 
 def _check_goes_on(call: Call, spec: LogSpec, position: Mapping[str, Any], window: ReadWindow) -> None:

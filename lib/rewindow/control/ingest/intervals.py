@@ -242,26 +242,26 @@ def due_intervals(
     watermark may rise: old data have years of hours without either. Raises `LimitError` (71) for more than `_INTERVALS_MAX`.
     """
     until = window.until_ms or 0
-    found: Collection[int | None] = ()
-    first = window.through_ms
-    if first is None:
-        found = arrivals()
-        first = min((start for start in found if start is not None), default=None)
-        if first is None:
+    arrived: Collection[int | None] = ()
+    first_start = window.through_ms
+    if first_start is None:
+        arrived = arrivals()
+        first_start = min((start for start in arrived if start is not None), default=None)
+        if first_start is None:
             return [], []
-    first = grid.start_of(first)
-    if grid.after(first) > until:
+    first_start = grid.start_of(first_start)
+    if grid.after(first_start) > until:
         return [], []
     if all_of_them or isinstance(grid, Epochs):
-        starts = _limited(grid, first, until)
+        starts = _few(grid, list(islice(grid.starts(first_start, until), _INTERVALS_MAX + 1)))
         busy = set(starts)
         if not all_of_them and len(starts) > 1:
-            busy = _busy(first, found if window.through_ms is None else arrivals())
+            busy = _busy(first_start, arrived if window.through_ms is None else arrivals())
     else:
-        last = grid.start_of(grid.start_of(until) - 1)
-        is_only = first == last and window.through_ms is not None
-        busy = {first} if is_only else _busy(first, found if window.through_ms is None else arrivals())
-        starts = _sparse(grid, first, last, busy, idleness)
+        last_start = grid.start_of(grid.start_of(until) - 1)
+        is_only = first_start == last_start and window.through_ms is not None
+        busy = {first_start} if is_only else _busy(first_start, arrived if window.through_ms is None else arrivals())
+        starts = _sparse(grid, first_start, last_start, busy, idleness)
     intervals = [(start, grid.after(start)) for start in starts]
     return intervals, [interval for interval in intervals if interval[0] in busy]
 
@@ -277,20 +277,20 @@ def later_rows(position: Mapping[str, Any] | None) -> _Later | None:
 
 def without_finished(look: SourceLook, position: Mapping[str, Any] | None, until_ms: int) -> SourceLook:
     """Return a look at files without the landed ones of which no row arrived before ``until_ms``, as far as that is recorded."""
-    known = later_rows(position)
-    if known is None:
+    later = later_rows(position)
+    if later is None:
         return look
-    return replace(look, rest=tuple(piece for piece in look.rest if known.get(piece.name, until_ms) < until_ms))
+    return replace(look, rest=tuple(piece for piece in look.rest if later.get(piece.name, until_ms) < until_ms))
 
 
-def with_later(look: SourceLook, position: Mapping[str, Any] | None, found: _Later) -> SourceLook:
+def with_later(look: SourceLook, position: Mapping[str, Any] | None, later: _Later) -> SourceLook:
     """Return a look whose position records the later rows of all landed files.
 
-    ``found`` are those of the files in the look, ``position`` is the one before: it knows the others.
+    ``later`` are those of the files in the look, ``position`` is the one before: it knows the others.
     """
     looked_at = {piece.name for piece in (*look.rest, *look.fresh)}
-    kept = {name: first for name, first in (later_rows(position) or {}).items() if name not in looked_at}
-    return replace(look, position={**look.position, LATER: dict(sorted({**kept, **found}.items()))})
+    kept = {name: arrival_ms for name, arrival_ms in (later_rows(position) or {}).items() if name not in looked_at}
+    return replace(look, position={**look.position, LATER: dict(sorted({**kept, **later}.items()))})
 
 
 def _to_ms(time: pendulum.DateTime) -> int:
@@ -298,9 +298,9 @@ def _to_ms(time: pendulum.DateTime) -> int:
     return int(time.replace(fold=0).timestamp()) * 1000
 
 
-def _busy(first: int, found: Collection[int | None]) -> set[int]:
+def _busy(first: int, starts: Collection[int | None]) -> set[int]:
     """Return the intervals with due rows. Rows that arrived earlier, or nobody knows when, belong to the first interval."""
-    return {first if start is None or start < first else start for start in found}
+    return {first if start is None or start < first else start for start in starts}
 
 
 def _sparse(grid: Grid, first: int, last: int, busy: Collection[int], idleness: Idleness) -> list[int]:
@@ -313,11 +313,8 @@ def _sparse(grid: Grid, first: int, last: int, busy: Collection[int], idleness: 
     return _few(grid, sorted(start for start in starts if first <= start <= last))
 
 
-def _limited(grid: Grid | Epochs, first_ms: int, until_ms: int) -> list[int]:
-    return _few(grid, list(islice(grid.starts(first_ms, until_ms), _INTERVALS_MAX + 1)))
-
-
 def _few(grid: Grid | Epochs, starts: list[int]) -> list[int]:
+    """Return the starts. Raises `LimitError` (71) if there are too many."""
     if len(starts) > _INTERVALS_MAX:
         raise LimitError(
             "intervals-too-many",

@@ -108,7 +108,8 @@ def steps(
         for step in tables.publish_steps(feed.feed):
             is_published = False
             yield step
-    except StorageError:  # a new generation that keeps no landing does not need their files
+    except StorageError:
+        # A new generation that keeps no landing does not need their files.
         if not request.new_generation or request.keep:
             raise
         is_lost = True
@@ -138,20 +139,24 @@ def steps(
     try:
         due, decided = yield from _write_logs(call, due)
     except StorageError as error:
-        _refuse_if_overtaken(call, error)  # another `land` that took over deletes these files
+        # Another `land` may have taken over and deleted these files.
+        _refuse_if_overtaken(call, error)
         raise
     grid = feed.grid if feed.every else ""
-    decided = [replace(one, landing=replace(one.landing, extractors=request.extractors, grid=grid)) for one in decided]
+    decided = [
+        replace(decision, landing=replace(decision.landing, extractors=request.extractors, grid=grid))
+        for decision in decided
+    ]
     yield from _append(call, "decide", _ledger_rows(call, due, decided))
     if not decided:
         if call.generation.is_change and not call.generation.kept:
             raise nothing_to_begin_with(call)
         if request.until_ms is None:
-            waiting = waiting or waiting_files(feed, due.looks, request.now_ms)
+            waiting = waiting or waiting_files(feed, due.inspected, request.now_ms)
         else:
-            fresh = sum(len(look.fresh) for look in due.looks.values())
+            fresh = sum(len(look.fresh) for look in due.inspected.values())
             waiting = waiting or waiting_read(feed, fresh, "new file", request.until_ms)
-        return _nothing(call, NothingDue(waiting, due.looks), null_in_kept(call.generation.columns, due.columns))
+        return _nothing(call, NothingDue(waiting, due.inspected), null_in_kept(call.generation.columns, due.columns))
     yield "publish"
     yield from tables.publish_steps(feed.feed)
     report = _report(call, due, decided)
@@ -161,9 +166,9 @@ def steps(
 def _give_up(call: Call) -> Generator[str, None, None]:
     """Record that the attempts which died have landed nothing, and delete their files: no landing follows that would do it."""
     dead = [attempt.id for attempt in call.progress.unfinished]
-    first, now_ms = call.progress.seq + 1, call.request.now_ms
+    first_seq, now_ms = call.progress.seq + 1, call.request.now_ms
     if dead:
-        rows = [LedgerRow(seq, NOTE, {"attempt": one}, now_ms) for seq, one in enumerate(dead, first)]
+        rows = [LedgerRow(seq, NOTE, {"attempt": attempt_id}, now_ms) for seq, attempt_id in enumerate(dead, first_seq)]
         yield from _append(call, "give up", rows)
         call.tables.remove_orphans(call.feed.feed, [spec.topic for spec in call.feed.logs], dead)
 
@@ -205,7 +210,7 @@ def _with_changed_files(call: Call) -> Call:
     if generation.is_change or not generation.kept or not generation.is_new or not call.feed.every:
         return call
     recorded, now = fold_progress(call.tables.state(call.feed.feed)).positions, without_landings(call).positions(None)
-    is_change = any(recorded.get(topic, {}).get("files") != one.get("files") for topic, one in now.items())
+    is_change = any(recorded.get(topic, {}).get("files") != position.get("files") for topic, position in now.items())
     return replace(call, generation=replace(generation, is_change=is_change))
 
 
@@ -232,15 +237,15 @@ def _ledger_rows(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> lis
     for index, landing in enumerate(decided):
         positions = due.positions(landing.interval) if due.epochs or not index else {}
         bodies.append((LANDING, landing.as_json(call.attempt.id, positions)))
-    now_ms, first = call.request.now_ms, call.progress.seq + 2
-    return [LedgerRow(seq, kind, body, now_ms) for seq, (kind, body) in enumerate(bodies, start=first)]
+    now_ms, first_seq = call.request.now_ms, call.progress.seq + 2
+    return [LedgerRow(seq, kind, body, now_ms) for seq, (kind, body) in enumerate(bodies, start=first_seq)]
 
 
 def _append(call: Call, step: str, rows: list[LedgerRow]) -> Generator[str, None, None]:
     """Append rows that were decided on all rows before them. Raises `NotNowError` (75) if another `land` was faster."""
 
-    def decide(found: Sequence[LedgerRow]) -> list[LedgerRow]:
-        if len(found) != rows[0].seq - 1:
+    def decide(ledger: Sequence[LedgerRow]) -> list[LedgerRow]:
+        if len(ledger) != rows[0].seq - 1:
             raise _overtaken(call)
         return rows
 
@@ -260,16 +265,16 @@ def _overtaken(call: Call) -> NotNowError:
     )
 
 
-def _nothing(call: Call, found: NothingDue, with_nulls: str = "") -> LandReport:
-    waiting, watermark_ms = found.waiting, call.progress.watermark_ms
-    told = (*empty_files(call.feed, found.looks), *_ignored(call.feed, call.request, watermark_ms))
+def _nothing(call: Call, nothing: NothingDue, with_nulls: str = "") -> LandReport:
+    waiting, watermark_ms = nothing.waiting, call.progress.watermark_ms
+    notes = (*empty_files(call.feed, nothing.inspected), *_ignored(call.feed, call.request, watermark_ms))
     if call.generation.is_change:
         keeps = f"generation {call.generation.number} keeps landings 1 to {call.generation.kept}{with_nulls}"
         waiting = f"{keeps}, and {waiting or 'nothing is new to land'}"
     elif call.generation.is_new and call.generation.kept:
         keeps = f"no generation was started, because --keep {call.generation.kept} keeps all landings as they are"
         waiting = f"{keeps}, and {waiting or 'nothing is new to land'}"
-    return LandReport(call.feed.feed, call.generation.number, watermark_ms, warnings=told, waiting=waiting)
+    return LandReport(call.feed.feed, call.generation.number, watermark_ms, warnings=notes, waiting=waiting)
 
 
 def _ignored(feed: FeedSpec, request: LandRequest, watermark_ms: int) -> tuple[str, ...]:
@@ -303,15 +308,15 @@ def _replaced(feed: FeedSpec) -> str:
 
 
 def _report(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> LandReport:
-    report = LandReport.of(call.feed.feed, [one.landing for one in decided])
+    report = LandReport.of(call.feed.feed, [decision.landing for decision in decided])
     flat = [call.progress.flat, *(landing.flat for landing in decided)]
     return replace(
         report,
         warnings=(
             *_kept_grid(call),
-            *outputs_as_tables(call.feed, due.looks),
-            *empty_files(call.feed, due.looks),
-            *open_ended_files(call.feed, due.looks),
+            *outputs_as_tables(call.feed, due.inspected),
+            *empty_files(call.feed, due.inspected),
+            *open_ended_files(call.feed, due.inspected),
             *changed_extractors(call.progress.feed, call.request.extractors),
             *all_quarantined(call.feed, decided),
             *keyless_records(call.feed, decided),
@@ -333,19 +338,23 @@ def _write_logs(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[De
     for _ in range(_WRITES_MAX):
         blocks: dict[str, list[Block]] = {}
         problems: list[RewindowError] = []
-        for spec in feed.logs if due.slots else ():  # without slots nothing is written: only the watermark rises
+        # Without slots nothing is written: only the watermark rises.
+        for spec in feed.logs if due.slots else ():
             yield f"write {spec.topic}"
             try:
-                blocks[spec.topic] = call.engine.write(_log_write(call, spec, due), due.looks[spec.topic], due.window)
+                blocks[spec.topic] = call.engine.write(
+                    _log_write(call, spec, due), due.inspected[spec.topic], due.window
+                )
                 _check_some_landed(call, spec, blocks[spec.topic])
-            except DataError as error:  # the other logs may have bad rows, too
+            except DataError as error:
+                # The other logs may have bad rows, too.
                 problems.append(error)
             if spec.source.format not in TABLE_FORMATS:
-                call.engine.check_unchanged(spec.source, due.looks[spec.topic])
+                call.engine.check_unchanged(spec.source, due.inspected[spec.topic])
         raise_all(feed.feed, problems)
         numbering = Numbering(call.progress, rules, partial(_first_above, call))
         decided = numbering.decide(due.intervals, blocks, due.slots)
-        slots = tuple(_slot(landing) for landing in decided)
+        slots = tuple(PendingLanding(made.landing.number, *(made.interval or ())) for made in decided)
         written = {block.landing for topic_blocks in blocks.values() for block in topic_blocks}
         if {slot for slot in due.slots if slot.number in written} <= set(slots):
             return due, decided
@@ -371,13 +380,13 @@ def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> No
     fix = "fix `timestamp:`, `units:`, `max_ahead` or the source"
     if unit is not None:
         fix = spec.unit_fix(why, unit)
-    what = "the only record" if quarantined == 1 else f"all {quarantined} records"
+    records = "the only record" if quarantined == 1 else f"all {quarantined} records"
     raise DataError(
         "log-all-quarantined",
         "feed {feed}: {records} of the log {topic} would be quarantined, the first because of: {reason}. Nothing "
         "was landed: {fix}",
         feed=call.feed.feed,
-        records=what,
+        records=records,
         topic=spec.topic,
         reason=why,
         fix=fix,
@@ -388,15 +397,11 @@ def _first_above(call: Call, file: HeldFile, offset: int, time_ms: int) -> int |
     if file.path:
         return call.tables.first_above(call.feed.feed, file, offset, time_ms)
     spec = next((spec for spec in call.feed.logs if spec.topic == file.topic), None)
-    if spec is None:  # the feed no longer has this log, nor its table: what it holds waits for the last of its records
+    # The feed no longer has this log: what is held waits for the last record in the file.
+    if spec is None:
         return offset
-    found = call.engine.first_above(spec, file.partition, (offset + file.base, file.end + file.base), time_ms)
-    return None if found is None else found - file.base
-
-
-def _slot(decided: DecidedLanding) -> PendingLanding:
-    number = decided.landing.number
-    return PendingLanding(number, *decided.interval) if decided.interval else PendingLanding(number)
+    offset_above = call.engine.first_above(spec, file.partition, (offset + file.base, file.end + file.base), time_ms)
+    return None if offset_above is None else offset_above - file.base
 
 
 def _with_keys(spec: LogSpec, keys: Sequence[str]) -> LogSpec:
@@ -412,7 +417,7 @@ def _log_write(call: Call, spec: LogSpec, due: Due) -> LogWrite:
         generation=call.generation.number,
         attempt=call.attempt.id,
         partitions=call.feed.partitions,
-        spec=_with_keys(spec, due.looks[spec.topic].keys),
+        spec=_with_keys(spec, due.inspected[spec.topic].keys),
         columns=due.columns[spec.topic],
         log_root=log_root,
         quarantine_root=quarantine_root,

@@ -84,7 +84,7 @@ class Landing:
     """``[start, end)`` of arrival in epoch ms, with ``every``."""
     counts: Mapping[str, int] | None = None
     """``rows``, ``quarantined``, ``behind``, ``enforced``."""
-    given_up: tuple[TopicPartition, ...] = ()
+    idle: tuple[TopicPartition, ...] = ()
     """The idle topic-partitions that its watermark did not wait for (D16)."""
     quarantined: Mapping[str, int] | None = None
     """Quarantined rows by topic; None for a landing of an older version, which counted only their sum."""
@@ -110,7 +110,7 @@ class Landing:
             "interval": list(self.interval) if self.interval else None,
             "counts": dict(self.counts or {}),
             "ranges": [[*tp, *r.as_list()] for tp, r in sorted(self.ranges.items())],
-            "given_up": [list(tp) for tp in self.given_up],
+            "given_up": [list(tp) for tp in self.idle],
             **({} if self.quarantined is None else {"quarantined": dict(self.quarantined)}),
             **({"extractors": dict(self.extractors)} if self.extractors else {}),
             **({"held_ms": self.held_ms} if self.held_ms else {}),
@@ -129,7 +129,7 @@ class Landing:
             ranges=ranges,
             interval=(interval[0], interval[1]) if interval else None,
             counts=data["counts"],
-            given_up=tuple(TopicPartition(*tp) for tp in data.get("given_up", ())),
+            idle=tuple(TopicPartition(*tp) for tp in data.get("given_up", ())),
             quarantined=data.get("quarantined"),
             extractors=data.get("extractors", {}),
             held_ms=data.get("held_ms", 0),
@@ -163,8 +163,8 @@ class Feed:
         """Return the offsets ``[start, end)`` of a topic-partition as one span per generation that landed them."""
         spans: dict[int, LogSpan] = {}
         first_landing = bisect_right(self.landings, start, key=lambda landing: _end(landing, topic_partition))
-        for at in range(first_landing, len(self.landings)):
-            landing = self.landings[at]
+        for index in range(first_landing, len(self.landings)):
+            landing = self.landings[index]
             landed = landing.ranges.get(topic_partition)
             if landed is None or landed.start == landed.end:
                 continue
@@ -179,8 +179,8 @@ class Feed:
 
     def is_enforced(self, epoch: int, topics: Collection[str], partition: int) -> bool:
         """Return whether a task processes records in an epoch without waiting for an idle partition (KIP-353)."""
-        given_up = self.landings[epoch - 1].given_up
-        if not any(tp.partition == partition and tp.topic in topics for tp in given_up):
+        idle = self.landings[epoch - 1].idle
+        if not any(tp.partition == partition and tp.topic in topics for tp in idle):
             return False
         ranges = (self.epoch_range(epoch, TopicPartition(topic, partition)) for topic in topics)
         return any(end > start for start, end in ranges)

@@ -60,7 +60,7 @@ class StoredLandings(Sequence[Landing]):
     def __getitem__(self, index: int | slice) -> Landing | Sequence[Landing]:
         """Return the landing at an index, or some landings."""
         if isinstance(index, slice):
-            return [self[at] for at in range(*index.indices(len(self)))]
+            return [self[position] for position in range(*index.indices(len(self)))]
         if index not in self._made:
             self._made[index] = Landing.from_json(json.loads(self._lines[index]))
         return self._made[index]
@@ -72,8 +72,8 @@ def interval_ends(feed: Feed) -> Iterator[int | None]:
     before = len(head) if isinstance(head, StoredLandings) else 0
     if isinstance(head, StoredLandings):
         yield from head.ends
-    for at in range(before, len(feed.landings)):
-        interval = feed.landings[at].interval
+    for index in range(before, len(feed.landings)):
+        interval = feed.landings[index].interval
         yield interval[1] if interval else None
 
 
@@ -108,14 +108,14 @@ def feed_lines(feed: Feed | None, made: Sequence[Made], progress: Mapping[str, A
     }
     of = [
         [
-            one.generation,
-            max((body["landing"] for body in one.bodies), default=one.through),
-            one.refused + sum(1 for body in one.bodies if body.get("quarantine")),
+            item.generation,
+            max((body["landing"] for body in item.bodies), default=item.through),
+            item.refused + sum(1 for body in item.bodies if body.get("quarantine")),
         ]
-        for one in made
+        for item in made
     ]
     landings = [landing.as_json() for landing in feed.landings] if feed else []
-    return [json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in (data, progress, of, *landings)]
+    return [json.dumps(item, ensure_ascii=False, separators=(",", ":")) for item in (data, progress, of, *landings)]
 
 
 def deliveries_data(deliveries: Mapping[TopicPartition, Delivery]) -> list[list[Any]]:
@@ -125,7 +125,7 @@ def deliveries_data(deliveries: Mapping[TopicPartition, Delivery]) -> list[list[
 
 def deliveries_of(data: Sequence[Sequence[Any]]) -> dict[TopicPartition, Delivery]:
     """Return the deliveries of `deliveries_data`."""
-    return {TopicPartition(*one[:2]): Delivery(*one[2:]) for one in data}
+    return {TopicPartition(*delivery[:2]): Delivery(*delivery[2:]) for delivery in data}
 
 
 def held_data(held: Mapping[TopicPartition, Sequence[HeldFile]]) -> list[list[Any]]:
@@ -135,7 +135,7 @@ def held_data(held: Mapping[TopicPartition, Sequence[HeldFile]]) -> list[list[An
 
 def held_of(data: Sequence[Sequence[Any]]) -> dict[TopicPartition, tuple[HeldFile, ...]]:
     """Return the files of `held_data`."""
-    return {TopicPartition(*one[:2]): tuple(HeldFile(*file) for file in one[2]) for one in data}
+    return {TopicPartition(*held[:2]): tuple(HeldFile(*file) for file in held[2]) for held in data}
 
 
 def attempts_data(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:

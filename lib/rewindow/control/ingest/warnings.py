@@ -27,9 +27,9 @@ def all_quarantined(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Iterat
         blocks = [block for landing in decided for block in landing.blocks.get(spec.topic, ())]
         if refused := all_refused(blocks):
             count, why = refused
-            what = "the only new record" if count == 1 else f"all {count:,} new records"
+            all_records = "the only new record" if count == 1 else f"all {count:,} new records"
             were = "was" if count == 1 else "were"
-            yield f"feed {feed.feed}: {what} of the log {spec.topic} {were} quarantined, the first because of: {why}"
+            yield f"feed {feed.feed}: {all_records} of the log {spec.topic} {were} quarantined, the first because of: {why}"
 
 
 def all_refused(blocks: Sequence[Block]) -> tuple[int, str] | None:
@@ -43,20 +43,20 @@ def all_refused(blocks: Sequence[Block]) -> tuple[int, str] | None:
 def keyless_records(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Iterator[str]:
     """Yield a sentence for each log with landed records whose key is null."""
     for spec in feed.logs:
-        found = [block for landing in decided for block in landing.blocks.get(spec.topic, ()) if block.keyless]
-        records = sum(block.keyless for block in found)
+        blocks = [block for landing in decided for block in landing.blocks.get(spec.topic, ()) if block.keyless]
+        records = sum(block.keyless for block in blocks)
         if records:
-            what = "1 record has" if records == 1 else f"{records:,} records have"
+            have = "1 record has" if records == 1 else f"{records:,} records have"
             them = "it" if records == 1 else "them"
             yield (
-                f"feed {feed.feed}: {what} no key in the log {spec.topic}, because {spec.key[0]} is null ({_where(found)}). "
+                f"feed {feed.feed}: {have} no key in the log {spec.topic}, because {spec.key[0]} is null ({_where(blocks)}). "
                 f"Jobs skip {them} where they group, aggregate or inner-join by key"
             )
 
 
-def outputs_as_tables(feed: FeedSpec, looks: Mapping[str, SourceLook]) -> Iterator[str]:
+def outputs_as_tables(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator[str]:
     """Yield a sentence for each log whose source is the table of a job's output."""
-    for topic, look in looks.items():
+    for topic, look in inspected.items():
         if look.owner is not None:
             yield (
                 f"feed {feed.feed}: the source of the log {topic} is an output of the job {look.owner}. Landed as a table, its "
@@ -64,9 +64,9 @@ def outputs_as_tables(feed: FeedSpec, looks: Mapping[str, SourceLook]) -> Iterat
             )
 
 
-def empty_files(feed: FeedSpec, looks: Mapping[str, SourceLook]) -> Iterator[str]:
+def empty_files(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator[str]:
     """Yield a sentence for each log whose source has new text files without rows."""
-    for topic, look in looks.items():
+    for topic, look in inspected.items():
         if look.empty:
             others = len(look.empty) - 1
             more = f" and {others} more file{'s' if others > 1 else ''} have" if others else " has"
@@ -74,9 +74,9 @@ def empty_files(feed: FeedSpec, looks: Mapping[str, SourceLook]) -> Iterator[str
             yield f"feed {feed.feed}: {look.empty[0]} of the log {topic}{more} no rows, and will be landed once {it} some"
 
 
-def open_ended_files(feed: FeedSpec, looks: Mapping[str, SourceLook]) -> Iterator[str]:
+def open_ended_files(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator[str]:
     """Yield a sentence for each log whose source has new files that may be half written."""
-    for topic, look in looks.items():
+    for topic, look in inspected.items():
         if look.open_ended:
             is_one = len(look.open_ended) == 1
             do, were, last = ("does", "it was", "its last row") if is_one else ("do", "they were", "their last rows")
@@ -101,11 +101,11 @@ def changed_extractors(feed: Feed | None, versions: Mapping[str, str]) -> Iterat
             )
 
 
-def _where(found: Sequence[Block]) -> str:
+def _where(blocks: Sequence[Block]) -> str:
     """Return the first offsets: ``partition 0, offsets 3, 7``. Null keys have one partition unless the source assigns it."""
     named = []
-    for block in found[:_SHOWN]:
+    for block in blocks[:_SHOWN]:
         offsets = ", ".join(map(str, block.keyless_at))
         more = ", ..." if block.keyless > len(block.keyless_at) else ""
         named.append(f"partition {block.partition}, offset{'s' if block.keyless > 1 else ''} {offsets}{more}")
-    return "; ".join([*named, *(["..."] if len(found) > _SHOWN else [])])
+    return "; ".join([*named, *(["..."] if len(blocks) > _SHOWN else [])])

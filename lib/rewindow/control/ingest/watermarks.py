@@ -35,7 +35,7 @@ class Watermark:
     """A landing's watermark, and the idle topic-partitions that it did not wait for (enforced processing)."""
 
     time_ms: int
-    given_up: tuple[TopicPartition, ...] = ()
+    idle: tuple[TopicPartition, ...] = ()
 
 
 def decide_watermark(
@@ -56,17 +56,17 @@ def decide_watermark(
         return Watermark(max(before_ms, declared_ms))
     if policy.interval_end and interval_end_ms is not None:
         return Watermark(max(before_ms, interval_end_ms - policy.lag_ms))
-    known = {tp: delivery for tp, delivery in deliveries.items() if delivery.largest != UNKNOWN}
-    if not known:
+    delivered = {tp: delivery for tp, delivery in deliveries.items() if delivery.largest != UNKNOWN}
+    if not delivered:
         return Watermark(before_ms)
     idle_ms = policy.max_task_idle_ms
-    largest = max(delivery.largest for delivery in known.values())
+    largest = max(delivery.largest for delivery in delivered.values())
     if idle_ms == 0:
         return Watermark(max(before_ms, largest - policy.lag_ms))
-    given_up = [tp for tp, last in known.items() if idle_ms is not None and landed_ms - last.landed_ms >= idle_ms]
-    waited_for = [delivery.largest for tp, delivery in known.items() if tp not in given_up]
+    idle = [tp for tp, last in delivered.items() if idle_ms is not None and landed_ms - last.landed_ms >= idle_ms]
+    waited_for = [delivery.largest for tp, delivery in delivered.items() if tp not in idle]
     complete = min(waited_for, default=largest)
-    return Watermark(max(before_ms, complete - policy.lag_ms), tuple(sorted(given_up)))
+    return Watermark(max(before_ms, complete - policy.lag_ms), tuple(sorted(idle)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def release_offset(
     """
     for index, file in enumerate(held):
         if file.largest > watermark_ms:
-            first = first_above(file, max(before, file.start), watermark_ms)
-            if first is not None:
-                return first, tuple(held[index:])
+            offset = first_above(file, max(before, file.start), watermark_ms)
+            if offset is not None:
+                return offset, tuple(held[index:])
     return end, ()

@@ -34,28 +34,28 @@ def find_run(state: JobState, branch: Branch, text: str, or_else: str = "") -> C
     Raises `UsageError` (2) for a number that several runs of the branch's chain have, and for a run that is not in the
     chain; then it lists the last runs that are. ``or_else``: what else the caller takes, as the end of this list.
     """
-    found = [run for run in branch.runs if text in (run.spec.name, str(run.spec.number))]
-    if len(found) > 1:
-        names = [run.spec.name for run in found]
+    matches = [run for run in branch.runs if text in (run.spec.name, str(run.spec.number))]
+    if len(matches) > 1:
+        names = [run.spec.name for run in matches]
         raise UsageError(
             "run-number-ambiguous",
             "{count} runs of branch {branch!r} have the number {number}, because a promotion has brought "
             "runs of another branch: {runs}. Name the run in full, such as {example}",
-            count=len(found),
+            count=len(matches),
             branch=branch.name,
             number=text,
             runs=", ".join(names),
             example=names[-1],
         )
-    if found:
-        return found[0]
+    if matches:
+        return matches[0]
     name = text.rpartition("/")[0]
-    known = ", ".join(run.spec.name for run in branch.runs[-8:])
+    recent = ", ".join(run.spec.name for run in branch.runs[-8:])
     whole = text if name else f"{branch.name}/{text}"
     is_committed = any(run.spec.name == whole for run in state.committed)
     choices = (
-        f"The last runs of branch {branch.name!r} are {known}: choose one of them{or_else}"
-        if known
+        f"The last runs of branch {branch.name!r} are {recent}: choose one of them{or_else}"
+        if recent
         else f"There is no run on branch {branch.name!r} {'any more' if state.committed else 'yet'}, so there is none to name"
     )
     if is_committed:
@@ -76,9 +76,9 @@ def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
     """
     branch = state.branch(name)
     if name != MAIN and name not in state.branches:
-        known = f"branches: {', '.join(state.branches)}" if state.branches else "there is no run yet"
+        hint = f"branches: {', '.join(state.branches)}" if state.branches else "there is no run yet"
         raise UsageError(
-            "branch-to-rewind-unknown", "there is no branch {branch!r} to rewind ({hint})", branch=name, hint=known
+            "branch-to-rewind-unknown", "there is no branch {branch!r} to rewind ({hint})", branch=name, hint=hint
         )
     check_open(branch)
     target = run_or_beginning(state, branch, to)
@@ -99,23 +99,23 @@ def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
     return LedgerRow(state.rows + 1, REWIND, body)
 
 
-def decide_branch(state: JobState, name: str, parent: str, at: CommittedRun | None) -> LedgerRow | None:
+def decide_branch(state: JobState, name: str, parent: str, base: CommittedRun | None) -> LedgerRow | None:
     """Return the row that creates a branch after a run of its parent (None: at the beginning); None if it is open there.
 
     Raises `ConfigError` (78) for a name that was ever used otherwise (ADR-23), or one that `check_case` refuses.
     """
-    known = state.branches.get(name)
-    if known is not None and known.is_open and (known.parent, known.base) == (parent, at):
+    existing = state.branches.get(name)
+    if existing is not None and existing.is_open and (existing.parent, existing.base) == (parent, base):
         return None
-    if known is not None or name == MAIN:
+    if existing is not None or name == MAIN:
         raise ConfigError(
             "branch-name-reused",
             "branch name {branch!r} was used before and cannot be reused: choose another name",
             branch=name,
         )
     check_case(state, name)
-    check_has_state(state, at.spec.run if at else None)
-    return LedgerRow(state.rows + 1, BRANCH, {"branch": name, "parent": parent, "at": at.spec.run if at else None})
+    check_has_state(state, base.spec.run if base else None)
+    return LedgerRow(state.rows + 1, BRANCH, {"branch": name, "parent": parent, "at": base.spec.run if base else None})
 
 
 def check_case(state: JobState, name: str) -> None:
@@ -143,12 +143,12 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
     """
     source, target = state.branch(branch), state.branch(into)
     if branch not in state.branches or branch == into:
-        known = ", ".join(name for name in state.branches if name != into) or "none"
+        others = ", ".join(name for name in state.branches if name != into) or "none"
         raise UsageError(
             "branch-to-promote-unknown",
             "there is no branch {branch!r} to promote (branches: {branches})",
             branch=branch,
-            branches=known,
+            branches=others,
         )
     if was_promoted(state, branch, into):
         return None
@@ -189,7 +189,8 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
         if name.startswith(OUTPUT) and name in tables:
             tables[name] = _with_its_columns(tables[name], table, target.tables.get(name), name, binding.job)
         elif name in tables:
-            tables[name] = table  # a store with other columns has another table, to which the branch has published
+            # A store with other columns has another table, to which the branch has published.
+            tables[name] = table
     heads = {"head": target.head, "branch_head": source.head}
     body = {
         "branch": branch,
@@ -236,12 +237,14 @@ def decide_drop(state: JobState, name: str) -> LedgerRow | None:
     if branch is not None and not branch.is_kept:
         return None
     if branch is None:
-        known = ", ".join(one.name for one in state.branches.values() if one.name != MAIN and one.is_kept) or "none"
+        droppable = (
+            ", ".join(other.name for other in state.branches.values() if other.name != MAIN and other.is_kept) or "none"
+        )
         raise UsageError(
             "branch-to-drop-unknown",
             "there is no branch {branch!r} to drop (branches: {branches})",
             branch=name,
-            branches=known,
+            branches=droppable,
         )
     return LedgerRow(state.rows + 1, DROP, {"branch": name})
 
@@ -304,7 +307,7 @@ def check_has_state(state: JobState, run: int | None) -> None:
     if state.has_state(run):
         return
     wanted = state.chain_to(run)[-1]
-    near = ", ".join(one.spec.name for one in _nearest_with_state(state, wanted))
+    near = ", ".join(run_nearby.spec.name for run_nearby in _nearest_with_state(state, wanted))
     choices = f"the beginning ({BEGINNING}), or one of {near}" if near else f"the beginning ({BEGINNING})"
     raise CheckpointError(
         "run-state-removed",
@@ -320,9 +323,9 @@ def _nearest_with_state(state: JobState, wanted: CommittedRun) -> list[Committed
     chain = next((branch.runs for branch in own_first if wanted.spec.run in run_ids(branch.runs)), None)
     if chain is None:
         return []
-    at = list(run_ids(chain)).index(wanted.spec.run)
-    before = islice((one for one in reversed(chain[:at]) if state.has_state(one.spec.run)), _NEAREST)
-    after = islice((one for one in chain[at + 1 :] if state.has_state(one.spec.run)), _NEAREST)
+    index = list(run_ids(chain)).index(wanted.spec.run)
+    before = islice((run for run in reversed(chain[:index]) if state.has_state(run.spec.run)), _NEAREST)
+    after = islice((run for run in chain[index + 1 :] if state.has_state(run.spec.run)), _NEAREST)
     return [*reversed(list(before)), *after]
 
 

@@ -40,7 +40,7 @@ def due_merges(parts: Iterable[LogPart], held: Collection[str]) -> list[list[Log
     for part in sorted(parts, key=lambda part: (part.first, part.path)):
         is_due = part.bytes <= SMALL_BYTES and part.is_gapless and part.path not in held
         is_next = bool(group) and part.first == group[-1].last + 1
-        if group and not (is_due and is_next and sum(one.bytes for one in group) + part.bytes <= MERGED_BYTES):
+        if group and not (is_due and is_next and sum(small.bytes for small in group) + part.bytes <= MERGED_BYTES):
             groups.append(group)
             group = []
         if is_due:

@@ -41,36 +41,36 @@ class Verdict:
 def verdicts(before: JobBinding, now: JobBinding) -> list[Verdict]:
     """Return the verdict on each store of either job, by name, except buffers of suppresses that may change freely."""
     before, now = without_edits(before, now)
-    found = []
+    result = []
     for name in sorted({**before.stores, **now.stores}):
         if name not in before.stores:
-            found.append(Verdict(name, Fit.NEW))
+            result.append(Verdict(name, Fit.NEW))
         elif name not in now.stores:
-            found.append(Verdict(name, Fit.REMOVED))
+            result.append(Verdict(name, Fit.REMOVED))
         else:
             why = "; ".join(_changes(before, now, name))
-            found.append(Verdict(name, Fit.INCOMPATIBLE if why else Fit.KEPT, why))
-    return found
+            result.append(Verdict(name, Fit.INCOMPATIBLE if why else Fit.KEPT, why))
+    return result
 
 
 def obstacles(before: JobBinding, now: JobBinding, tables: Mapping[str, TableSpec]) -> list[str]:
     """Return the reasons why a job cannot resume from a checkpoint; empty if it can. ``tables`` are the branch's own."""
     before, now = without_edits(before, now)
-    found = [str(verdict) for verdict in verdicts(before, now) if verdict.fit is Fit.INCOMPATIBLE]
+    reasons = [str(verdict) for verdict in verdicts(before, now) if verdict.fit is Fit.INCOMPATIBLE]
     if before.feed != now.feed:
-        found.append(f"the job reads feed {now.feed}, but the checkpoint is of feed {before.feed}")
-    one, other = _topics(before.topology), _topics(now.topology)
-    for part in sorted({**one, **other}):
-        was, is_now = one.get(part, ()), other.get(part, ())
+        reasons.append(f"the job reads feed {now.feed}, but the checkpoint is of feed {before.feed}")
+    topics_before, topics_now = _topics(before.topology), _topics(now.topology)
+    for part in sorted({**topics_before, **topics_now}):
+        was, is_now = topics_before.get(part, ()), topics_now.get(part, ())
         if was != is_now:
-            found.append(f"sub-topology {part} reads {_listed(is_now)}, but read {_listed(was)} in the checkpoint")
+            reasons.append(f"sub-topology {part} reads {_listed(is_now)}, but read {_listed(was)} in the checkpoint")
     for target, table in now.tables.items():
         here = tables.get(target)
         if target.startswith(OUTPUT) and here is not None and here.path != table.path:
-            found.append(f"output {target.removeprefix(OUTPUT)} has another table: {table.path}, was {here.path}")
-    for output, here, what in changed_columns(tables, now.tables):
-        found.append(f"output {output} has other columns than {here.path}: {what}")
-    return found
+            reasons.append(f"output {target.removeprefix(OUTPUT)} has another table: {table.path}, was {here.path}")
+    for output, here, changes in changed_columns(tables, now.tables):
+        reasons.append(f"output {output} has other columns than {here.path}: {changes}")
+    return reasons
 
 
 def _changes(before: JobBinding, now: JobBinding, store: str) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _changes(before: JobBinding, now: JobBinding, store: str) -> Iterator[str]:
 
 def _described(topology: Sequence[Mapping[str, Any]], store: str) -> tuple[int, Mapping[str, Any]]:
     return next(
-        (part["sub_topology"], known) for part in topology for known in part["stores"] if known["name"] == store
+        (part["sub_topology"], stored) for part in topology for stored in part["stores"] if stored["name"] == store
     )
 
 

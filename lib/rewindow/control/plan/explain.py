@@ -38,23 +38,23 @@ def describe_plan(
     not published, behind which the next one would wait. Runs appear by name; ``ledger_row``
     is the row of the plan in the runs ledger.
     """
-    known = state.branch(branch)
-    health = job_health(Inputs(known, feed, known.runs), state)
+    chain = state.branch(branch)
+    health = job_health(Inputs(chain, feed, chain.runs), state)
     is_run = isinstance(decision, RunSpec)
-    last = decision.input.last if isinstance(decision, RunSpec) else known.last_epoch
+    last = decision.input.last if isinstance(decision, RunSpec) else chain.last_epoch
     return {
         "branch": branch,
         "feed": feed.definition.feed,
         "generation": feed.definition.generation,
         "landings": len(feed.landings),
-        "committed_through": known.last_epoch,
-        "changed": changes_since(known, binding),
+        "committed_through": chain.last_epoch,
+        "changed": changes_since(chain, binding),
         "run": _describe_run(state, decision) if isinstance(decision, RunSpec) else None,
         "reason": None if is_run else getattr(decision, "reason", None),
         "epochs": [_describe_epoch(feed, epoch) for epoch in decision.epochs] if isinstance(decision, RunSpec) else [],
         "waiting": list(not_taken(feed, last)),
         "held": [asdict(held) for held in health.held],
-        "pending": _describe_run(state, known.pending) if known.pending else None,
+        "pending": _describe_run(state, chain.pending) if chain.pending else None,
         "sealed": health.is_sealed,
         "on_hold": list(health.on_hold),
     }
@@ -91,7 +91,7 @@ def explain(plan: dict[str, Any]) -> list[str]:
         wait = waits(held["records"], "record")
         lines.append(f"{where}: {wait} for the watermark to pass; the newest is at {newest}.")
     lines += [f"{stalled['what']}. {stalled['fix']}." for stalled in plan.get("silent", ())]
-    lines += [f"Not known ({one['about']}): {one['reason']}." for one in plan.get("unknown", ())]
+    lines += [f"Not known ({unknown['about']}): {unknown['reason']}." for unknown in plan.get("unknown", ())]
     pending = plan["pending"]
     if pending is not None:
         process = f"process {pending['pid']} on {pending['host'] or 'this host'}"

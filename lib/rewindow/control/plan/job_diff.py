@@ -70,8 +70,8 @@ def code_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]
         return []
     said = {name: "is gone" for name in before if name not in now}
     said |= {name: "is new" for name in now if name not in before}
-    said |= {name: "changed" for name, known in now.items() if before.get(name, known) != known}
-    return [f"{name} {what}" for name, what in sorted(said.items())]
+    said |= {name: "changed" for name, part_digest in now.items() if before.get(name, part_digest) != part_digest}
+    return [f"{name} {change}" for name, change in sorted(said.items())]
 
 
 def changed_parameters(name: str, before: str, now: str) -> list[str]:
@@ -89,8 +89,12 @@ def changed_parameters(name: str, before: str, now: str) -> list[str]:
 
 def without_edits(before: JobBinding, now: JobBinding) -> tuple[JobBinding, JobBinding]:
     """Return two bindings without the suppresses whose change between them does not count."""
-    one, other = _suppresses(before), _suppresses(now)
-    edited = [name for name in {**one, **other} if _is_edited(name, one, other, before, now)]
+    suppresses_before, suppresses_now = _suppresses(before), _suppresses(now)
+    edited = [
+        name
+        for name in {**suppresses_before, **suppresses_now}
+        if _is_edited(name, suppresses_before, suppresses_now, before, now)
+    ]
     if not edited:
         return before, now
     retentions = _retentions(before, now)
@@ -102,19 +106,19 @@ def removed_suppresses(before: JobBinding, now: JobBinding) -> list[str]:
     return sorted(set(_suppresses(before)) - set(_suppresses(now)))
 
 
-def _changes(what: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def _changes(kind: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     lines = []
     for name in sorted({**before, **now}):
         if name not in now:
-            lines.append(f"{what} {name}: is removed")
+            lines.append(f"{kind} {name}: is removed")
         elif name not in before:
-            lines.append(f"{what} {name}: is new")
+            lines.append(f"{kind} {name}: is new")
         else:
-            lines += _described(what, name, before[name], now[name])
+            lines += _described(kind, name, before[name], now[name])
     return lines
 
 
-def _described(what: str, name: str, before: Any, now: Any) -> list[str]:
+def _described(kind: str, name: str, before: Any, now: Any) -> list[str]:
     """Return what differs in one node, store, setting or table; of what a node does and of durations, in words."""
     lines = []
     if isinstance(before, Mapping) and isinstance(now, Mapping):
@@ -123,15 +127,15 @@ def _described(what: str, name: str, before: Any, now: Any) -> list[str]:
                 lines += changed_parameters(name, before["processor"], now["processor"])
             before, now = _without(before, "processor"), _without(now, "processor")
         for part in ("retention_ms", "window_size_ms", "holds_ms"):
-            old, new = (_named_duration(part, one.get(part)) for one in (before, now))
+            old, new = (_named_duration(part, version.get(part)) for version in (before, now))
             if old and new and old != new:
-                lines.append(f"{old[0]} of {what} {name} changed: {old[1]} -> {new[1]}")
+                lines.append(f"{old[0]} of {kind} {name} changed: {old[1]} -> {new[1]}")
             before, now = _without(before, part), _without(now, part)
-    return [*lines, *(f"{what} {name}: {change}" for change in _change(before, now))]
+    return [*lines, *(f"{kind} {name}: {change}" for change in _change(before, now))]
 
 
 def _without(parts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    return {one: value for one, value in parts.items() if one != name}
+    return {part: value for part, value in parts.items() if part != name}
 
 
 def _change(before: Any, now: Any) -> list[str]:
@@ -227,14 +231,12 @@ def _suppresses(binding: JobBinding) -> dict[str, str]:
     }
 
 
-def _is_edited(
-    name: str, one: Mapping[str, str], other: Mapping[str, str], before: JobBinding, now: JobBinding
-) -> bool:
-    if name not in one or name not in other:
+def _is_edited(name: str, old: Mapping[str, str], new: Mapping[str, str], before: JobBinding, now: JobBinding) -> bool:
+    if name not in old or name not in new:
         # Added or removed, unless the other binding uses the name for a different store.
-        return name not in (now if name in one else before).stores
-    is_switched = one[name] != other[name] and any(
-        "(until_time_limit, limit=0s," in text for text in (one[name], other[name])
+        return name not in (now if name in old else before).stores
+    is_switched = old[name] != new[name] and any(
+        "(until_time_limit, limit=0s," in text for text in (old[name], new[name])
     )
     return is_switched and before.stores[name] == now.stores[name]
 
@@ -264,20 +266,16 @@ def _without_suppresses(binding: JobBinding, names: Sequence[str], retentions: M
 
 def _retentions(before: JobBinding, now: JobBinding) -> dict[str, int]:
     """Return the retentions of session stores that differ only by the millisecond that final results add (`dsl.finals`)."""
-    one, other = (
+    old, new = (
         {
             store["name"]: store["retention_ms"]
             for part in binding.topology
             for store in part["stores"]
-            if _has_sessions(store)
+            if store["kind"] == SESSION
         }
         for binding in (before, now)
     )
-    return {name: other[name] for name in one if name in other and abs(one[name] - other[name]) == 1}
-
-
-def _has_sessions(store: Mapping[str, Any]) -> bool:
-    return bool(store["kind"] == SESSION)
+    return {name: new[name] for name in old if name in new and abs(old[name] - new[name]) == 1}
 
 
 def _bypass(nodes: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:

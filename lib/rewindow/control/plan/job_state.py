@@ -16,8 +16,8 @@ from rewindow.streams.record import UNKNOWN
 class LedgerRow:
     """A ledger row: its number (from 1), kind and JSON body.
 
-    ``recorded_at`` (epoch ms) decides what `gc` keeps, and which reports are read along with a fold in a catalog; no result.
-    ``token`` is unique to the append that wrote the row, and empty before the row is stored.
+    ``recorded_at`` (epoch ms) decides what `gc` keeps, and which reports are read along with a fold in a catalog. It changes no
+    result. ``token`` is unique to the append that wrote the row, and empty before the row is stored.
     """
 
     seq: int
@@ -150,7 +150,7 @@ class Branch:
         """Return the number of runs up to and including a run; 0 for None, and None for a run that is not in the chain."""
         if run is None:
             return 0
-        return next((number for number, one in enumerate(run_ids(self.runs), start=1) if one == run), None)
+        return next((number for number, run_id in enumerate(run_ids(self.runs), start=1) if run_id == run), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +196,13 @@ class JobState:
 
     def on_hold(self, branch: str) -> tuple[CommittedRun, ...]:
         """Return the runs of an open branch itself that are not published before somebody accepts them."""
-        known = self.branch(branch)  # what is on hold is not published
-        return self.holding([run for one in known.unpublished for run in one.adds]) if known.is_open else ()
+        # Runs on hold are among those that are not published.
+        chain = self.branch(branch)
+        return (
+            self.holding([run for publication in chain.unpublished for run in publication.adds])
+            if chain.is_open
+            else ()
+        )
 
     def holding(self, runs: Sequence[CommittedRun]) -> tuple[CommittedRun, ...]:
         """Return those of some runs that are on hold."""
@@ -224,15 +229,15 @@ class JobState:
     def basis(self, run: int | None) -> tuple[CommittedRun, ...]:
         """Return the entries that restore the state after a run: the last snapshot of its chain, if any, and later runs."""
         later: list[CommittedRun] = []
-        for one in self._back_from(run):
-            if (snapshot := self.snapshots.get(one.spec.run)) is not None:
+        for committed in self._back_from(run):
+            if (snapshot := self.snapshots.get(committed.spec.run)) is not None:
                 return (snapshot, *reversed(later))
-            later.append(one)
+            later.append(committed)
         return tuple(reversed(later))
 
     def has_state(self, run: int | None) -> bool:
         """Return whether the state after a run can still be restored."""
-        return all(one.spec.run not in self.forgotten for one in self.basis(run))
+        return all(committed.spec.run not in self.forgotten for committed in self.basis(run))
 
     def chain_to(self, run: int | None) -> tuple[CommittedRun, ...]:
         """Return a run's ancestors and the run itself, oldest first, even if rewound; nothing for None."""
@@ -240,12 +245,12 @@ class JobState:
 
     def _back_from(self, run: int | None) -> Iterator[CommittedRun]:
         """Yield a run and its ancestors, newest first. The ledger has each run after its parent."""
-        for one in reversed(self.committed):
+        for committed in reversed(self.committed):
             if run is None:
                 return
-            if one.spec.run == run:
-                yield one
-                run = one.spec.parent
+            if committed.spec.run == run:
+                yield committed
+                run = committed.spec.parent
 
     def find_run(self, run: int | None) -> CommittedRun | None:
         """Return the committed run with an id, or None."""
@@ -253,8 +258,8 @@ class JobState:
             return None
         stored = self.committed.head
         later = reversed(self.committed[len(stored) :] if isinstance(stored, Numbered) else self.committed)
-        found = next((committed for committed in later if committed.spec.run == run), None)
-        return stored.find(run) if found is None and isinstance(stored, Numbered) else found
+        match = next((committed for committed in later if committed.spec.run == run), None)
+        return stored.find(run) if match is None and isinstance(stored, Numbered) else match
 
 
 def with_shared(changes: Mapping[str, History[Publication]], change: Publication) -> Mapping[str, History[Publication]]:
@@ -269,13 +274,13 @@ def with_shared(changes: Mapping[str, History[Publication]], change: Publication
 
 def _by_path(runs: Iterable[CommittedRun], prefix: str) -> dict[str, list[CommittedRun]]:
     """Return the runs that write each shared table of a kind."""
-    found: dict[str, list[CommittedRun]] = {}
+    runs_of: dict[str, list[CommittedRun]] = {}
     for run in runs:
         targets = run.spec.binding.tables.items()
         paths = [table.path for target, table in targets if target.startswith(prefix) and not target.startswith(OUTPUT)]
         for path in dict.fromkeys(paths):
-            found.setdefault(path, []).append(run)
-    return found
+            runs_of.setdefault(path, []).append(run)
+    return runs_of
 
 
 def run_ids(runs: History[CommittedRun]) -> Iterator[int]:
@@ -287,10 +292,10 @@ def run_ids(runs: History[CommittedRun]) -> Iterator[int]:
     yield from (run.spec.run for run in later)
 
 
-def shared_runs(one: History[CommittedRun], other: History[CommittedRun]) -> int:
+def shared_runs(chain: History[CommittedRun], other: History[CommittedRun]) -> int:
     """Return the length of the common prefix of two chains."""
     common = 0
-    for mine, theirs in zip(run_ids(one), run_ids(other), strict=False):
+    for mine, theirs in zip(run_ids(chain), run_ids(other), strict=False):
         if mine != theirs:
             break
         common += 1

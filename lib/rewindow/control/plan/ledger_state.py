@@ -165,15 +165,15 @@ def _fold_rewind(state: JobState, row: LedgerRow) -> JobState:
 
 def _fold_forget(state: JobState, row: LedgerRow) -> JobState:
     named = frozenset(row.body["runs"])
-    snapshots = {one.spec.run: one for one in state.snapshots.values()}
-    known = [snapshots.get(number) or state.find_run(number) for number in sorted(named - state.forgotten)]
-    forgotten = [run for run in known if run is not None]
+    snapshots = {snapshot.spec.run: snapshot for snapshot in state.snapshots.values()}
+    runs = [snapshots.get(number) or state.find_run(number) for number in sorted(named - state.forgotten)]
+    forgotten = [run for run in runs if run is not None]
     if len(forgotten) != len(named):
         raise _broken(row, f"it forgets {sorted(named)}, some of which do not exist")
     after = replace(
         state,
         forgotten=state.forgotten | named,
-        snapshots={run: one for run, one in state.snapshots.items() if one.spec.run not in named},
+        snapshots={run: snapshot for run, snapshot in state.snapshots.items() if snapshot.spec.run not in named},
         changes=with_shared(state.changes, Publication(removes=tuple(forgotten))),
     )
     for branch in state.branches.values():
@@ -193,7 +193,10 @@ def _fold_restage(state: JobState, row: LedgerRow) -> JobState:
         return (now if run.spec.run == now.spec.run else run for run in runs)
 
     def changed(publications: Iterable[Publication]) -> History[Publication]:
-        return History(Publication(tuple(fixed(one.adds)), tuple(fixed(one.removes))) for one in publications)
+        return History(
+            Publication(tuple(fixed(publication.adds)), tuple(fixed(publication.removes)))
+            for publication in publications
+        )
 
     branches = {
         name: replace(
@@ -239,8 +242,8 @@ def _fold_snapshot(state: JobState, row: LedgerRow) -> JobState:
 
 def _fold_accept(state: JobState, row: LedgerRow) -> JobState:
     run = row.body["run"]
-    open_runs = [one for branch in state.branches.values() if branch.is_open for one in branch.runs]
-    if run not in {one.spec.run for one in state.holding(open_runs)}:
+    open_runs = [open_run for branch in state.branches.values() if branch.is_open for open_run in branch.runs]
+    if run not in {open_run.spec.run for open_run in state.holding(open_runs)}:
         raise _broken(row, f"run {run} is not on hold")
     accepted = state.accepted | {run}
     branches = {name: _released(branch, accepted) for name, branch in state.branches.items()}
@@ -342,10 +345,10 @@ def _check_state(state: JobState, row: LedgerRow, run: int | None) -> None:
         raise _broken(row, f"the state after run {run} was forgotten")
 
 
-def _check_head(row: LedgerRow, branch: Branch, seen: int | None) -> None:
+def _check_head(row: LedgerRow, branch: Branch, expected: int | None) -> None:
     head = branch.head.spec.run if branch.head else None
-    if head != seen:
-        raise _broken(row, f"it was decided when run {seen} was the last of {branch.name!r}, which is at {head}")
+    if head != expected:
+        raise _broken(row, f"it was decided when run {expected} was the last of {branch.name!r}, which is at {head}")
 
 
 def _with_run(branch: Branch, run: CommittedRun) -> Branch:
@@ -362,22 +365,24 @@ def _with_change(branch: Branch, chain: History[CommittedRun], change: Publicati
     Runs that were not published yet need not be taken out of a table.
     """
     kept = {*run_ids(chain)} if branch.unpublished else frozenset[int]()
-    never = {run.spec.run for one in branch.unpublished for run in one.adds}
+    never = {run.spec.run for publication in branch.unpublished for run in publication.adds}
     return replace(
         branch,
         runs=chain,
         publications=branch.publications.append(
             replace(change, removes=tuple(run for run in change.removes if run.spec.run not in never))
         ),
-        unpublished=History(one for one in branch.unpublished if all(run.spec.run in kept for run in one.adds)),
+        unpublished=History(
+            publication for publication in branch.unpublished if all(run.spec.run in kept for run in publication.adds)
+        ),
     )
 
 
 def _released(branch: Branch, accepted: AbstractSet[int]) -> Branch:
     """Return the branch with the publications that nothing holds back any more."""
     count = 0
-    for one in branch.unpublished:
-        if any(run.commit.holds and run.spec.run not in accepted for run in one.adds):
+    for publication in branch.unpublished:
+        if any(run.commit.holds and run.spec.run not in accepted for run in publication.adds):
             break
         count += 1
     released, waiting = branch.unpublished[:count], branch.unpublished[count:]
@@ -387,11 +392,11 @@ def _released(branch: Branch, accepted: AbstractSet[int]) -> Branch:
 
 def _written(state: JobState) -> dict[str, dict[str, int]]:
     """Return the tables that the job wrote or may be writing, by path: their targets with the last publication epoch."""
-    found: dict[str, dict[str, int]] = {}
+    epochs_of: dict[str, dict[str, int]] = {}
 
     def add(branch: str, tables: Mapping[str, TableSpec]) -> None:
         for target, table in tables.items():
-            epochs = found.setdefault(table.path, {})
+            epochs = epochs_of.setdefault(table.path, {})
             epochs[target] = max(epochs.get(target, 1), state.restart(branch, target, table.path).epoch)
 
     for run in state.committed:
@@ -400,7 +405,7 @@ def _written(state: JobState) -> dict[str, dict[str, int]]:
         add(branch.name, branch.tables)
         if branch.pending is not None:
             add(branch.name, branch.pending.binding.tables)
-    return found
+    return epochs_of
 
 
 def _with_branch(state: JobState, branch: Branch) -> JobState:

@@ -23,14 +23,14 @@ def column_changes(before: Sequence[tuple[str, str]], now: Sequence[tuple[str, s
     return ", ".join(changes) or f"their order is {', '.join(has)}, was {', '.join(had)}"
 
 
-def other_columns(table: str, found: Sequence[tuple[str, str]], due: Sequence[tuple[str, str]]) -> CheckpointError:
+def other_columns(table: str, actual: Sequence[tuple[str, str]], due: Sequence[tuple[str, str]]) -> CheckpointError:
     """Return the error for a table that exists with other columns than a job writes."""
-    what = column_changes(found, due)
+    changes = column_changes(actual, due)
     return CheckpointError(
         "table-columns-differ",
         "{table} has other columns than the present code makes: {changes}. Name another table, or start a new branch",
         table=table,
-        changes=what,
+        changes=changes,
     )
 
 
@@ -54,14 +54,16 @@ def check_publishable(main: Branch, now: JobBinding) -> None:
     changed = list(changed_columns(main.tables, now.tables))
     if not changed:
         return
-    told = "; ".join(f"output {output} has other columns than {table.path}: {what}" for output, table, what in changed)
+    reason = "; ".join(
+        f"output {output} has other columns than {table.path}: {changes}" for output, table, changes in changed
+    )
     fix = another_table(now.job, [output for output, _, _ in changed])
     raise CheckpointError(
         "branch-not-promotable",
         "job {job!r}: {reason}. Readers of that table do not expect them, so the branch could not be "
         "promoted. {fix}, then backfill{keep_key}",
         job=now.job,
-        reason=told,
+        reason=reason,
         fix=fix[0].upper() + fix[1:],
         keep_key=keep_key(main, now),
     )
@@ -94,9 +96,9 @@ def other_keys(main: Branch, now: JobBinding) -> list[str]:
 
 
 def _key_columns(binding: JobBinding) -> dict[str, list[tuple[str, str]]]:
-    """Return the key columns of each output with their types. Runs of earlier code did not tell them."""
-    told = {target: table for target, table in binding.tables.items() if target in binding.keys}
-    outputs = {target: dict(table.columns) for target, table in told.items()}
+    """Return the key columns of each output with their types. Runs of earlier versions did not record them."""
+    with_keys = {target: table for target, table in binding.tables.items() if target in binding.keys}
+    outputs = {target: dict(table.columns) for target, table in with_keys.items()}
     return {target: [(name, columns[name]) for name in binding.keys[target]] for target, columns in outputs.items()}
 
 
@@ -105,7 +107,7 @@ def check_kept(branch: Branch, now: JobBinding) -> None:
 
     Columns in another order are written to the same table.
     """
-    for output, table, what in changed_columns(branch.tables, now.tables):
+    for output, table, changes in changed_columns(branch.tables, now.tables):
         if sorted(table.columns) == sorted(now.tables[f"{OUTPUT}{output}"].columns):
             continue
         raise CheckpointError(
@@ -115,6 +117,6 @@ def check_kept(branch: Branch, now: JobBinding) -> None:
             output=output,
             table=table.path,
             branch=branch.name,
-            changes=what,
+            changes=changes,
             fix=another_table(now.job, [output]),
         )

@@ -129,14 +129,14 @@ def _check_internal_topics(job: str, topology: Topology, feed: Feed, part: SubTo
     """
     for source in part.sources:
         if source.is_internal and source.topic in feed.definition.logs:
-            what, (name, *_) = "global table" if source.is_global else "repartition", source.topic.rpartition("-")
+            kind, (name, *_) = "global table" if source.is_global else "repartition", source.topic.rpartition("-")
             raise ConfigError(
                 "internal-topic-taken",
                 "job {job!r}: the internal topic of its {kind} {name!r} is called {topic}, and so is a log "
                 "of feed {feed!r}, so their records would be mixed up. Give the {kind} another name: that "
                 "of the step or store that makes it",
                 job=job,
-                kind=what,
+                kind=kind,
                 name=name,
                 topic=source.topic,
                 feed=feed.definition.feed,
@@ -160,13 +160,13 @@ def _check_partitions(job: str, topology: Topology, feed: Feed, part: SubTopolog
 
 
 @contextmanager
-def _naming(job: str, topology: Topology, what: str, name: str) -> Iterator[None]:
+def _naming(job: str, topology: Topology, kind: str, name: str) -> Iterator[None]:
     """Add to configuration errors the job, the part of its topology, and the line of the code that made this part."""
     try:
         yield
     except ConfigError as error:
-        error.surrounded(f"job {job!r}, {what} {name!r}: ")
-        error.at_line(topology.lines.get(f"{what} {name}"))
+        error.surrounded(f"job {job!r}, {kind} {name!r}: ")
+        error.at_line(topology.lines.get(f"{kind} {name}"))
         raise
 
 
@@ -208,7 +208,7 @@ def sub_topology_work(
     epochs = run_epochs(spec, feed)
     tasks = []
     topics = [source.topic for source in part.sources if not source.is_internal]
-    tables = {topic: found for topic in topics if (found := table(topic)) is not None}
+    tables = {topic: log_table for topic in topics if (log_table := table(topic)) is not None}
     everywhere = part.global_stores
     for partition in range(feed.definition.partitions):
         state = restored.states.get((part.index, partition))

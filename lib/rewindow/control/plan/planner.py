@@ -66,13 +66,14 @@ def plan_run(
     check_open(branch)
     if request.key is not None and (made := run_of_request(branch, request.key)) is not None:
         return UpToDate(f"the request {request.key!r} is committed as run {made.spec.name}")
-    through = last_epoch_asked(feed, request)
+    through = last_requested_epoch(feed, request)
     seals = request.final and not branch.is_sealed and through == branch.last_epoch > 0
     is_other = branch.head is not None and (
         feed.definition.generation > branch.head.spec.input.generation or feed.ledger != branch.head.spec.input.ledger
     )
     if is_other and request.through_landing is None:
-        check_landings(branch, feed)  # even if there is nothing to run: the branch's rows may be outdated
+        # The branch's rows may be outdated even if there is nothing to run.
+        check_landings(branch, feed)
     if through <= branch.last_epoch and not seals:
         if not branch.is_sealed:
             _check_binding(branch, binding, request)
@@ -105,7 +106,7 @@ def plan_run(
     )
 
 
-def last_epoch_asked(feed: Feed, request: RunRequest) -> int:
+def last_requested_epoch(feed: Feed, request: RunRequest) -> int:
     """Return the last epoch that a request asks for; 0 for none. Raises `NotNowError` (75) for a future landing."""
     count = len(feed.landings)
     if request.through_landing is not None:
@@ -144,7 +145,8 @@ def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = N
         last = next((run.spec for run in reversed(branch.runs) if _has(feed, run.spec)), None)
         to, begin = (last.name, last.input.last + 1) if last else (BEGINNING, 1)
         fix = f"Rewind to the shared landings and run again: `rewindow rewind {job} --to {to}`"
-        if branch.last_epoch <= len(feed.landings):  # a branch that is behind cannot be promoted
+        # A branch that is behind cannot be promoted.
+        if branch.last_epoch <= len(feed.landings):
             fix += (
                 f". Or replay on a branch, then publish it: `rewindow backfill {job} --from {begin} --branch NAME`, "
                 f"`rewindow promote {job} NAME`"
@@ -214,14 +216,14 @@ def decide_backfill(wanted: Backfill, state: JobState, check: Callable[[RunSpec]
     row = _first_row(wanted, state)
     if row is not None:
         after = fold_row(state, row)
-        first = plan_run(after, wanted.feed, wanted.request, wanted.binding, wanted.attempt, wanted.alive)
-        if isinstance(first, RunSpec):
-            check(first)
+        decision = plan_run(after, wanted.feed, wanted.request, wanted.binding, wanted.attempt, wanted.alive)
+        if isinstance(decision, RunSpec):
+            check(decision)
     return row
 
 
-def _is_same_code(one: JobBinding, other: JobBinding) -> bool:
-    return one.fingerprint == other.fingerprint and one.code == other.code
+def _is_same_code(binding: JobBinding, other: JobBinding) -> bool:
+    return binding.fingerprint == other.fingerprint and binding.code == other.code
 
 
 def _sealed(branch: Branch, job: str) -> CheckpointError:

@@ -36,8 +36,8 @@ def decide_give_up(state: JobState, runs: Collection[int]) -> LedgerRow | None:
 
     Raises `StorageError` (74) if a branch depends on one.
     """
-    known = {run.spec.run for run in (*state.committed, *state.snapshots.values())}
-    row = LedgerRow(state.rows + 1, FORGET, {"runs": sorted(known & set(runs) - state.forgotten)})
+    existing = {run.spec.run for run in (*state.committed, *state.snapshots.values())}
+    row = LedgerRow(state.rows + 1, FORGET, {"runs": sorted(existing & set(runs) - state.forgotten)})
     if not row.body["runs"]:
         return None
     try:

@@ -71,10 +71,10 @@ def is_due(state: JobState, run: CommittedRun, every: int) -> bool:
     heads = [branch.head for branch in state.branches.values() if branch.is_open]
     if run not in heads or not run.spec.binding.stores or not state.has_state(run.spec.run):
         return False
-    basis, snapshots = state.basis(run.spec.run), {one.spec.run for one in state.snapshots.values()}
-    later = [one for one in basis if one.spec.run not in snapshots]
-    known = sum(_changes(one) for one in basis if one.spec.run in snapshots)
-    pays = 2 * sum(map(_changes, later)) >= known
+    basis, snapshots = state.basis(run.spec.run), {run_of_basis.spec.run for run_of_basis in state.snapshots.values()}
+    later = [run_of_basis for run_of_basis in basis if run_of_basis.spec.run not in snapshots]
+    of_snapshot = sum(_changes(run_of_basis) for run_of_basis in basis if run_of_basis.spec.run in snapshots)
+    pays = 2 * sum(map(_changes, later)) >= of_snapshot
     return len(later) >= every and (pays or len(later) >= MOST_RUNS * every)
 
 
@@ -95,9 +95,11 @@ def decide_forget(state: JobState, before_ms: int) -> LedgerRow | None:
     """Return the row that forgets unneeded runs and snapshots committed before a time; None if there are none."""
     runs = run_facts(state)
     kept = _bases(state, runs, _wanted(state, runs, before_ms))
-    known = chain(((one.run, one.recorded_at) for one in runs), _snapshots(state))
+    recorded = chain(((facts.run, facts.recorded_at) for facts in runs), _snapshots(state))
     forgotten = sorted(
-        run for run, recorded_at in known if recorded_at < before_ms and run not in kept and run not in state.forgotten
+        run
+        for run, recorded_at in recorded
+        if recorded_at < before_ms and run not in kept and run not in state.forgotten
     )
     return LedgerRow(state.rows + 1, FORGET, {"runs": forgotten}) if forgotten else None
 
@@ -110,7 +112,7 @@ class Needed:
         self._states = (state, fold(takewhile(lambda row: row.recorded_at < before_ms, rows)))
         self._before_ms = before_ms
         self._named = dict(_named(rows))
-        self._parts = [_parts(one) for one in self._states]
+        self._parts = [_parts(state_then) for state_then in self._states]
         plans = [branch.pending for branch in state.branches.values() if branch.pending]
         self._pending = {plan.attempt.id for plan in plans} | {plan.repeats or "" for plan in plans}
 
@@ -137,7 +139,7 @@ def _changes(run: CommittedRun) -> int:
 
 def _wanted(state: JobState, runs: Iterable[RunFacts], before_ms: int) -> set[int]:
     """Return the runs after which the state is kept."""
-    wanted = {one.run for one in runs if one.recorded_at >= before_ms}
+    wanted = {facts.run for facts in runs if facts.recorded_at >= before_ms}
     for branch in state.branches.values():
         if branch.is_open and branch.head is not None:
             wanted.add(branch.head.spec.run)
@@ -148,15 +150,16 @@ def _wanted(state: JobState, runs: Iterable[RunFacts], before_ms: int) -> set[in
 
 def _bases(state: JobState, runs: Sequence[RunFacts], wanted: Iterable[int]) -> set[int]:
     """Return the runs and snapshots from which the states after some runs are restored, as `JobState.basis` does for one."""
-    needed, found = set(wanted), set[int]()
-    for one in reversed(runs):  # a run comes after its parent
-        snapshot = state.snapshots.get(one.run)
-        if one.run in needed and snapshot is not None:
-            found.add(snapshot.spec.run)
-        elif one.run in needed:
-            found.add(one.run)
-            needed.update(() if one.parent is None else (one.parent,))
-    return found
+    needed, bases = set(wanted), set[int]()
+    # A run comes after its parent, so the last one is looked at first.
+    for facts in reversed(runs):
+        snapshot = state.snapshots.get(facts.run)
+        if facts.run in needed and snapshot is not None:
+            bases.add(snapshot.spec.run)
+        elif facts.run in needed:
+            bases.add(facts.run)
+            needed.update(() if facts.parent is None else (facts.parent,))
+    return bases
 
 
 def _snapshots(state: JobState) -> Iterator[tuple[int, int]]:
@@ -164,7 +167,7 @@ def _snapshots(state: JobState) -> Iterator[tuple[int, int]]:
 
 
 def _named(rows: Iterable[LedgerRow]) -> Iterable[tuple[str, int]]:
-    """Yield the attempts that rows name, with the time of the row; later rows come later."""
+    """Yield the attempts that rows name, with the time of each row, in the order of the rows."""
     for row in rows:
         if row.kind == PLAN:
             plan: Mapping[str, Any] = row.body
@@ -179,9 +182,9 @@ def _named(rows: Iterable[LedgerRow]) -> Iterable[tuple[str, int]]:
 
 def _parts(state: JobState) -> frozenset[tuple[str, str]]:
     """Return what outputs are published and republished from, what the state after a run is restored from, and metrics."""
-    outputs = [run.commit.attempt for one in state.branches.values() if one.is_kept for run in one.runs]
+    outputs = [run.commit.attempt for item in state.branches.values() if item.is_kept for run in item.runs]
     runs = (*state.committed, *state.snapshots.values())
     stores = [run.commit.attempt for run in runs if run.spec.run not in state.forgotten]
     metrics = [run.commit.attempt for run in state.committed]
     parts = ((_OUTPUT, outputs), (_CHANGELOG, stores), (_METRIC, metrics))
-    return frozenset((one, part) for part, attempts in parts for one in attempts)
+    return frozenset((item, part) for part, attempts in parts for item in attempts)

@@ -76,12 +76,12 @@ class History(Sequence[T]):
             start, stop, step = index.indices(length)
             if step == 1 and start >= before:
                 return tuple(self._values[start - before : max(start, stop) - before])
-            return tuple(self[at] for at in range(start, stop, step))
-        at = index + length if index < 0 else index
-        if not 0 <= at < length:
+            return tuple(self[position] for position in range(start, stop, step))
+        position = index + length if index < 0 else index
+        if not 0 <= position < length:
             message = f"position {index} of {length}"
             raise IndexError(message)
-        return self.head[at] if at < before else self._values[at - before]
+        return self.head[position] if position < before else self._values[position - before]
 
     def __iter__(self) -> Iterator[T]:
         """Yield the values in order."""
@@ -89,7 +89,7 @@ class History(Sequence[T]):
 
     def __reversed__(self) -> Iterator[T]:
         """Yield the values, the last one first."""
-        return chain((self._values[at] for at in range(self._length - 1, -1, -1)), reversed(self.head))
+        return chain((self._values[position] for position in range(self._length - 1, -1, -1)), reversed(self.head))
 
     def __eq__(self, other: object) -> bool:
         """Return whether both have the same values in the same order. A tuple may be equal."""

@@ -317,12 +317,12 @@ class Commit:
     @property
     def unmet(self) -> tuple[Observation, ...]:
         """The expectations that the run does not meet."""
-        return tuple(one for one in self.expectations if not one.is_met)
+        return tuple(observation for observation in self.expectations if not observation.is_met)
 
     @property
     def held_by(self) -> tuple[Observation, ...]:
         """The expectations for which the run is not to be published before it is accepted."""
-        return tuple(one for one in self.unmet if one.on_fail == OnFail.HOLD)
+        return tuple(observation for observation in self.unmet if observation.on_fail == OnFail.HOLD)
 
     @property
     def holds(self) -> bool:
@@ -333,14 +333,14 @@ class Commit:
         """Return the JSON form. A job without expectations has the same as before there were any."""
         whole = asdict(self)
         del whole["expectations"]
-        results = [one.as_json() for one in self.expectations]
+        results = [observation.as_json() for observation in self.expectations]
         return whole | ({"expectations": results} if results else {})
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Commit:
         """Return the value of a JSON form."""
         targets = {target: TargetTotal(**total) for target, total in data["targets"].items()}
-        observed = tuple(Observation.from_json(one) for one in data.get("expectations", ()))
+        observed = tuple(Observation.from_json(observation) for observation in data.get("expectations", ()))
         journal = JournalFile(**data["journal"])
         return cls(**{**data, "journal": journal, "targets": targets, "expectations": observed})
 
@@ -379,5 +379,7 @@ def add_digests(digests: Iterable[str]) -> str:
     """Return the combined digest of several files' rows, given each file's `StagedFile.rows_digest`."""
     halves = [0, 0]
     for digest in digests:
-        halves = [(half + int(digest[at : at + 16], 16)) % 2**64 for half, at in zip(halves, (0, 16), strict=True)]
+        halves = [
+            (half + int(digest[start : start + 16], 16)) % 2**64 for half, start in zip(halves, (0, 16), strict=True)
+        ]
     return "".join(f"{half:016x}" for half in halves)

@@ -77,11 +77,15 @@ class StoredRows(Sequence[LedgerRow]):
             if start >= before and step == 1:
                 return self.later[start - before : max(start, stop) - before]
             return [*self][index]
-        at = index + length if index < 0 else index
-        if not 0 <= at < length:
+        position = index + length if index < 0 else index
+        if not 0 <= position < length:
             message = f"row {index} of {length}"
             raise IndexError(message)
-        return self.later[at - before] if at >= before or self.fold is None else self._earlier(self.fold)[at]
+        return (
+            self.later[position - before]
+            if position >= before or self.fold is None
+            else self._earlier(self.fold)[position]
+        )
 
     def __eq__(self, other: object) -> bool:
         """Return whether both have the same rows. A list may be equal."""
@@ -126,10 +130,10 @@ def check_layout(table: str, columns: Collection[str]) -> None:
         _check_format(1, table)
 
 
-def _check_format(found: object, table: str) -> None:
-    if found == FORMAT:
+def _check_format(stated: object, table: str) -> None:
+    if stated == FORMAT:
         return
-    if found == 1:
+    if stated == 1:
         raise CheckpointError(
             "table-format-too-old",
             "{table} was written by rewindow 0.1 (format 1), this version reads format {reads}: choose another warehouse and "
@@ -141,6 +145,6 @@ def _check_format(found: object, table: str) -> None:
         "table-format-too-new",
         "{table} has rows of format {format}, this version reads format {reads}: upgrade rewindow",
         table=table,
-        format=found,
+        format=stated,
         reads=FORMAT,
     )

@@ -1,7 +1,7 @@
 """Runs as lines of text, each of which is read when somebody asks for it. Pure.
 
-A year has thousands of runs, of which a command looks at the last few. What it wants to know of all of them is in columns:
-their numbers, parents, attempts and times, and how many rows each added to an output.
+A year has thousands of runs, and a command needs the last few. What it needs of all runs is stored in columns: their numbers,
+parents, attempts and times, and how many rows each added to an output.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class StoredRuns(Sequence[CommittedRun]):
     def __getitem__(self, index: int | slice) -> CommittedRun | Sequence[CommittedRun]:
         """Return the run at a position, or some runs."""
         if isinstance(index, slice):
-            return [self[at] for at in range(*index.indices(len(self)))]
+            return [self[position] for position in range(*index.indices(len(self)))]
         made = self._made[index]
         if made is None:
             made = self._made[index] = self._run(json.loads(self._lines[index]))
@@ -68,16 +68,22 @@ class StoredRuns(Sequence[CommittedRun]):
     @cached_property
     def position(self) -> Mapping[int, int]:
         """The positions of runs by their numbers."""
-        return {number: at for at, number in enumerate(self.numbers)}
+        return {number: position for position, number in enumerate(self.numbers)}
 
-    def facts(self, at: int) -> tuple[int, int | None, str, str, int]:
+    def facts(self, position: int) -> tuple[int, int | None, str, str, int]:
         """Return the facts of a run (`control.plan.stored_runs`) without decoding it."""
-        attempt = self.attempts[at]
-        return self.numbers[at], self._parents[at], self._planned.get(at, attempt), attempt, self._recorded[at]
+        attempt = self.attempts[position]
+        return (
+            self.numbers[position],
+            self._parents[position],
+            self._planned.get(position, attempt),
+            attempt,
+            self._recorded[position],
+        )
 
     def bindings(self) -> Iterator[JobBinding]:
         """Yield each binding of a run or snapshot once."""
-        return (self._binding(at) for at in self._bound)
+        return (self._binding(number) for number in self._bound)
 
     def spec(self, data: Sequence[Any]) -> RunSpec:
         """Return the plan of `Positions.spec`."""
@@ -92,33 +98,35 @@ class StoredRuns(Sequence[CommittedRun]):
     def _run(self, data: Sequence[Any]) -> CommittedRun:
         spec, of, seq, ordinal, recorded_at = data
         run, attempt, journal, targets, totals, consumed, watermark_ms, chained, held, observed = of
-        made = {target: TargetTotal(*totals[4 * at : 4 * at + 4]) for at, target in enumerate(self._value(targets))}
-        results = tuple(Observation.from_json(one) for one in observed)
+        made = {
+            target: TargetTotal(*totals[4 * index : 4 * index + 4]) for index, target in enumerate(self._value(targets))
+        }
+        results = tuple(Observation.from_json(observation) for observation in observed)
         file = JournalFile(*journal)
         commit = Commit(run, attempt, file, made, consumed, watermark_ms, chained, held, results)
         return CommittedRun(self.spec(spec), commit, seq, ordinal, recorded_at)
 
-    def _value(self, at: int) -> Any:
-        if at not in self._values:
-            self._values[at] = json.loads(self._shared[at])
-        return self._values[at]
+    def _value(self, number: int) -> Any:
+        if number not in self._values:
+            self._values[number] = json.loads(self._shared[number])
+        return self._values[number]
 
-    def _binding(self, at: int) -> JobBinding:
-        if at not in self._bindings:
-            self._bindings[at] = JobBinding.from_json(self._value(at))
-        return self._bindings[at]
+    def _binding(self, number: int) -> JobBinding:
+        if number not in self._bindings:
+            self._bindings[number] = JobBinding.from_json(self._value(number))
+        return self._bindings[number]
 
 
 class StoredChain(Numbered[CommittedRun]):
     """Some stored runs, in order."""
 
-    def __init__(self, runs: StoredRuns, at: Sequence[int]) -> None:
+    def __init__(self, runs: StoredRuns, positions: Sequence[int]) -> None:
         """Bind to the positions of the runs."""
-        self.runs, self.at = runs, at
+        self.runs, self.positions = runs, positions
 
     def __len__(self) -> int:
         """Return the number of runs."""
-        return len(self.at)
+        return len(self.positions)
 
     @overload
     def __getitem__(self, index: int) -> CommittedRun: ...
@@ -128,20 +136,22 @@ class StoredChain(Numbered[CommittedRun]):
 
     def __getitem__(self, index: int | slice) -> CommittedRun | Sequence[CommittedRun]:
         """Return the run at an index, or some runs."""
-        return [self.runs[at] for at in self.at[index]] if isinstance(index, slice) else self.runs[self.at[index]]
+        if isinstance(index, slice):
+            return [self.runs[position] for position in self.positions[index]]
+        return self.runs[self.positions[index]]
 
     def find(self, number: int) -> CommittedRun | None:
         """Return the run with a number, or None."""
-        at = self.runs.position.get(number)
-        return self.runs[at] if at is not None and at in self.at else None
+        position = self.runs.position.get(number)
+        return self.runs[position] if position is not None and position in self.positions else None
 
     def numbers(self) -> Iterable[int]:
         """Return the numbers of the runs, in order."""
-        return (self.runs.numbers[at] for at in self.at)
+        return (self.runs.numbers[position] for position in self.positions)
 
     def until(self, length: int) -> StoredChain:
         """Return the first runs."""
-        return StoredChain(self.runs, self.at[:length])
+        return StoredChain(self.runs, self.positions[:length])
 
 
 def run_of_request(branch: Branch, key: str) -> CommittedRun | None:
@@ -149,7 +159,9 @@ def run_of_request(branch: Branch, key: str) -> CommittedRun | None:
     head = branch.runs.head
     if not isinstance(head, StoredChain):
         return next((run for run in branch.own_runs if run.spec.key == key), None)
-    stored = (head[at] for at in range(branch.inherited, len(head)) if head.runs.keys[head.at[at]] == key)
+    stored = (
+        head[index] for index in range(branch.inherited, len(head)) if head.runs.keys[head.positions[index]] == key
+    )
     later = (run for run in branch.runs[max(branch.inherited, len(head)) :] if run.spec.key == key)
     return next(chain(stored, later), None)
 
@@ -159,7 +171,7 @@ def sizes_of(state: JobState) -> Iterator[_Size]:
     head = state.committed.head
     before = len(head) if isinstance(head, StoredChain) else 0
     if isinstance(head, StoredChain):
-        yield from (_Size(head.runs.numbers[at], *head.runs.sizes[at]) for at in head.at)
+        yield from (_Size(head.runs.numbers[position], *head.runs.sizes[position]) for position in head.positions)
     yield from map(size_of, (*state.committed[before:], *state.snapshots.values()))
 
 
@@ -186,15 +198,15 @@ class RunFacts(NamedTuple):
 def run_facts(state: JobState) -> list[RunFacts]:
     """Return the facts of all committed runs, in the order of the ledger."""
     stored, later = _parts(state.committed)
-    found = [] if stored is None else [RunFacts(*stored.runs.facts(at)) for at in stored.at]
-    return [*found, *map(_facts, later)]
+    facts = [] if stored is None else [RunFacts(*stored.runs.facts(position)) for position in stored.positions]
+    return [*facts, *map(_facts, later)]
 
 
 def attempts_of(runs: History[CommittedRun], first: int = 0) -> Iterator[str]:
     """Yield the attempts that staged the runs of a chain, from the run at position ``first`` on."""
     stored, later = _parts(runs)
     if stored is not None:
-        yield from (stored.runs.attempts[at] for at in stored.at[first:])
+        yield from (stored.runs.attempts[position] for position in stored.positions[first:])
     before = len(runs) - len(later)
     yield from (run.commit.attempt for run in later[max(0, first - before) :])
 

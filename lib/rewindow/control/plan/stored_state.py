@@ -25,22 +25,25 @@ _Change = int | list[list[int]]
 
 def state_lines(state: JobState) -> list[str]:
     """Return a state as lines: the state, its columns, the texts that runs share, and a line for each run and snapshot."""
-    at = _Positions(state.committed)
+    positions = _Positions(state.committed)
     data = {
         "rows": state.rows,
         "ledger": state.ledger,
         "committed": len(state.committed),
-        "branches": [_branch_data(branch, at) for branch in state.branches.values()],
+        "branches": [_branch_data(branch, positions) for branch in state.branches.values()],
         "restarts": _restarts_data(state.restarts),
-        "changes": {path: at.changes(changes) for path, changes in state.changes.items()},
-        "snapshots": [[run, at.of(snapshot)] for run, snapshot in state.snapshots.items()],
+        "changes": {path: positions.changes(changes) for path, changes in state.changes.items()},
+        "snapshots": [[run, positions.of(snapshot)] for run, snapshot in state.snapshots.items()],
         "forgotten": _as_ranges(sorted(state.forgotten)),
         "dead": sorted(state.dead),
         "accepted": sorted(state.accepted),
         "reset": state.reset and [state.reset.ledger, state.reset.tables],
     }
-    lines = [at.line(run) for run in at.runs]
-    return [*(json.dumps(one, ensure_ascii=False) for one in (data, at.columns(), list(at.shared))), *lines]
+    lines = [positions.line(run) for run in positions.runs]
+    return [
+        *(json.dumps(part, ensure_ascii=False) for part in (data, positions.columns(), list(positions.shared))),
+        *lines,
+    ]
 
 
 def state_of(lines: Sequence[str]) -> JobState:
@@ -54,7 +57,7 @@ def state_of(lines: Sequence[str]) -> JobState:
         committed=History(head=StoredChain(runs, range(data["committed"]))),
         restarts=_restarts(data["restarts"]),
         changes={path: History(head=StoredPublications(runs, changes)) for path, changes in data["changes"].items()},
-        snapshots={run: runs[at] for run, at in data["snapshots"]},
+        snapshots={run: runs[position] for run, position in data["snapshots"]},
         forgotten=frozenset(_of_ranges(data["forgotten"])),
         dead=frozenset(data["dead"]),
         accepted=frozenset(data["accepted"]),
@@ -69,11 +72,11 @@ class StoredPublications(Sequence[Publication]):
         """Bind to what `Positions.changes` returned."""
         self._runs = runs
         self._changes: list[_Change] = []
-        for one in changes:
-            if isinstance(one[0], int):
-                self._changes += range(one[0], one[0] + one[1])
+        for change in changes:
+            if isinstance(change[0], int):
+                self._changes += range(change[0], change[0] + change[1])
             else:
-                self._changes.append([*one])
+                self._changes.append([*change])
 
     def __len__(self) -> int:
         """Return the number of publications."""
@@ -88,18 +91,20 @@ class StoredPublications(Sequence[Publication]):
     def __getitem__(self, index: int | slice) -> Publication | Sequence[Publication]:
         """Return the publication at an index, or some publications."""
         if isinstance(index, slice):
-            return [self[at] for at in range(*index.indices(len(self)))]
+            return [self[position] for position in range(*index.indices(len(self)))]
         adds, removes = _both(self._changes[index])
-        return Publication(tuple(self._runs[at] for at in adds), tuple(self._runs[at] for at in removes))
+        return Publication(
+            tuple(self._runs[position] for position in adds), tuple(self._runs[position] for position in removes)
+        )
 
     def rows(self, target: str) -> dict[int, int]:
         """Return how many rows of each run an output has after all these publications, by the numbers of the runs."""
         counts = self._runs.rows.get(target, ())
-        return {run: counts[at] for run, at in self._net.items() if counts and counts[at]}
+        return {run: counts[position] for run, position in self._net.items() if counts and counts[position]}
 
     def attempts(self) -> dict[int, str]:
         """Return the attempt of each run whose rows a table has after all these publications, by the runs' numbers."""
-        return {run: self._runs.attempts[at] for run, at in self._net.items()}
+        return {run: self._runs.attempts[position] for run, position in self._net.items()}
 
     @cached_property
     def _net(self) -> dict[int, int]:
@@ -108,21 +113,21 @@ class StoredPublications(Sequence[Publication]):
             if isinstance(change, int):
                 net[numbers[change]] = change
                 continue
-            for at in change[1]:
-                net.pop(numbers[at], None)
-            net |= {numbers[at]: at for at in change[0]}
+            for position in change[1]:
+                net.pop(numbers[position], None)
+            net |= {numbers[position]: position for position in change[0]}
         return net
 
 
-def _branch_data(branch: Branch, at: _Positions) -> dict[str, Any]:
+def _branch_data(branch: Branch, positions: _Positions) -> dict[str, Any]:
     return {
         "name": branch.name,
-        "runs": _as_ranges(at.of(run) for run in branch.runs),
-        "pending": branch.pending and at.spec(branch.pending),
+        "runs": _as_ranges(positions.of(run) for run in branch.runs),
+        "pending": branch.pending and positions.spec(branch.pending),
         "parent": branch.parent,
         "inherited": branch.inherited,
-        "publications": at.changes(branch.publications),
-        "unpublished": at.changes(branch.unpublished),
+        "publications": positions.changes(branch.publications),
+        "unpublished": positions.changes(branch.unpublished),
         "tables": {target: table.as_json() for target, table in branch.tables.items()},
         "restarts": _restarts_data(branch.restarts),
         "standing": branch.standing,
@@ -167,23 +172,23 @@ class _Positions:
 
     def of(self, run: CommittedRun) -> int:
         """Return a run's position. Its number, that of a ledger row, tells it from all other runs and snapshots."""
-        at = self._known.setdefault(run.spec.run, len(self.runs))
-        if at == len(self.runs):
+        position = self._known.setdefault(run.spec.run, len(self.runs))
+        if position == len(self.runs):
             self.runs.append(run)
-        return at
+        return position
 
     def changes(self, publications: Iterable[Publication]) -> list[list[Any]]:
         """Return the `_Change` of each publication; of consecutive single runs, the first with their number."""
-        found: list[list[Any]] = []
-        for one in publications:
-            adds, removes = ([self.of(run) for run in runs] for runs in (one.adds, one.removes))
+        changes: list[list[Any]] = []
+        for publication in publications:
+            adds, removes = ([self.of(run) for run in runs] for runs in (publication.adds, publication.removes))
             if len(adds) != 1 or removes:
-                found.append([adds, removes])
-            elif found and isinstance(found[-1][0], int) and sum(found[-1]) == adds[0]:
-                found[-1][1] += 1
+                changes.append([adds, removes])
+            elif changes and isinstance(changes[-1][0], int) and sum(changes[-1]) == adds[0]:
+                changes[-1][1] += 1
             else:
-                found.append([adds[0], 1])
-        return found
+                changes.append([adds[0], 1])
+        return changes
 
     def text(self, value: Any) -> int:
         """Return the position of a value's text among those that are shared."""
@@ -206,7 +211,14 @@ class _Positions:
         ]
         commit = [
             *(of.run, of.attempt, [of.journal.path, of.journal.bytes, of.journal.digest], self.text(list(of.targets))),
-            *(totals, of.consumed, of.watermark_ms, of.chain, of.held, [one.as_json() for one in of.expectations]),
+            *(
+                totals,
+                of.consumed,
+                of.watermark_ms,
+                of.chain,
+                of.held,
+                [expectation.as_json() for expectation in of.expectations],
+            ),
         ]
         return _compact([self.spec(run.spec), commit, run.seq, run.shared_ordinal, run.recorded_at])
 
@@ -222,8 +234,8 @@ class _Positions:
             "parents": [run.spec.parent for run in self.runs],
             "recorded": [run.recorded_at for run in self.runs],
             "planned": [
-                [at, run.spec.attempt.id]
-                for at, run in enumerate(self.runs)
+                [position, run.spec.attempt.id]
+                for position, run in enumerate(self.runs)
                 if run.spec.attempt.id != run.commit.attempt
             ],
             "bindings": sorted({self._binding(run.spec.binding) for run in self.runs}),
@@ -241,14 +253,14 @@ def _both(change: _Change) -> tuple[Iterable[int], Iterable[int]]:
 
 
 def _as_ranges(numbers: Iterable[int]) -> list[list[int]]:
-    """Return numbers as pairs of a first number and how many follow one another from it on."""
-    found: list[list[int]] = []
+    """Return numbers as pairs: the first of some consecutive numbers, and how many they are."""
+    ranges: list[list[int]] = []
     for number in numbers:
-        if found and sum(found[-1]) == number:
-            found[-1][1] += 1
+        if ranges and sum(ranges[-1]) == number:
+            ranges[-1][1] += 1
         else:
-            found.append([number, 1])
-    return found
+            ranges.append([number, 1])
+    return ranges
 
 
 def _of_ranges(ranges: Iterable[Sequence[int]]) -> Iterator[int]:

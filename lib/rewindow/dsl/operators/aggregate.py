@@ -66,7 +66,7 @@ def check_lists(context: ProcessorContext, store: str, key: Any, state: Any) -> 
     if state.__class__ is list:
         context.check_items(store, key, len(state))
     elif isinstance(state, tuple) and list in map(type, state):
-        context.check_items(store, key, max(len(one) for one in state if one.__class__ is list))
+        context.check_items(store, key, max(len(part) for part in state if part.__class__ is list))
 
 
 def aggregated(aggregator: Aggregator, key: Any, value: Any, old: Stamped | None) -> tuple[Any, Any, Any]:
@@ -175,9 +175,9 @@ class WindowedProcessor(Processor):
         if now_ms > before_ms:
             after_ms = self._closed_after_ms
             for windowed, kept in self._store.fetch_all(before_ms - after_ms + 1, now_ms - after_ms):
-                state, at = kept if kept.__class__ is Stamped else (kept, windowed.window.end_ms)
+                state, time_ms = kept if kept.__class__ is Stamped else (kept, windowed.window.end_ms)
                 self.context.measure(WINDOW_FINAL_EMIT).record()
-                self.context.forward(Record(windowed, Change(self._aggregator.result(state)), at))
+                self.context.forward(Record(windowed, Change(self._aggregator.result(state)), time_ms))
         return now_ms
 
     def _skip(self, record: Record) -> None:
@@ -192,10 +192,10 @@ class WindowedProcessor(Processor):
 
 def described_windows(settings: _WindowedSettings) -> str:
     """Describe a windowed aggregate for `explain` and the fingerprint."""
-    what, windows, store = described(settings.aggregator), settings.windows, settings.store
+    aggregator, windows, store = described(settings.aggregator), settings.windows, settings.store
     emit = ", emit=window_close" if settings.emit is EmitStrategy.ON_WINDOW_CLOSE else ""
     clock = "" if settings.clock is None else f", clock={settings.clock}"
-    return f"window({what}, {windows}, store={store}{emit}{clock})"
+    return f"window({aggregator}, {windows}, store={store}{emit}{clock})"
 
 
 @dataclass(frozen=True, slots=True)

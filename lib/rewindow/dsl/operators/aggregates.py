@@ -366,8 +366,9 @@ class Collect(_Ordered):
         """See `Subtractable`. Removes the first equal item."""
         del key
         text = dump_value(self.operand(value))
-        for index, one in enumerate(state):
-            if dump_value(one) == text:  # not ==: NaN is identical to itself only until a restart
+        for index, item in enumerate(state):
+            # The texts are compared, because NaN is identical to itself only until a restart.
+            if dump_value(item) == text:
                 return [*state[:index], *state[index + 1 :]]
         return state
 
@@ -376,28 +377,28 @@ class Collect(_Ordered):
         return [*state, *later]
 
 
-def _precedes(one: Any, other: Any) -> bool:
+def _precedes(value: Any, other: Any) -> bool:
     """Return whether a value is smaller than another. NaN is the largest number and equals itself."""
-    return bool(one < other or (other != other and one == one))  # noqa: PLR0124 - only NaN is unequal to itself
+    return bool(value < other or (other != other and value == value))  # noqa: PLR0124 - only NaN is unequal to itself
 
 
-def _no_row(operand: Any, what: str) -> Any:
+def _no_row(operand: Any, aggregate: str) -> Any:
     if isinstance(operand, tuple):
         raise DataError(
             "aggregate-of-whole-rows",
             "{aggregate}() of rows: name a field (fields: {fields}), as in {aggregate}('field')",
-            aggregate=what,
+            aggregate=aggregate,
             fields=", ".join(getattr(operand, "_fields", ())) or "none",
         )
     return operand
 
 
-def _number(operand: Any, what: str) -> Any:
-    if not isinstance(_no_row(operand, what), bool | int | float | Decimal):
+def _number(operand: Any, aggregate: str) -> Any:
+    if not isinstance(_no_row(operand, aggregate), bool | int | float | Decimal):
         raise DataError(
             "aggregated-value-not-number",
             "{aggregate} of {given} ({type}): it takes numbers",
-            aggregate=what,
+            aggregate=aggregate,
             given=repr(operand),
             type=type(operand).__name__,
         )

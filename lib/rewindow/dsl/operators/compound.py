@@ -54,23 +54,25 @@ class Several:
     def add(self, key: Any, value: Any, state: Any) -> Any:
         """See `Aggregator`."""
         parts = zip(self._aggregators, state)  # noqa: B905 - to check the length of both would cost a third of it all
-        return self._row(tuple([part.add(key, value, one) for part, one in parts]))
+        return self._row(tuple([part.add(key, value, own_state) for part, own_state in parts]))
 
     def subtract(self, key: Any, value: Any, state: Any) -> Any:
         """See `Subtractable`. All parts must be subtractable."""
         parts = zip(self._aggregators, state, strict=True)
-        return self._row(tuple([part.subtract(key, value, one) for part, one in parts]))
+        return self._row(tuple([part.subtract(key, value, own_state) for part, own_state in parts]))
 
     def merge(self, state: Any, later: Any) -> Any:
         """See `Mergeable`."""
         parts = zip(self._aggregators, state, later, strict=True)
-        return self._row(tuple([part.merge(one, other) for part, one, other in parts]))
+        return self._row(tuple([part.merge(own_state, own_later) for part, own_state, own_later in parts]))
 
     def result(self, state: Any) -> Any:
         """See `Aggregator`."""
         if self._results_are_states:
             return state
-        return self._row(tuple([part.result(one) for part, one in zip(self._aggregators, state, strict=True)]))
+        return self._row(
+            tuple([part.result(own_state) for part, own_state in zip(self._aggregators, state, strict=True)])
+        )
 
     def state_type(self, value: Any) -> Any:
         """See `Aggregator`."""

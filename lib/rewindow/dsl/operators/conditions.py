@@ -82,14 +82,14 @@ class IsNull:
 class Not:
     """The negation; null stays null."""
 
-    one: Condition
+    negated: Condition
 
     def __str__(self) -> str:
-        return f"not ({self.one})"
+        return f"not ({self.negated})"
 
     def truth(self, look: Look) -> Truth:
         """Return the truth value, None for null."""
-        truth = self.one.truth(look)
+        truth = self.negated.truth(look)
         return None if truth is None else not truth
 
 
@@ -126,7 +126,7 @@ def names_in(condition: Condition) -> Iterator[str]:
         yield from names_in(condition.left)
         yield from names_in(condition.right)
     elif isinstance(condition, Not):
-        yield from names_in(condition.one)
+        yield from names_in(condition.negated)
     else:
         terms = (condition.left, condition.right) if isinstance(condition, Compare) else (condition.term,)
         yield from (term.name for term in terms if isinstance(term, Name))
@@ -138,7 +138,7 @@ def compares_in(condition: Condition) -> Iterator[Compare]:
         yield from compares_in(condition.left)
         yield from compares_in(condition.right)
     elif isinstance(condition, Not):
-        yield from compares_in(condition.one)
+        yield from compares_in(condition.negated)
     elif isinstance(condition, Compare):
         yield condition
 
@@ -159,14 +159,14 @@ class _Reader(Reader):
         return left
 
     def _all(self) -> Condition:
-        left = self._one()
+        left = self._operand()
         while self._takes("and"):
-            left = Both(False, left, self._one())
+            left = Both(False, left, self._operand())
         return left
 
-    def _one(self) -> Condition:
+    def _operand(self) -> Condition:
         if self._takes("not"):
-            return Not(self._one())
+            return Not(self._operand())
         if self._takes("("):
             condition = self._either()
             self._needs(")")

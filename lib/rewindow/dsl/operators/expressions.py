@@ -89,15 +89,15 @@ class Computed:
     def value(self, look: Look) -> Any:
         """Return the value. Raises `DataError` for an operand that is neither an integer nor a float."""
         left, right = self.left.value(look), self.right.value(look)
-        for one in (left, right):
-            if one is not None and one.__class__ not in (int, float):
+        for operand in (left, right):
+            if operand is not None and operand.__class__ not in (int, float):
                 raise DataError(
                     "computed-value-not-number",
                     "{expression} of {given} ({type}): it takes whole numbers and floats; use map_values for other "
                     "types",
                     expression=str(self),
-                    given=repr(one),
-                    type=type(one).__name__,
+                    given=repr(operand),
+                    type=type(operand).__name__,
                 )
         return None if left is None or right is None else COMPUTED[self.operator](left, right)
 
@@ -175,7 +175,7 @@ class Reader:
         if not self._takes(word):
             raise self._wrong(f"`{word}` is missing before")
 
-    def _wrong(self, what: str) -> ConfigError:
+    def _wrong(self, problem: str) -> ConfigError:
         before = self._tokens[self._at - 1] if self._at else ""
         instead = _instead("==" if before == self._next() == "=" else self._next())
         return ConfigError(
@@ -183,17 +183,17 @@ class Reader:
             "{verb}({text!r}): {problem} {token!r}{fix}",
             verb=self._verb,
             text=self._text,
-            problem=what,
+            problem=problem,
             token=self._next() or "the end",
             fix=instead,
         )
 
     def _split(self) -> Iterator[str]:
-        at = 0
-        while self._text[at:].strip():
-            found = _TOKEN.match(self._text, at)
-            if found is None:
-                rest = self._text[at:].strip()
+        position = 0
+        while self._text[position:].strip():
+            match = _TOKEN.match(self._text, position)
+            if match is None:
+                rest = self._text[position:].strip()
                 raise ConfigError(
                     "expression-sign-unknown",
                     "{verb}({text!r}): cannot read {rest!r}{fix}",
@@ -202,8 +202,8 @@ class Reader:
                     rest=rest,
                     fix=_instead(rest),
                 )
-            yield found[0].strip()
-            at = found.end()
+            yield match[0].strip()
+            position = match.end()
 
 
 def _instead(text: str) -> str:

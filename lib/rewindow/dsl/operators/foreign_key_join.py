@@ -134,6 +134,7 @@ class _Send(Processor):
             self.context.drop(record.with_value(change.new), SKIPPED_RECORDS, reason="null-foreign-key")
         number = (self._numbers.get(_LAST) or 0) + 1
         self._numbers.put(_LAST, number)
+        # Keys are compared by their bytes, which decide the partition.
         has_moved = old is not None and (new is None or encode_key(old) != encode_key(new))
         # An update that asks for no answer still makes earlier answers late, so it deletes the result itself.
         needs_no_answer = new is None and (settings.keeps_left or not has_moved)
@@ -224,17 +225,19 @@ class _Join(Processor):
                 self._send(record, value if is_row else None, None)
             for answer in waiting:
                 self._take_answer(answer)
-        except Exception:  # an error policy restores stores (`streams.error_policy`), but not fields
+        except Exception:
+            # An error policy restores stores (`streams.error_policy`), but not fields.
             self._early[key], self._deleted[key] = waiting, deleted
             raise
 
     def _take_answer(self, record: Record) -> None:
         key, answer = record.key, record.value
         row = self._copy.get(key)
-        known = self._deleted.get(key, 0) if row is None else row.number
-        if answer.number > known:
+        # An answer may overtake the update of the copy, because the two take different ways.
+        newest = self._deleted.get(key, 0) if row is None else row.number
+        if answer.number > newest:
             self._early.setdefault(key, []).append(record)
-        elif answer.number == known and (answer.is_row or not answer.is_quiet or self._results.get(key) is not None):
+        elif answer.number == newest and (answer.is_row or not answer.is_quiet or self._results.get(key) is not None):
             self._send(record, row and row.value, answer.value if answer.is_row else None)
 
     def _send(self, record: Record, left: Any, right: Any) -> None:

@@ -35,7 +35,7 @@ class Select:
 
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
-        shown = (name if str(one) == name else f"{one} as {name}" for name, one in self.fields)
+        shown = (name if str(expression) == name else f"{expression} as {name}" for name, expression in self.fields)
         return f"select({', '.join(shown)})"
 
 
@@ -46,7 +46,7 @@ def read_fields(text: str) -> Fields:
 
 def type_of(fields: Fields, key: Any, value: Any) -> RowType:
     """Return the declared type of the rows, given the types of key and value."""
-    return RowType(tuple((name, _type_of(one, key, value)) for name, one in fields))
+    return RowType(tuple((name, _type_of(expression, key, value)) for name, expression in fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def _type_of(expression: Expression, key: Any, value: Any) -> Any:
 
 class _Select(Processor):
     def __init__(self, fields: Fields) -> None:
-        self._makes = [one.value for _, one in fields]
+        self._makes = [expression.value for _, expression in fields]
         self._row = maker(row_class(tuple(name for name, _ in fields)))
 
     def process(self, record: Record) -> None:
@@ -139,7 +139,8 @@ def _look_in(record: Record, verb: str, name: str) -> Any:
     if name in ("key", "value", "timestamp"):
         return getattr(record, name)
     if record.value is None:
-        return None  # as on whole columns: the fields of a null row are null
+        # As on whole columns: the fields of a null row are null.
+        return None
     raise DataError(
         "field-not-in-record",
         "{verb}(...): there is no field {field!r}: use one of {fields}",

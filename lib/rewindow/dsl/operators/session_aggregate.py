@@ -42,9 +42,9 @@ class Merging:
 
     aggregate: Any
 
-    def __call__(self, key: Any, one: Any, later: Any) -> Any:
+    def __call__(self, key: Any, earlier: Any, later: Any) -> Any:
         del key
-        return self.aggregate.merge(one, later)
+        return self.aggregate.merge(earlier, later)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +87,15 @@ class _SessionAggregate(WindowedProcessor):
             return
         clock_ms = self._take_time(timestamp)
         open_from_ms = clock_ms - self._gap_ms - self._grace_ms
+        # A watermark advances the node's clock, but not the store's, which may still have expired sessions.
         ends_from_ms = max(timestamp - self._gap_ms, clock_ms - self._expired_after_ms)
         touched = list(self._store.find_sessions(key, ends_from_ms, timestamp + self._gap_ms))
         bounds = [session.window for session, _ in touched]
-        start_ms = min([timestamp, *(one.start_ms for one in bounds)])
-        end_ms = max([timestamp, *(one.end_ms for one in bounds)])
+        start_ms = min([timestamp, *(window.start_ms for window in bounds)])
+        end_ms = max([timestamp, *(window.end_ms for window in bounds)])
         if end_ms + self._gap_ms < clock_ms:
             self._count_needed(clock_ms - self._gap_ms - end_ms)
+        # An old record that touches an open session is not late.
         if end_ms < open_from_ms:
             self._drop_late(record)
             return
@@ -104,9 +106,10 @@ class _SessionAggregate(WindowedProcessor):
         aggregator, (start_ms, end_ms, _) = self._aggregator, merged.window
         old_result = None
         state = copied(aggregator.start())
-        for session, one in touched:
-            result = aggregator.result(one)
-            state = self._merge(key, state, one)
+        for session, session_state in touched:
+            result = aggregator.result(session_state)
+            state = self._merge(key, state, session_state)
+            # A session of a single instant is updated, all others are replaced by the merged one.
             if start_ms == end_ms == timestamp:
                 old_result = result
                 continue

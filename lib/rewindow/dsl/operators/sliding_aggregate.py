@@ -61,7 +61,7 @@ class SlidingAggregate:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Around:
     """The windows around a record: their starts, the preceding record, and the bases of the record's own windows."""
 
     starts: list[int] = field(default_factory=list)
@@ -100,51 +100,58 @@ class _SlidingAggregate(WindowedProcessor):
 
     def _take(self, record: Record) -> None:
         timestamp, size_ms = record.timestamp, self._size_ms
-        seen = _Seen()
-        around = self._store.fetch_range(record.key, max(0, timestamp - 2 * size_ms), timestamp + 1)
-        for start_ms, held in reversed(list(around)):
+        around = _Around()
+        windows = self._store.fetch_range(record.key, max(0, timestamp - 2 * size_ms), timestamp + 1)
+        for start_ms, held in reversed(list(windows)):
             end_ms = start_ms + size_ms
-            seen.starts.append(start_ms)
+            around.starts.append(start_ms)
             if end_ms < timestamp:
-                seen.before_ms, seen.left = held.timestamp, held
+                around.before_ms, around.left = held.timestamp, held
                 break
+            # The record's own right window exists already, and does not contain the record.
             if start_ms > timestamp:
                 continue
             if end_ms > timestamp:
-                seen.right = seen.right or held
+                around.right = around.right or held
             elif held.timestamp < timestamp:
-                seen.before_ms = held.timestamp
+                around.before_ms = held.timestamp
             self._add(record, start_ms, held)
-        self._make_right_of_before(record, seen)
+        # The order of these three is Kafka's: right of the record before, left, right.
+        self._make_right_of_before(record, around)
         left_ms = timestamp - size_ms
-        if left_ms not in seen.starts:
-            has_preceding = seen.left is not None and seen.before_ms >= left_ms
-            self._make(record, left_ms, seen.left if has_preceding else None)
-        self._copy_to_the_right(record, seen)
+        if left_ms not in around.starts:
+            has_preceding = around.left is not None and around.before_ms >= left_ms
+            self._make(record, left_ms, around.left if has_preceding else None)
+        self._copy_to_the_right(record, around)
 
     def _take_early(self, record: Record) -> None:
         timestamp = record.timestamp
-        seen, first = _Seen(), None
+        around, first_window = _Around(), None
         for start_ms, held in self._store.fetch_range(record.key, 0, timestamp + 1):
-            seen.starts.append(start_ms)
+            around.starts.append(start_ms)
             if start_ms == 0:
-                first = held
+                first_window = held
                 if held.timestamp < timestamp:
-                    seen.before_ms = held.timestamp
+                    around.before_ms = held.timestamp
             elif start_ms <= timestamp:
-                seen.right = held
+                around.right = held
                 self._add(record, start_ms, held)
-        seen.right = seen.right or first
-        self._copy_to_the_right(record, seen)  # Kafka sends these two in the other order than for later records
-        self._make_right_of_before(record, seen)
-        if first is None:
+        around.right = around.right or first_window
+        # Kafka sends these two in the other order than for later records.
+        self._copy_to_the_right(record, around)
+        self._make_right_of_before(record, around)
+        if first_window is None:
             self._make(record, 0, None)
         else:
-            self._add(record, 0, first)
+            self._add(record, 0, first_window)
 
-    def _make_right_of_before(self, record: Record, seen: _Seen) -> None:
-        start_ms = seen.before_ms + 1
-        if seen.before_ms != UNKNOWN and start_ms not in seen.starts and start_ms + self._size_ms >= record.timestamp:
+    def _make_right_of_before(self, record: Record, around: _Around) -> None:
+        start_ms = around.before_ms + 1
+        if (
+            around.before_ms != UNKNOWN
+            and start_ms not in around.starts
+            and start_ms + self._size_ms >= record.timestamp
+        ):
             self._make(record, start_ms, None)
 
     def _make(self, record: Record, start_ms: int, base: Stamped | None) -> None:
@@ -160,13 +167,13 @@ class _SlidingAggregate(WindowedProcessor):
         """Add the record to an existing window."""
         if self._is_open(start_ms):
             state, result, _ = aggregated(self._aggregator, record.key, record.value, held)
-            at = max(held.timestamp, record.timestamp)
-            self._write(record, start_ms, None if state is None else Stamped(state, at), result, held, at)
+            time_ms = max(held.timestamp, record.timestamp)
+            self._write(record, start_ms, None if state is None else Stamped(state, time_ms), result, held, time_ms)
 
-    def _copy_to_the_right(self, record: Record, seen: _Seen) -> None:
+    def _copy_to_the_right(self, record: Record, around: _Around) -> None:
         """Create the record's right window, if it is missing, as a copy of the newest window without the record."""
-        start_ms, right = record.timestamp + 1, seen.right
-        if start_ms not in seen.starts and right is not None and right.timestamp >= start_ms:
+        start_ms, right = record.timestamp + 1, around.right
+        if start_ms not in around.starts and right is not None and right.timestamp >= start_ms:
             self._write(record, start_ms, right, self._aggregator.result(right.value), None, right.timestamp)
 
     def _is_open(self, start_ms: int) -> bool:
@@ -181,7 +188,7 @@ class _SlidingAggregate(WindowedProcessor):
         now: Stamped | None,
         result: Any,
         was: Stamped | None,
-        at: int | None = None,
+        time_ms: int | None = None,
     ) -> None:
         if now is not None:
             check_lists(self.context, self._settings.store, record.key, now.value)
@@ -189,5 +196,5 @@ class _SlidingAggregate(WindowedProcessor):
         if self._sends_updates:
             windowed = Windowed(record.key, Window(start_ms, start_ms + self._size_ms))
             old = None if was is None else self._aggregator.result(was.value)
-            at = record.timestamp if at is None else at
-            self.context.forward(Record(windowed, Change(result, old), at, record.headers))
+            time_ms = record.timestamp if time_ms is None else time_ms
+            self.context.forward(Record(windowed, Change(result, old), time_ms, record.headers))

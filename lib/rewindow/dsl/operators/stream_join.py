@@ -143,6 +143,7 @@ class _StreamJoin(Processor):
     def process(self, record: Record) -> None:
         key, (is_left, value), timestamp, headers = record
         this, other = (self._left, self._right) if is_left else (self._right, self._left)
+        # Records whose wait is over are sent before the results of the record that ends it.
         if self._has_waiting:
             clock_ms = self.context.observe(timestamp)
             self._lateness.record(clock_ms - timestamp)
@@ -154,12 +155,14 @@ class _StreamJoin(Processor):
         if key is None:
             self._send(this, key, value, None, timestamp, headers)
             return
-        found = other.records.fetch(key, max(0, timestamp - this.back_ms), max(0, timestamp + this.ahead_ms))
-        for at, partner in found:
+        partners = other.records.fetch(key, max(0, timestamp - this.back_ms), max(0, timestamp + this.ahead_ms))
+        for partner_ms, partner in partners:
+            # A partner ends the wait of all records of its key and time.
             if other.unmatched is not None:
-                other.unmatched.remove(key, at)
-            self._send(this, key, value, partner, max(timestamp, at), headers)
-        if not found and this.is_kept:
+                other.unmatched.remove(key, partner_ms)
+            self._send(this, key, value, partner, max(timestamp, partner_ms), headers)
+        if not partners and this.is_kept:
+            # A record that arrives when its time is over does not wait (D12).
             if this.unmatched is None or timestamp + this.waits_ms < self.context.observed_time_ms:
                 self._send(this, key, value, None, timestamp, headers)
             else:
@@ -173,7 +176,7 @@ class _StreamJoin(Processor):
     def _send_unmatched(self, clock_ms: int) -> None:
         right, left = self._right.pop_unmatched(clock_ms), self._left.pop_unmatched(clock_ms)
         if right or left:
-            inputs = (((self._right, one) for one in right), ((self._left, one) for one in left))
+            inputs = (((self._right, waiting) for waiting in right), ((self._left, waiting) for waiting in left))
             for side, (timestamp, _, key, value) in merge(*inputs, key=_by_time):
                 self._send(side, key, value, None, timestamp, ())
 

@@ -129,6 +129,7 @@ class _StreamTableJoin(Processor):
     def _join(self, record: Record) -> None:
         key, value, timestamp, headers = record
         row: Stamped | None = None
+        # Only a versioned table knows the row at the record's time. Any other has its present row, whatever the timestamps.
         if key is not None:
             row = self._table.get_as_of(key, timestamp) if self._is_versioned else self._table.get(key)
         if row is not None or self._keeps_left:
@@ -156,6 +157,7 @@ class _WaitingJoin(_StreamTableJoin):
             return
         clock_ms = self.context.observed_time_ms
         self._lateness.record(max(clock_ms - timestamp, 0))
+        # The grace of a record that is this late is over before it arrives.
         if timestamp < clock_ms - self._grace_ms:
             self._join(record)
             return

@@ -164,6 +164,7 @@ class _Suppress(Processor):
 
     def _evict(self, observed_ms: int) -> None:
         settings = self._settings
+        # At the end of time, and with a time limit of zero, each entry is due whatever its buffer time.
         is_endless = observed_ms == MAX_MS or not (settings.delay_ms or settings.is_final)
         due_ms = MAX_MS if is_endless else observed_ms - settings.delay_ms
         for key, held in self._buffer.pop_until(due_ms):
@@ -181,7 +182,8 @@ class _Suppress(Processor):
 
     def _emit(self, key: object, new: object, prior: object, timestamp: int) -> None:
         if new is None and self._settings.is_final:
-            return  # never sent, or already final: a closed session can still be merged while it is retained
+            # The result was never sent, or is final: a closed session can still be merged while it is retained.
+            return
         self._emitted.record()
         self.context.forward(Record(key, Change(new, prior), timestamp))
 
@@ -192,7 +194,7 @@ class _Suppress(Processor):
         return bounds.bytes is not None and buffer.size > bounds.bytes
 
     def _full(self) -> LimitError:
-        bounds, buffer, at = self._settings.bounds, self._buffer, self.context.record_metadata
+        bounds, buffer, metadata = self._settings.bounds, self._buffer, self.context.record_metadata
         over = [
             f"{name}={bound}"
             for name, bound, held in (
@@ -206,9 +208,9 @@ class _Suppress(Processor):
             "suppress {node!r} is full at {topic}-{partition} offset {offset}: its buffer holds {records} records "
             "in {size} bytes, more than {limits}. Raise the limit, or let the buffer spill_to_disk_when_full()",
             node=self.context.name,
-            topic=at.topic,
-            partition=at.partition,
-            offset=at.offset,
+            topic=metadata.topic,
+            partition=metadata.partition,
+            offset=metadata.offset,
             records=len(buffer),
             size=buffer.size,
             limits=" and ".join(over),

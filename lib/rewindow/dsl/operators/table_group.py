@@ -104,7 +104,8 @@ class _GroupBy(Processor):
         """Return a row's group and its value there, or None if it belongs to no group."""
         if value is None:
             return None
-        pair: object = self._mapper(key, value)  # user code may return anything
+        # User code may return anything.
+        pair: object = self._mapper(key, value)
         if not isinstance(pair, tuple) or len(pair) != 2:
             message = f"group_by of a table must return (group, value), not {pair!r}"
             raise TypeError(message)

@@ -154,8 +154,8 @@ class _StoreLookup:
         self._store = store
 
     def get_as_of(self, key: Any, timestamp: int) -> Stamped | None:
-        found: Stamped | None = self._store.get_as_of(key, timestamp)
-        return found
+        row: Stamped | None = self._store.get_as_of(key, timestamp)
+        return row
 
 
 class _DerivedLookup:
@@ -168,9 +168,9 @@ class _DerivedLookup:
     def get_as_of(self, key: Any, timestamp: int) -> Stamped | None:
         return self._derived(key, self._table.get_as_of(key, timestamp))
 
-    def _derived(self, key: Any, found: Stamped | None) -> Stamped | None:
-        value = None if found is None else self._derive(key, found.value)
-        return None if found is None or value is None else Stamped(value, found.timestamp)
+    def _derived(self, key: Any, row: Stamped | None) -> Stamped | None:
+        value = None if row is None else self._derive(key, row.value)
+        return None if row is None or value is None else Stamped(value, row.timestamp)
 
 
 class _NeverVersioned:

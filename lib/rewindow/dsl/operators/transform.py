@@ -156,7 +156,8 @@ def calling(action: Callable[..., Any]) -> Callable[[Any, Any, str], Any]:
         raise TopologyError("action-not-callable", "foreach({given}): give it a function", given=repr(action))
     try:
         accepted = signature(action)
-    except (TypeError, ValueError):  # some builtins have no signature
+    except (TypeError, ValueError):
+        # Some builtins have no signature.
         return lambda key, value, _: action(key, value)
     named = "idempotency_key" in accepted.parameters
     if named and _fits(accepted, None, None, idempotency_key=""):
@@ -223,9 +224,9 @@ class _TransformedLookup:
     def get_as_of(self, key: Any, timestamp: int) -> Stamped | None:
         return self._transformed(key, self._table.get_as_of(key, timestamp))
 
-    def _transformed(self, key: Any, found: Stamped | None) -> Stamped | None:
+    def _transformed(self, key: Any, row: Stamped | None) -> Stamped | None:
         """Return the transformed row. As in Kafka, a missing row is transformed, too, and may become one without a time."""
-        value, timestamp = (None, UNKNOWN) if found is None else found
+        value, timestamp = (None, UNKNOWN) if row is None else row
         before = self._context.at(timestamp)
         try:
             result = self._transformer.transform(key, value)

@@ -17,7 +17,8 @@ from rewindow.engine.spark.jars import cache_dir, find_jars, pyspark_home
 from rewindow.engine.spark.java import find_java
 
 _TIMEOUT_S: Final = 300
-_KEPT: Final = 3  # archives of other installations are kept, up to this number
+# Archives of other installations are kept, up to this number.
+_KEPT: Final = 3
 _TRAIN = """
 import sys, tempfile
 from rewindow.engine.spark.session import end_session, local_session

@@ -42,7 +42,8 @@ def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Seq
         _check_platform()
     if find_spec("grpc") is None:
         raise ConfigError("connect-client-missing", "Spark Connect needs its client: pip install 'rewindow[connect]'")
-    server = urlsplit(url).netloc or url  # the rest may contain a token
+    # The rest may contain a token.
+    server = urlsplit(url).netloc or url
     silence_queries()
     try:
         builder = SparkSession.builder
@@ -63,7 +64,8 @@ def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Seq
             server=server,
             reason=reason[:200],
         ) from error
-    for path in ships:  # one at a time: a session that is no remote one takes no more
+    # Sessions that are not remote take one file at a time.
+    for path in ships:
         with mapped():
             session.addArtifacts(str(path), pyfile=True)
     return session

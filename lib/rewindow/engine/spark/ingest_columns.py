@@ -37,14 +37,16 @@ class SourceColumn(NamedTuple):
 def source_columns(spec: LogSpec, schema: T.StructType, hidden: Sequence[str] = ()) -> dict[str, SourceColumn]:
     """Return a source's columns by their names after ``columns:``. Raises as `log_columns.source_types`."""
     return {
-        name: SourceColumn(F.col(".".join(f"`{one.replace('`', '``')}`" for one in path)), _type_at(schema, path))
+        name: SourceColumn(
+            F.col(".".join(f"`{name_in_path.replace('`', '``')}`" for name_in_path in path)), _type_at(schema, path)
+        )
         for name, (path, _) in source_types(spec, schema.json(), hidden).items()
     }
 
 
-def landed(spec: LogSpec, column: Column, found: Mapping[str, SourceColumn]) -> Expression:
+def landed(spec: LogSpec, column: Column, sources: Mapping[str, SourceColumn]) -> Expression:
     """Return the expression of a landed column. Raises `SourceError` (66) if the source's column has another type now."""
-    source = found.get(column.name)
+    source = sources.get(column.name)
     found_type = None if source is None else landed_type(source.type.jsonValue())
     is_canonical = spec.is_output and (found_type, column.type) == ("string", "json")
     if source is None or (found_type != column.type and not is_canonical):
@@ -70,14 +72,14 @@ def landed(spec: LogSpec, column: Column, found: Mapping[str, SourceColumn]) -> 
     return _converted(source, spec.zone).alias(column.name)
 
 
-def time_ms(spec: LogSpec, name: str, found: Mapping[str, SourceColumn]) -> Expression:
+def time_ms(spec: LogSpec, name: str, sources: Mapping[str, SourceColumn]) -> Expression:
     """Return a column as epoch milliseconds. Values that are not times become null.
 
     Raises `ConfigError` (78) if its type cannot be a time.
     """
-    source = found.get(name)
+    source = sources.get(name)
     if source is None:
-        raise unknown_column(spec, name, "timestamp", names=list(found))
+        raise unknown_column(spec, name, "timestamp", names=list(sources))
     kind = source.type
     if isinstance(kind, _INTEGERS):
         return _in_ms(source.read.cast("long"), spec.units.get(name, MILLISECONDS))
@@ -93,31 +95,31 @@ def time_ms(spec: LogSpec, name: str, found: Mapping[str, SourceColumn]) -> Expr
     raise not_a_time(spec, name, kind.simpleString())
 
 
-def arrival_unit(spec: LogSpec, found: Mapping[str, SourceColumn]) -> Expression | None:
+def arrival_unit(spec: LogSpec, sources: Mapping[str, SourceColumn]) -> Expression | None:
     """Return the unit of each arrival that cannot be milliseconds, null for others; None if the column is not checked."""
     name = spec.arrived_at
-    if name is None or spec.is_output or name in spec.units or not isinstance(found[name].type, _INTEGERS):
+    if name is None or spec.is_output or name in spec.units or not isinstance(sources[name].type, _INTEGERS):
         return None
-    return unit_of_number(found[name].read.cast("long"))
+    return unit_of_number(sources[name].read.cast("long"))
 
 
 def unit_of_number(time: Expression) -> Expression:
     """Return the unit of a number that is a plausible time, but not in milliseconds; otherwise null."""
-    units = [F.when((time >= first) & (time < end), F.lit(unit)) for unit, (first, end) in RANGES.items()]
+    units = [F.when((time >= low) & (time < end), F.lit(unit)) for unit, (low, end) in RANGES.items()]
     return F.coalesce(*units)
 
 
-def offset_columns(spec: LogSpec, found: Mapping[str, SourceColumn]) -> tuple[Expression, Expression]:
+def offset_columns(spec: LogSpec, sources: Mapping[str, SourceColumn]) -> tuple[Expression, Expression]:
     """Return the partition and offset columns of a table that has its own, as longs."""
     partition, offset = spec.source_offsets or ("", "")
-    return found[partition].read.cast("long"), found[offset].read.cast("long")
+    return sources[partition].read.cast("long"), sources[offset].read.cast("long")
 
 
 def _type_at(schema: T.StructType, path: Sequence[str]) -> T.DataType:
-    found: T.DataType = schema
+    kind: T.DataType = schema
     for name in path:
-        found = cast("T.StructType", found)[name].dataType
-    return found
+        kind = cast("T.StructType", kind)[name].dataType
+    return kind
 
 
 def _in_ms(time: Expression, unit: str) -> Expression:
@@ -126,7 +128,8 @@ def _in_ms(time: Expression, unit: str) -> Expression:
     if unit == "s":
         return F.try_multiply(time, F.lit(1_000))
     divided = F.call_function("div", time, F.lit({"us": 1_000, "ns": 1_000_000}[unit]))
-    return F.when(time < 0, time).otherwise(divided)  # a negative time stays invalid
+    # A negative time stays invalid.
+    return F.when(time < 0, time).otherwise(divided)
 
 
 def _converted(source: SourceColumn, zone: str) -> Expression:
@@ -150,7 +153,7 @@ def _with_text_keys(value: Expression, kind: T.DataType) -> Expression:
         return value
     match kind:
         case T.ArrayType():
-            return F.transform(value, lambda one: _with_text_keys(one, kind.elementType))
+            return F.transform(value, lambda item: _with_text_keys(item, kind.elementType))
         case T.StructType():
             fields = [_with_text_keys(value.getField(field.name), field.dataType).alias(field.name) for field in kind]
             return F.when(value.isNotNull(), F.struct(*fields))
@@ -165,7 +168,9 @@ def _with_text_keys(value: Expression, kind: T.DataType) -> Expression:
 
 def _has_other_keys(kind: T.DataType) -> bool:
     """Return whether a type is, or contains, a map whose keys Java shows in another form."""
-    return any(isinstance(one, T.MapType) and not isinstance(one.keyType, _SHOWN_ALIKE) for one in _types_within(kind))
+    return any(
+        isinstance(inner, T.MapType) and not isinstance(inner.keyType, _SHOWN_ALIKE) for inner in _types_within(kind)
+    )
 
 
 def _text_key(key: Expression, kind: T.DataType) -> Expression:

@@ -86,57 +86,59 @@ class SourceFrame:
         """Return partition, offset and timestamp of the fresh rows of a table with its own offsets, unchecked."""
         spec = self._spec
         frame = self._read(columns, self._look.fresh)
-        found = source_columns(spec, frame.schema, (_PIECE, _PIECE_ARRIVAL))
+        sources = source_columns(spec, frame.schema, (_PIECE, _PIECE_ARRIVAL))
         for column in columns.all:
-            landed(spec, column, found)
-        partition, offset = offset_columns(spec, found)
-        time = time_ms(spec, spec.timestamp, found)
+            landed(spec, column, sources)
+        partition, offset = offset_columns(spec, sources)
+        time = time_ms(spec, spec.timestamp, sources)
         return frame.select(partition.alias(PARTITION), offset.alias(OFFSET), time.alias(TIMESTAMP))
 
     def _convert(self, columns: LogColumns, frame: DataFrame, pieces: Sequence[Piece], partitions: int) -> DataFrame:
         spec = self._spec
-        found = source_columns(spec, frame.schema, (_PIECE, _PIECE_ARRIVAL))
-        converted = {column.name: landed(spec, column, found) for column in columns.all}
-        arrival, wrong = self._arrived(found, pieces)
+        sources = source_columns(spec, frame.schema, (_PIECE, _PIECE_ARRIVAL))
+        converted = {column.name: landed(spec, column, sources) for column in columns.all}
+        arrival, wrong = self._arrived(sources, pieces)
         fault = F.lit(None).cast("string") if wrong is None else wrong
         key = [(converted[column.name], column.type) for column in columns.key]
         return frame.select(
             partition_column(key, is_scalar=columns.scalar_key, partitions=partitions).alias(PARTITION),
             arrival.alias(ARRIVED),
-            self._timestamp(found, arrival).alias(TIMESTAMP),
+            self._timestamp(sources, arrival).alias(TIMESTAMP),
             fault.alias(FAULT),
             *converted.values(),
-            *self._no_time(found),
-            *(found[name].read.alias(order_name(name)) for name in spec.order if name not in converted),
+            *self._no_time(sources),
+            *(sources[name].read.alias(order_name(name)) for name in spec.order if name not in converted),
         )
 
-    def _arrived(self, found: dict[str, SourceColumn], pieces: Sequence[Piece]) -> tuple[Expression, Expression | None]:
+    def _arrived(
+        self, sources: dict[str, SourceColumn], pieces: Sequence[Piece]
+    ) -> tuple[Expression, Expression | None]:
         """Return the arrival, and why a row has none if its number has another unit: it would wait for ever, or be in 1970."""
-        arrival, unit = self._arrival(found, pieces), arrival_unit(self._spec, found)
+        arrival, unit = self._arrival(sources, pieces), arrival_unit(self._spec, sources)
         if unit is None:
             return arrival, None
         return F.when(unit.isNull(), arrival), _wrong_arrival(arrival, unit)
 
-    def _arrival(self, found: dict[str, SourceColumn], pieces: Sequence[Piece]) -> Expression:
+    def _arrival(self, sources: dict[str, SourceColumn], pieces: Sequence[Piece]) -> Expression:
         if self._spec.arrived_at:
-            return time_ms(self._spec, self._spec.arrived_at, found)
+            return time_ms(self._spec, self._spec.arrived_at, sources)
         governed = self._look.governed
         if (governed and governed.arrivals) or any(piece.arrival_ms is not None for piece in pieces):
             return F.col(_PIECE_ARRIVAL)
         return F.lit(None).cast("long")
 
-    def _timestamp(self, found: dict[str, SourceColumn], arrival: Expression) -> Expression:
+    def _timestamp(self, sources: dict[str, SourceColumn], arrival: Expression) -> Expression:
         if self._spec.extractor:
             return F.lit(None).cast("long")
-        return arrival if self._spec.timestamp == ARRIVAL else time_ms(self._spec, self._spec.timestamp, found)
+        return arrival if self._spec.timestamp == ARRIVAL else time_ms(self._spec, self._spec.timestamp, sources)
 
-    def _no_time(self, found: dict[str, SourceColumn]) -> list[Expression]:
+    def _no_time(self, sources: dict[str, SourceColumn]) -> list[Expression]:
         """Return the texts that are not valid times, if timestamps are text: for the quarantine and messages."""
         name = self._spec.timestamp
-        if self._spec.extractor or name == ARRIVAL or not isinstance(found[name].type, T.StringType):
+        if self._spec.extractor or name == ARRIVAL or not isinstance(sources[name].type, T.StringType):
             return []
-        read = found[name].read
-        return [F.when(time_ms(self._spec, name, found).isNull(), read).alias(NO_TIME)]
+        read = sources[name].read
+        return [F.when(time_ms(self._spec, name, sources).isNull(), read).alias(NO_TIME)]
 
     def _read(self, columns: LogColumns, pieces: Sequence[Piece]) -> DataFrame:
         source = self._spec.source
@@ -163,7 +165,8 @@ class SourceFrame:
             self._facts(pieces, look.partition_columns), _PIECE, "left"
         )
         unknown = F.raise_error(F.concat(F.lit("rewindow did not request the file "), F.col(_PIECE)))
-        joined = joined.where(F.coalesce(_KNOWN, unknown))  # fails instead of losing rows silently
+        # An unknown piece fails instead of losing its rows.
+        joined = joined.where(F.coalesce(_KNOWN, unknown))
         typed = [F.col(f"`{field.name}`").cast(field.dataType).alias(field.name) for field in schema.fields]
         return joined.select(*typed, _PIECE_ARRIVAL)
 
@@ -201,9 +204,11 @@ class SourceFrame:
             return T.StructType.fromJson(json.loads(self._look.schema))
         options = {"mergeSchema": "true", **_read_options(self._spec, self._look)}
         pieces = (*self._look.rest, *self._look.fresh)
-        found = self._spark.read.format(source.format).options(**options).load(exact_paths(pieces)).schema
+        inferred = self._spark.read.format(source.format).options(**options).load(exact_paths(pieces)).schema
         texts = text_directories(pieces, self._look.base)
-        return T.StructType([T.StructField(one.name, T.StringType()) if one.name in texts else one for one in found])
+        return T.StructType(
+            [T.StructField(field.name, T.StringType()) if field.name in texts else field for field in inferred]
+        )
 
 
 def sort_columns(spec: LogSpec, columns: LogColumns) -> list[Expression]:

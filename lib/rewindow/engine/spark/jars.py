@@ -62,13 +62,13 @@ def required_jars(spark: str | None = None) -> tuple[Jar, ...]:
     spark = spark or _pyspark_version()
     minor = ".".join(spark.split(".")[:2])
     if minor not in _DELTA_SPARK:
-        known = ", ".join(f"{version}.x" for version in _DELTA_SPARK)
+        versions = ", ".join(f"{version}.x" for version in _DELTA_SPARK)
         raise ConfigError(
             "spark-version-not-supported",
             "Delta {delta} has no jar for pyspark {spark}: install one of {versions}",
             delta=DELTA,
             spark=spark,
-            versions=known,
+            versions=versions,
         )
     return Jar("io.delta", f"delta-spark_{minor}_2.13", DELTA, _DELTA_SPARK[minor]), _STORAGE
 

@@ -45,11 +45,11 @@ def find_java(environ: Mapping[str, str] | None = None, installed: Iterable[str]
             return java
         if java is not None:
             unusable.append(f"{java.version} in {java.home}")
-    found = f"; found only {', '.join(unusable)}" if unusable else ""
+    others = f"; found only {', '.join(unusable)}" if unusable else ""
     raise ConfigError(
         "java-not-found",
         "rewindow needs a JDK 17 or 21: apt-get install openjdk-17-jre-headless (or set JAVA_HOME){found}",
-        found=found,
+        found=others,
     )
 
 
@@ -70,11 +70,11 @@ def check_launcher(environ: Mapping[str, str] | None = None) -> None:
 
 def _homes(environ: Mapping[str, str], installed: Iterable[str]) -> Iterator[Path]:
     """Yield the candidate homes in order of preference, without duplicates."""
-    seen: set[Path] = set()
+    yielded: set[Path] = set()
     for home in _candidates(environ, installed):
         real = home.resolve()
-        if real not in seen:
-            seen.add(real)
+        if real not in yielded:
+            yielded.add(real)
             yield home
 
 

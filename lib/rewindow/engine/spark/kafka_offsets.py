@@ -33,7 +33,7 @@ def source_offset_blocks(write: LogWrite, rows: DataFrame) -> list[Block]:
     `ConfigError` (78) for a partition that the feed does not have.
     """
     (landing,) = write.landings
-    return [_block(write, rows, landing.number, found) for found in _ranges(write, rows)]
+    return [_block(write, rows, landing.number, facts) for facts in _ranges(write, rows)]
 
 
 def first_above(
@@ -41,10 +41,10 @@ def first_above(
 ) -> int | None:
     """Return the first of a partition's offsets ``[first, end)`` in the table with a timestamp above a time."""
     frame = open_delta(spark, spec.source.location)
-    found = source_columns(spec, frame.schema)
-    partition_of_row, offset = offset_columns(spec, found)
+    sources = source_columns(spec, frame.schema)
+    partition_of_row, offset = offset_columns(spec, sources)
     in_range = (partition_of_row == partition) & (offset >= offsets[0]) & (offset < offsets[1])
-    later = frame.where(in_range & (time_ms(spec, spec.timestamp, found) > above_ms))
+    later = frame.where(in_range & (time_ms(spec, spec.timestamp, sources) > above_ms))
     (row,) = later.agg(F.min(offset).alias("first")).collect()
     return None if row["first"] is None else int(row["first"])
 
@@ -67,16 +67,16 @@ def _ranges(write: LogWrite, rows: DataFrame) -> list[Any]:
         F.max(time).alias("latest"),
         F.min(F.when(wrong, F.struct(offset, time))).alias("wrong"),
     )
-    found = sorted(facts.collect(), key=lambda row: (row[PARTITION] is not None, row[PARTITION] or 0))
-    for row in found:
+    ranges = sorted(facts.collect(), key=lambda row: (row[PARTITION] is not None, row[PARTITION] or 0))
+    for row in ranges:
         _check_partition(write, row)
         if row["wrong"] is not None:
             raise _bad_time(write, row)
-    return found
+    return ranges
 
 
-def _block(write: LogWrite, rows: DataFrame, landing: int, found: Any) -> Block:
-    partition, first, last, count = found[PARTITION], found["first"], found["last"], found["count"]
+def _block(write: LogWrite, rows: DataFrame, landing: int, facts: Any) -> Block:
+    partition, first, last, count = facts[PARTITION], facts["first"], facts["last"], facts["count"]
     start, latest = write.starts.get(partition, (0, UNKNOWN))
     base = write.bases.get(partition, first)
     expected = start + base
@@ -84,9 +84,9 @@ def _block(write: LogWrite, rows: DataFrame, landing: int, found: Any) -> Block:
         raise _offset_error(write, partition, first, "occurs again, after it was landed")
     if first > expected:
         raise _offset_error(write, partition, expected, "is missing")
-    if not _is_whole(first, last, count, found["sum"], found["squares"]):
+    if not _is_whole(first, last, count, facts["sum"], facts["squares"]):
         raise _offset_error(write, partition, *_first_break(rows, partition))
-    return Block(landing, partition, start, start + count, max(latest, found["latest"]), 0, 0, (), (), base=base)
+    return Block(landing, partition, start, start + count, max(latest, facts["latest"]), 0, 0, (), (), base=base)
 
 
 def _is_whole(first: int, last: int, count: int, total: Any, squares: Any) -> bool:
@@ -102,8 +102,8 @@ def _first_break(rows: DataFrame, partition: int) -> tuple[int, str]:
     before = F.lag(OFFSET).over(Window.orderBy(OFFSET))
     steps = rows.where(F.col(PARTITION) == partition).select(OFFSET, before.alias("_before"))
     (row,) = steps.where(F.col(OFFSET) != F.col("_before") + 1).orderBy(OFFSET).limit(1).collect()
-    is_twice = row[OFFSET] == row["_before"]
-    return (row[OFFSET], "is duplicated") if is_twice else (row["_before"] + 1, "is missing")
+    is_repeated = row[OFFSET] == row["_before"]
+    return (row[OFFSET], "is duplicated") if is_repeated else (row["_before"] + 1, "is missing")
 
 
 def _check_partition(write: LogWrite, row: Any) -> None:
@@ -131,9 +131,11 @@ def _check_partition(write: LogWrite, row: Any) -> None:
 
 def _bad_time(write: LogWrite, row: Any) -> DataError:
     offset, time = row["wrong"]
-    what = "no timestamp" if time is None else f"the timestamp {time}, which is negative or beyond `max_ahead`"
+    reason = "no timestamp" if time is None else f"the timestamp {time}, which is negative or beyond `max_ahead`"
     if time is not None and checks_units(write) and (unit := unit_of(time, write.now_ms)):
-        what = f"the timestamp {time}, which is in {UNITS[unit]} (`units: {{{write.spec.timestamp}: ms}}` if it is not)"
+        reason = (
+            f"the timestamp {time}, which is in {UNITS[unit]} (`units: {{{write.spec.timestamp}: ms}}` if it is not)"
+        )
     return DataError(
         "offset-record-time-invalid",
         "feed {feed}, topic {topic}, partition {partition}: the record at offset {offset} has {reason}. Nothing "
@@ -143,11 +145,11 @@ def _bad_time(write: LogWrite, row: Any) -> DataError:
         topic=write.spec.topic,
         partition=row[PARTITION],
         offset=offset,
-        reason=what,
+        reason=reason,
     )
 
 
-def _offset_error(write: LogWrite, partition: int, offset: int, what: str) -> DataError:
+def _offset_error(write: LogWrite, partition: int, offset: int, reason: str) -> DataError:
     return DataError(
         "offsets-not-consecutive",
         "feed {feed}, topic {topic}: offset {offset} of partition {partition} {reason} in {source}. Nothing "
@@ -157,6 +159,6 @@ def _offset_error(write: LogWrite, partition: int, offset: int, what: str) -> Da
         topic=write.spec.topic,
         offset=offset,
         partition=partition,
-        reason=what,
+        reason=reason,
         source=write.spec.source.name,
     )

@@ -98,7 +98,8 @@ def end_session(session: SparkSession) -> None:
     gateway = SparkContext._gateway  # noqa: SLF001  # the only reference to the JVM's process
     if gateway is not None:
         gateway.shutdown()
-        gateway.proc.stdin.close()  # closing its stdin ends the JVM
+        # Closing its stdin ends the JVM.
+        gateway.proc.stdin.close()
         gateway.proc.wait(timeout=_END_S)
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
 
@@ -278,7 +279,8 @@ def _environment(python_path: Sequence[str | Path], python: str, *, on_loopback:
     paths = [*(str(Path(path).absolute()) for path in python_path), *([inherited] if inherited else [])]
     wanted = {
         "JAVA_HOME": str(find_java().home),
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),  # jars and Python code must have the same version
+        # Jars and Python code must have the same version.
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
         **({"SPARK_LOCAL_IP": "127.0.0.1"} if on_loopback else {}),
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": sys.executable,

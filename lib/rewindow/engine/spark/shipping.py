@@ -38,8 +38,8 @@ def shipped(root: Path, ships: Sequence[str], *, itself: bool = False) -> list[P
 
 
 def _find(root: Path, named: str) -> Path:
-    found = [Path(named)] if Path(named).is_absolute() else sorted(root.glob(named))
-    if not found or not found[-1].is_file():
+    candidates = [Path(named)] if Path(named).is_absolute() else sorted(root.glob(named))
+    if not candidates or not candidates[-1].is_file():
         raise ConfigError(
             "shipped-file-missing",
             "ships: {file} does not exist below {project}. Build it (`python -m pip wheel --no-deps -w dist rewindow`) or "
@@ -47,7 +47,8 @@ def _find(root: Path, named: str) -> Path:
             file=named,
             project=root,
         )
-    path = found[-1]  # of several versions, the last by name
+    # Several versions may be there: take the last by name.
+    path = candidates[-1]
     if path.suffix not in {".whl", ".zip"} or not zipfile.is_zipfile(path):
         raise ConfigError(
             "shipped-file-no-wheel",

@@ -92,14 +92,12 @@ def run_shuffle(
     with TemporaryDirectory(prefix="rewindow-") as folder:
         for partition, pieces in groupby(_pieces(batches), key=itemgetter(0)):
             files: dict[str, list[LogFile]] = {topic: [] for topic in topics}
-            for number, ((_, topic, first, last, _), datas) in enumerate(
-                groupby(pieces, key=itemgetter(0, 1, 2, 3, 4))
-            ):
+            for number, ((_, topic, start, end, _), datas) in enumerate(groupby(pieces, key=itemgetter(0, 1, 2, 3, 4))):
                 if topic != _NO_TOPIC:
                     path = Path(folder) / f"{number}{SPOOLED}"
                     with path.open("wb") as out:
                         out.writelines(piece[-1] for piece in datas)
-                    files[topics[topic]].append(LogFile(str(path), first, last))
+                    files[topics[topic]].append(LogFile(str(path), start, end))
             yield _run_with_files(work, tasks[partition], files)
 
 
@@ -129,10 +127,10 @@ def colocated_frame(
     for number, here in enumerate(spans):
         part = _values(spark, [(_mark(number),)], (_POSITION,))
         if here:
-            found, packing = _topic_rows(spark, 0, topic, table, here, logs, positions)
-            part = found.unionByName(part, allowMissingColumns=True)
+            topic_rows, packing = _topic_rows(spark, 0, topic, table, here, logs, positions)
+            part = topic_rows.unionByName(part, allowMissingColumns=True)
         parts.append(part.coalesce(1))
-    rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+    rows = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
     return rows, packing._replace(spans=every)
 
 
@@ -209,15 +207,15 @@ def _topic_rows(
         expressions = [F.col(f"`{column.name}`") for column in columns]
     else:
         spec = _source_offset_spec(topic, table, table.source_offsets)
-        found = source_columns(spec, frame.schema)
-        partition, offset = offset_columns(spec, found)
+        sources = source_columns(spec, frame.schema)
+        partition, offset = offset_columns(spec, sources)
         slices = partition
-        timestamp = time_ms(spec, spec.timestamp, found).alias("timestamp")
-        expressions = [landed(spec, column, found) for column in columns]
-        known = LogColumns(
+        timestamp = time_ms(spec, spec.timestamp, sources).alias("timestamp")
+        expressions = [landed(spec, column, sources) for column in columns]
+        log_columns = LogColumns(
             (), tuple(columns), scalar_key=False, scalar_value=False, source_schema=table.source_offsets.schema
         )
-        readers = json_readers(spec, known)
+        readers = json_readers(spec, log_columns)
     first, last = offset_bounds(spans)
     # Delta prunes by these conditions; the worker that packs the rows checks each row exactly.
     frame = frame.where(offset.between(first, last) & partition.isin(sorted({task for _, task, _ in spans})))

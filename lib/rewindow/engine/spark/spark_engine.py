@@ -71,8 +71,8 @@ class SparkEngine(LocalEngine):
             frame = self._report_frame(work)
             with verified(frame, work):
                 rows = frame.collect()
-        found = [TaskReport.from_json(json.loads(row.report)) for row in rows]
-        reports = sorted(found, key=lambda report: report.partition)
+        unordered = [TaskReport.from_json(json.loads(row.report)) for row in rows]
+        reports = sorted(unordered, key=lambda report: report.partition)
         if self._on_task is not None:
             for report in reports:
                 self._on_task(report)
@@ -105,7 +105,7 @@ class SparkEngine(LocalEngine):
 def groups_of(tasks: Sequence[TaskWork], slots: int) -> list[list[TaskWork]]:
     """Distribute tasks over groups: task number t goes to group t mod n."""
     number = max(1, min(slots, len(tasks)))
-    return [list(tasks[first::number]) for first in range(number)]
+    return [list(tasks[start::number]) for start in range(number)]
 
 
 @contextmanager
@@ -118,7 +118,8 @@ def verified(frame: DataFrame, work: SubTopologyWork) -> Iterator[None]:
     try:
         yield
     except Exception:
-        with suppress(PySparkException, Py4JError, OSError):  # Spark may have ended, or never have listed the files
+        # Spark may have ended, or never have listed the files.
+        with suppress(PySparkException, Py4JError, OSError):
             _check(work, _read_by(frame, work))
         raise
     files = _read_by(frame, work)

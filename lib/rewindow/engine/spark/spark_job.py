@@ -46,7 +46,8 @@ def in_utc(spark: SparkSession) -> Iterator[None]:
 def planned_once(spark: SparkSession) -> Iterator[None]:
     """Plan each statement once: adaptive execution makes a Spark job of every stage, also of Delta's own queries."""
     with ExitStack() as settings:
-        with suppress(PySparkException):  # Databricks serverless forbids it
+        # Databricks serverless forbids it.
+        with suppress(PySparkException):
             settings.enter_context(_set(spark, _ADAPTIVE, "false"))
         yield
 
@@ -62,7 +63,8 @@ def for_packs(spark: SparkSession, *, has_files: bool = False) -> Iterator[None]
     with in_utc(spark), ExitStack() as settings:
         wishes = {_BATCH_ROWS: _at_most(spark, _BATCH_ROWS, _ROWS), _BATCH_BYTES: most, _UNION: "false"}
         for name, value in wishes.items():
-            with suppress(PySparkException):  # Databricks serverless forbids reading or setting some of them
+            # Databricks serverless forbids reading or setting some of them.
+            with suppress(PySparkException):
                 settings.enter_context(_set(spark, name, str(value)))
         yield
 
@@ -80,7 +82,8 @@ def following(spark: SparkSession, say: Callable[[float], None] | None) -> Itera
         while not done.wait(_SECONDS):
             try:
                 stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            except Py4JError:  # the session is stopping; the run itself reports that
+            except Py4JError:
+                # The session is stopping; the run itself reports that.
                 return
             tasks = sum(stage.numTasks for stage in stages if stage)
             if tasks:

@@ -143,10 +143,8 @@ class SparkLandingEngine:
         names = {piece.path: piece.name for piece in (*look.rest, *look.fresh)}
         with self.running():
             arrivals = SourceFrame(self._spark, spec, look).arrivals(columns)
-            first = (
-                arrivals.where(F.col(ARRIVED) >= until_ms).groupBy(PATH).agg(F.min(ARRIVED).alias(ARRIVED)).collect()
-            )
-        return {names[row[PATH]]: row[ARRIVED] for row in first}
+            rows = arrivals.where(F.col(ARRIVED) >= until_ms).groupBy(PATH).agg(F.min(ARRIVED).alias(ARRIVED)).collect()
+        return {names[row[PATH]]: row[ARRIVED] for row in rows}
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
         """Return the first of some offsets with a timestamp above a time, for a log that keeps its source's offsets."""
@@ -204,14 +202,14 @@ class SparkPasses:
         runs: list[Run] = []
         try:
             split_part = partial(_split, source.reader, parts, write.memory_bytes, folder, write.attempt)
-            for found in self._run(len(parts), split_part):
-                if _UNSUITABLE in found:
-                    raise UnsuitableError(found[_UNSUITABLE])
-                runs.append(Run.from_json(found))
+            for report in self._run(len(parts), split_part):
+                if _UNSUITABLE in report:
+                    raise UnsuitableError(report[_UNSUITABLE])
+                runs.append(Run.from_json(report))
             partitions = sorted({partition for run in runs for partition in run.batches})
             groups = [partitions[start :: self._slots] for start in range(min(self._slots, len(partitions)))]
             merge_group = partial(_merge, write, runs, groups, source.reader.sort_names)
-            return [Block.from_json(found) for found in self._run(len(groups), merge_group)] if groups else []
+            return [Block.from_json(report) for report in self._run(len(groups), merge_group)] if groups else []
         finally:
             _remove(folder, write.attempt)
 
@@ -237,10 +235,10 @@ def _write_rows(
 
 def _arrivals(intervals: Intervals, until_ms: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield a row for each interval with due rows, one for rows without an arrival, and one for those that wait."""
-    found = arrivals_of(intervals, until_ms, ((batch.column(0), batch.column(1)) for batch in batches))
-    rows: list[dict[str, Any]] = [{"start": start} for start in found.starts if start is not None]
-    rows += [{"fault": found.fault}] if found.fault is not None else []
-    rows += [{"rows": found.waiting, "next": found.next_ms}] if found.waiting else []
+    arrivals = arrivals_of(intervals, until_ms, ((batch.column(0), batch.column(1)) for batch in batches))
+    rows: list[dict[str, Any]] = [{"start": start} for start in arrivals.starts if start is not None]
+    rows += [{"fault": arrivals.fault}] if arrivals.fault is not None else []
+    rows += [{"rows": arrivals.waiting, "next": arrivals.next_ms}] if arrivals.waiting else []
     yield pa.RecordBatch.from_pylist(rows, schema=_ARRIVALS)
 
 

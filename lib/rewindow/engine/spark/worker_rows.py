@@ -27,8 +27,8 @@ def json_rows(
     adopt(buckets)
     sys.path[:0] = [path for path in import_paths if path not in sys.path]
     try:
-        for found in work():
-            yield pa.RecordBatch.from_arrays([pa.array([json.dumps(found)])], names=[column])
+        for row in work():
+            yield pa.RecordBatch.from_arrays([pa.array([json.dumps(row)])], names=[column])
     except RewindowError as error:
         # The JVM passes text only; the driver decodes the mark.
         raise RuntimeError(mark(error)) from error

@@ -43,11 +43,11 @@ class _Cache:
         self._bytes = 0
 
     def find(self, path: str, columns: tuple[str, ...]) -> _Decoded | None:
-        known = self._files.get((path, columns))
-        if known is None or known.identity != _identity(path):
+        decoded = self._files.get((path, columns))
+        if decoded is None or decoded.identity != _identity(path):
             return None
         self._files.move_to_end((path, columns))
-        return known
+        return decoded
 
     def add(self, path: str, columns: tuple[str, ...], decoded: _Decoded) -> None:
         before = self._files.pop((path, columns), None)
@@ -90,11 +90,11 @@ def changelog_batches(
         if wanted and wanted.is_below(path):
             continue
         try:
-            known = _find(path, names)
-            if known is None:
+            cached = _find(path, names)
+            if cached is None:
                 yield from _read(path, partition, names, wanted)
             else:
-                yield from known.of(partition)
+                yield from cached.of(partition)
         except UNREADABLE as error:
             raise StorageError(
                 "checkpoint-file-unreadable",
@@ -118,26 +118,26 @@ class RowGroupFilter:
 
     def __call__(self, group: Any) -> bool:
         """Return whether to read a row group, given its metadata."""
-        known = self._known(group)
-        return known is None or known > self._above
+        largest = self._known(group)
+        return largest is None or largest > self._above
 
     def is_below(self, path: str) -> bool:
         """Return whether the cache says that a file has no such value."""
-        known = self._largest.get((path, self._column))
-        return known is not None and known <= self._above
+        largest = self._largest.get((path, self._column))
+        return largest is not None and largest <= self._above
 
     def note(self, path: str, metadata: Any) -> None:
         """Cache the maximum of a verified file."""
-        known = [self._known(metadata.row_group(number)) for number in range(metadata.num_row_groups)]
-        if known and None not in known and named_checksum(path) is not None:
+        largest = [self._known(metadata.row_group(number)) for number in range(metadata.num_row_groups)]
+        if largest and None not in largest and named_checksum(path) is not None:
             if len(self._largest) >= _REMEMBERED:
                 self._largest.clear()
-            self._largest[path, self._column] = max(known)
+            self._largest[path, self._column] = max(largest)
 
     def _known(self, group: Any) -> Any:
         """Return the largest value of the column in a row group; None if it has no statistics."""
-        known = _statistics(group, self._column)
-        return None if known is None else known.max
+        statistics = statistics_of(group, self._column)
+        return None if statistics is None else statistics.max
 
 
 def _read(path: str, partition: int, names: tuple[str, ...], wanted: RowGroupFilter | None) -> Iterator[pa.RecordBatch]:
@@ -145,7 +145,8 @@ def _read(path: str, partition: int, names: tuple[str, ...], wanted: RowGroupFil
         metadata = parquet.metadata
         if wanted:
             wanted.note(path, metadata)
-        is_mixed = PARTITION in parquet.schema_arrow.names  # otherwise the file's name is that of its partition
+        # Otherwise the file's name is that of its partition.
+        is_mixed = PARTITION in parquet.schema_arrow.names
         if is_mixed and metadata.num_rows <= SMALL_ROWS:
             rows = parquet.read(columns=[*names, PARTITION], use_threads=False)
             yield from _decoded(path, names, rows).of(partition)
@@ -165,17 +166,17 @@ def _read(path: str, partition: int, names: tuple[str, ...], wanted: RowGroupFil
 
 def _may_have(group: Any, partition: int) -> bool:
     """Return whether a row group may have rows of a partition, given its metadata."""
-    known = _statistics(group, PARTITION)
-    return known is None or known.min <= partition <= known.max
+    statistics = statistics_of(group, PARTITION)
+    return statistics is None or statistics.min <= partition <= statistics.max
 
 
-def _statistics(group: Any, column: str) -> Any:
-    """Return the statistics of a column in a row group; None if it has none."""
+def statistics_of(group: Any, column: str) -> Any:
+    """Return the statistics (``min``, ``max``) of a column in a row group, given its metadata; None if it has none."""
     for number in range(group.num_columns):
         chunk = group.column(number)
         if chunk.path_in_schema == column:
-            known = chunk.statistics
-            return known if known is not None and known.has_min_max else None
+            statistics = chunk.statistics
+            return statistics if statistics is not None and statistics.has_min_max else None
     return None
 
 
@@ -214,7 +215,7 @@ def _identity(path: str) -> _Identity | None:
     if is_uri(path):
         return None
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size

@@ -96,9 +96,10 @@ def _encoded(metadata: Any, columns: Sequence[str]) -> list[str]:
     if metadata.num_rows < _FEW_ROWS:
         return []
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    positions = {name: at for at, name in enumerate(metadata.schema.names)}  # an older file may lack a column
+    # An older file may lack a column.
+    positions = {name: position for position, name in enumerate(metadata.schema.names)}
     chunks = {name: [group.column(positions[name]) for group in groups] for name in columns if name in positions}
-    return [name for name, found in chunks.items() if all(map(_is_encoded, found))]
+    return [name for name, of_column in chunks.items() if all(map(_is_encoded, of_column))]
 
 
 def _is_encoded(chunk: Any) -> bool:

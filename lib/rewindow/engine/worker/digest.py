@@ -122,30 +122,30 @@ def _bytes_words(column: pa.Array) -> Words:
     offsets = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset : column.offset + rows + 1].astype(
         np.int64
     )
-    first, last = int(offsets[0]), int(offsets[-1])
-    starts = offsets[:-1] - first
+    start, end = int(offsets[0]), int(offsets[-1])
+    starts = offsets[:-1] - start
     lengths = offsets[1:] - offsets[:-1]
     words = np.zeros(rows, dtype=np.uint64)
-    if last > first:
-        data = np.frombuffer(column.buffers()[2], dtype=np.uint8)[first:last].astype(np.uint64)
+    if end > start:
+        data = np.frombuffer(column.buffers()[2], dtype=np.uint8)[start:end].astype(np.uint64)
         data += np.uint64(1)
-        powers, inverses = _powers(last - first)
+        powers, inverses = _powers(end - start)
         data *= powers
         filled = lengths > 0
         words[filled] = np.add.reduceat(data, starts[filled])
-        words *= inverses[starts.clip(max=last - first - 1)]
+        words *= inverses[starts.clip(max=end - start - 1)]
     words += lengths.astype(np.uint64) * _SECOND
     return words
 
 
 def _powers(count: int) -> tuple[Words, Words]:
     """Return the first powers of the base and of its inverse modulo 2**64."""
-    known: tuple[Words, Words] | None = _POWERS.get("all")
-    if known is None or len(known[0]) < count:
+    cached: tuple[Words, Words] | None = _POWERS.get("all")
+    if cached is None or len(cached[0]) < count:
         size = max(1 << 16, 1 << (count - 1).bit_length())
-        known = (_power_table(_BASE, size), _power_table(_BASE_INVERSE, size))
-        _POWERS["all"] = known
-    return known[0][:count], known[1][:count]
+        cached = (_power_table(_BASE, size), _power_table(_BASE_INVERSE, size))
+        _POWERS["all"] = cached
+    return cached[0][:count], cached[1][:count]
 
 
 def _power_table(base: int, size: int) -> Words:

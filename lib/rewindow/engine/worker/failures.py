@@ -33,7 +33,8 @@ _LONGEST = 400
 # Words in the text of Spark or Hadoop -> error class, code and fix. The first match wins.
 MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str, str], ...]] = (
     (
-        ("MEMORY_LIMIT",),  # of a function on Databricks: 1 GB on serverless
+        # Of a function on Databricks: 1 GB on serverless.
+        ("MEMORY_LIMIT",),
         LimitError,
         "platform-memory-exceeded",
         (
@@ -204,9 +205,11 @@ def translate_text(text: str) -> RewindowError:
 
 def find_marked(text: str) -> RewindowError | None:
     """Return the error that a worker marked anywhere in the text; None if there is none."""
-    for found in reversed([*_MARKED.finditer(text)]):  # a traceback shows source lines before the error itself
-        with suppress(ValueError):  # the text was cut off
-            parts, _ = json.JSONDecoder().raw_decode(text, found.end())
+    # A traceback shows source lines before the error itself.
+    for match in reversed([*_MARKED.finditer(text)]):
+        # The text was cut off.
+        with suppress(ValueError):
+            parts, _ = json.JSONDecoder().raw_decode(text, match.end())
             exit_code, code, message, facts, line = parts
             return _KINDS.get(exit_code, RewindowError).restored(code, message, facts).at_line(line)
     return None

@@ -27,7 +27,7 @@ from rewindow.errors import DataError
 
 _NOTHING = "Nothing was landed. "
 _FILE_FORMATS = ("csv", "json", "parquet")
-"""Sources of which a message can name files and lines. Those of a table are nobody's to look into."""
+"""Sources of which a message can name files and lines. Nobody edits the files of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class BadTimes:
     def __str__(self) -> str:
         """Return the rows as a sentence without its full stop."""
         most = "" if self.is_exact else "at least "
-        what = "1 row has" if self.rows == 1 else f"{self.rows:,} rows have"
+        count = "1 row has" if self.rows == 1 else f"{self.rows:,} rows have"
         more = "; ..." if self.rows > len(self.first) else ""
-        return f"{most}{what} no valid time in {self.column}: {'; '.join(self.first)}{more}"
+        return f"{most}{count} no valid time in {self.column}: {'; '.join(self.first)}{more}"
 
 
 _BadTimesOf = Callable[[str], BadTimes | None]
@@ -67,23 +67,23 @@ def checks_units(write: LogWrite) -> bool:
     if spec.extractor:
         return True
     schema = write.columns.source_schema
-    found = source_types(spec, schema) if schema else {}
-    return any(name.lower() == spec.timestamp.lower() and kind in _INTEGERS for name, (_, kind) in found.items())
+    types = source_types(spec, schema) if schema else {}
+    return any(name.lower() == spec.timestamp.lower() and kind in _INTEGERS for name, (_, kind) in types.items())
 
 
 def unit_faults(times: pa.Array, near: Longs | int) -> dict[int, str]:
     """Return the rows whose timestamp is plausible in another unit only, with the reason. ``near``: when rows arrived."""
     values = np.asarray(times.fill_null(-1) if times.null_count else times)
     suspects = np.zeros(len(values), dtype=np.bool_)
-    for first, end in RANGES.values():
-        suspects |= (values >= first) & (values < end)
+    for low, end in RANGES.values():
+        suspects |= (values >= low) & (values < end)
     near_ms = np.broadcast_to(np.asarray(near, dtype=np.int64), values.shape)
-    found = {}
+    reasons = {}
     for row in np.flatnonzero(suspects).tolist():
         unit = unit_of(int(values[row]), int(near_ms[row]))
         if unit is not None:
-            found[row] = wrong_unit("timestamp", int(values[row]), unit)
-    return found
+            reasons[row] = wrong_unit("timestamp", int(values[row]), unit)
+    return reasons
 
 
 def fix_of(reason: str, spec: LogSpec) -> str:
@@ -112,15 +112,15 @@ def naming_bad_rows(write: LogWrite, look: SourceLook, of_texts: _BadTimesOf | N
     except BadRowsError:
         raise
     except DataError as error:
-        found = list(_bad_rows(write, look, of_texts))
-        if not found:
+        bad_rows = list(_bad_rows(write, look, of_texts))
+        if not bad_rows:
             raise
-        fixes = dict.fromkeys(fix.removeprefix(_NOTHING) for _, own in found for fix in own)
+        fixes = dict.fromkeys(fix.removeprefix(_NOTHING) for _, own in bad_rows for fix in own)
         raise BadRowsError(
             "rows-without-valid-time",
             "log {topic}: {rows}. Nothing was landed. {fix}",
             topic=write.spec.topic,
-            rows=". ".join(where for where, _ in found),
+            rows=". ".join(where for where, _ in bad_rows),
             fix=". ".join(fixes),
         ) from error
 
@@ -149,12 +149,12 @@ class BadTimesFound:
 
 def wrong_text(spec: LogSpec, column: str, text: str | None, time_ms: int | None, *, is_number: bool) -> str:
     """Return what is wrong with a text that has no valid time, in the words of the quarantine."""
-    what = "arrived_at" if column == spec.arrived_at else "timestamp"
+    role = "arrived_at" if column == spec.arrived_at else "timestamp"
     if text is None:
         return NEVER_ARRIVED if column == spec.arrived_at else NO_TIMESTAMP
     if time_ms is None:
-        return f"the {what} {text!r} {NOT_A_TIME}"
-    return _wrong(spec, column, time_ms, "long") if is_number else f"the {what} {text!r} is before 1970"
+        return f"the {role} {text!r} {NOT_A_TIME}"
+    return _wrong(spec, column, time_ms, "long") if is_number else f"the {role} {text!r} is before 1970"
 
 
 def _other_form(reason: str, spec: LogSpec) -> str:
@@ -200,24 +200,25 @@ def _bad_times(spec: LogSpec, column: str, kind: Any, pieces: Sequence[Piece]) -
     ``kind`` is the type with which the column is read.
     """
     old = {new: name for name, new in (spec.renames or {}).items()}.get(column, column)
-    found, size = BadTimesFound(column), 0
+    faults, size = BadTimesFound(column), 0
     for path in local_files(pieces):
-        if found.rows and size > _MOST_BYTES:
-            found.is_exact = False
+        if faults.rows and size > _MOST_BYTES:
+            faults.is_exact = False
             break
         size += path.stat().st_size
         try:
             for where, value in _of_parquet(str(path), old, kind):
-                found.add(_wrong(spec, column, value, kind), f"{shown(spec.source, str(path))}, {where}")
+                faults.add(_wrong(spec, column, value, kind), f"{shown(spec.source, str(path))}, {where}")
         except (OSError, ValueError, pa.ArrowException):
-            found.is_exact = False  # something else is wrong with this file
-    return found.summary()
+            # The landing says what else is wrong with this file.
+            faults.is_exact = False
+    return faults.summary()
 
 
 def _wrong(spec: LogSpec, column: str, value: Any, kind: Any) -> str:
     """Return what is wrong with a value, in the words of the quarantine; empty for a valid time."""
     is_arrival = column == spec.arrived_at
-    what = "arrived_at" if is_arrival else "timestamp"
+    role = "arrived_at" if is_arrival else "timestamp"
     if value is None:
         return NEVER_ARRIVED if is_arrival else NO_TIMESTAMP
     if kind not in _WHOLE:
@@ -225,7 +226,7 @@ def _wrong(spec: LogSpec, column: str, value: Any, kind: Any) -> str:
     number = int(value)
     unit = next((unit for unit, (low, end) in RANGES.items() if low <= number < end), None)
     if unit is not None and column not in spec.units:
-        return wrong_unit(what, number, unit)
+        return wrong_unit(role, number, unit)
     return f"a negative timestamp ({number})" if number < 0 and not is_arrival else ""
 
 
@@ -238,8 +239,8 @@ def _of_parquet(path: str, column: str, kind: Any) -> Iterator[tuple[str, Any]]:
             if kind in _WHOLE:
                 wrong = [pc.less(values, 0)]
                 wrong += [pc.and_(pc.greater_equal(values, a), pc.less(values, b)) for a, b in RANGES.values()]
-                for one in wrong:
-                    is_bad = pc.or_(is_bad, one.fill_null(fill_value=False))
+                for is_wrong in wrong:
+                    is_bad = pc.or_(is_bad, is_wrong.fill_null(fill_value=False))
             for row in pc.indices_nonzero(is_bad).to_pylist():
                 yield f"row {start + row:,}", values[row].as_py()
             start += len(values)

@@ -17,8 +17,8 @@ from rewindow.contracts.source_fields import (
     FileFields,
     SourceFields,
     fields_of_schema,
-    named_twice,
     positions,
+    repeated_names,
     role_of,
     written,
 )
@@ -32,7 +32,7 @@ from rewindow.storage.locations import is_uri
 
 def stored_fields(spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
     """Return the fields of a log's schema and, from headers and footers, of the files to land; of a table, of its schema."""
-    known, structs, _ = fields_of_schema(json.loads(columns.source_schema or "{}"))
+    of_schema, structs, _ = fields_of_schema(json.loads(columns.source_schema or "{}"))
     pieces = look.fresh or look.rest
     if look.schema is not None:
         present, _, _ = fields_of_schema(json.loads(look.schema))
@@ -41,7 +41,7 @@ def stored_fields(spec: LogSpec, columns: LogColumns, look: SourceLook) -> Sourc
         files = csv_fields(spec.source, pieces, look.base)
     else:
         files = parquet_fields(spec.source, pieces, look.base)
-    return SourceFields(known, structs, tuple(files), ignores_case=True)
+    return SourceFields(of_schema, structs, tuple(files), ignores_case=True)
 
 
 def check_not_empty(pieces: Sequence[Piece]) -> None:
@@ -57,27 +57,27 @@ def check_not_empty(pieces: Sequence[Piece]) -> None:
 
 def parquet_fields(spec: SourceSpec, pieces: Sequence[Piece], base: str | None = None) -> list[FileFields]:
     """Return the fields of Parquet files, including those that their directories below ``base`` name (``year=2013``)."""
-    found = []
+    files = []
     for path in local_files(pieces):
         try:
             schema = pq.read_schema(path)
         except (OSError, pa.ArrowException):
             continue
         fields = {name for field in schema for name in _below(field.name, field.type)}
-        found.append(FileFields(shown(spec, str(path)), frozenset(fields | directory_columns(str(path), base))))
-    return found
+        files.append(FileFields(shown(spec, str(path)), frozenset(fields | directory_columns(str(path), base))))
+    return files
 
 
 def csv_fields(spec: SourceSpec, pieces: Sequence[Piece], base: str | None = None) -> list[FileFields]:
     """Return the columns that the headers of CSV files and their directories name; nothing if they have no header."""
-    found = []
+    files = []
     for path in local_files(pieces):
         columns = csv_columns(spec, str(path))
         if columns is not None:
             fields = frozenset({*columns, *directory_columns(str(path), base)})
             name, header = shown(spec, str(path)), tuple(columns)
-            found.append(FileFields(name, fields, header=header, twice=named_twice(columns)))
-    return found
+            files.append(FileFields(name, fields, header=header, repeated=repeated_names(columns)))
+    return files
 
 
 def csv_columns(spec: SourceSpec, path: str) -> tuple[str, ...] | None:
@@ -88,7 +88,8 @@ def csv_columns(spec: SourceSpec, path: str) -> tuple[str, ...] | None:
     try:
         return header_of(path, options) or None
     except (BadTextError, RewindowError, OSError):
-        return None  # the landing says what is wrong with it
+        # The landing says what is wrong with it.
+        return None
 
 
 def check_has(spec: LogSpec, path: str, header: Sequence[str], needed: Collection[str]) -> None:
@@ -127,7 +128,8 @@ def has_rows(spec: SourceSpec, path: str) -> bool:
             if data.strip():
                 return True
     except (OSError, pa.ArrowException, BadTextError, RewindowError):
-        return True  # the landing says what is wrong with it
+        # The landing says what is wrong with it.
+        return True
     return False
 
 
@@ -148,7 +150,8 @@ def shown(spec: SourceSpec, path: str) -> str:
 
 def _below(name: str, kind: pa.DataType) -> Iterator[str]:
     yield name
-    if pa.types.is_map(kind):  # its keys are data
+    # The keys of a map are data, not fields.
+    if pa.types.is_map(kind):
         return
     while pa.types.is_list(kind) or pa.types.is_large_list(kind):
         kind = kind.value_type

@@ -26,7 +26,7 @@ from rewindow.errors import ConfigError, RewindowError
 from rewindow.storage.locations import filesystem_of, is_uri
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.state.stores import JOIN, KEY_VALUE, RECORDS, WINDOW
-from rewindow.streams.topology import asked_by_topics
+from rewindow.streams.topology import key_topics
 
 VECTORIZED_SHARE = 10
 """How many records vectorized execution takes in the time of one record in record execution."""
@@ -189,12 +189,14 @@ def size_of(work: SubTopologyWork) -> int:
     """
     part = work.code.topology.sub_topologies()[work.sub_topology]
     is_vectorized = work.execution is Execution.VECTORIZED
-    asked = asked_by_topics(part)
+    topics_of = key_topics(part)
     internal = [file.path for task in work.tasks for files in task.internal.values() for file in files]
     size = sum(end - start for task in work.tasks for log in task.logs.values() for start, end in log.bounds)
     size += _bytes(internal) // _RECORD_BYTES
     for store in part.stores:
-        is_pruned = store.kind == WINDOW or bool(asked.get(store.name)) or (is_vectorized and store.kind not in _WHOLE)
+        is_pruned = (
+            store.kind == WINDOW or bool(topics_of.get(store.name)) or (is_vectorized and store.kind not in _WHOLE)
+        )
         stored = _bytes({path for task in work.tasks for path in task.stores.get(store.name, ())})
         size += stored // (_PRUNED_BYTES if is_pruned else _RECORD_BYTES)
     return size // VECTORIZED_SHARE if is_vectorized else size

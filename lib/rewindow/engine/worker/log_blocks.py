@@ -174,29 +174,30 @@ class OpenBlock:
         if keys is None or not keys.null_count:
             return
         if (lacking := _SHOWN_KEYLESS - len(self._keyless_at)) > 0:
-            first = np.flatnonzero(np.asarray(keys.is_null()))[:lacking]
-            self._keyless_at += (first + self._end).tolist()
+            rows_without_key = np.flatnonzero(np.asarray(keys.is_null()))[:lacking]
+            self._keyless_at += (rows_without_key + self._end).tolist()
         self._keyless += keys.null_count
 
     def _judge(self, rows: pa.RecordBatch) -> Judged:
         faults = rows.column(FAULT)
-        found: list[str | None] = [] if faults.null_count == rows.num_rows else faults.to_pylist()
-        self._unarrived += found.count(NEVER_ARRIVED)
+        reasons: list[str | None] = [] if faults.null_count == rows.num_rows else faults.to_pylist()
+        self._unarrived += reasons.count(NEVER_ARRIVED)
         near, ahead = self._recorded(rows.column(ARRIVED)), self._write.policy.max_ahead_ms
+        # Without `max_ahead`, no timestamp is too far ahead.
         limits = FAR * 2 - 1 if ahead is None else near + ahead
         if self._extractor is None:
             times = rows.column(TIMESTAMP)
             if self._checks_units and (wrong := unit_faults(times, near)):
-                found = found or [None] * rows.num_rows
+                reasons = reasons or [None] * rows.num_rows
                 for row, reason in wrong.items():
-                    found[row] = found[row] or reason
-            return judge(times, limits, found, self._write.policy, self._time)
+                    reasons[row] = reasons[row] or reason
+            return judge(times, limits, reasons, self._write.policy, self._time)
         records = _records(self._write.columns, rows)
         return extract(
             self._extractor,
             records,
             limits,
-            found,
+            reasons,
             self._write.policy,
             self._time,
             near if self._checks_units else None,
@@ -251,6 +252,7 @@ class FlatColumns:
         for name, value in list(self._values.items()):
             column = rows.column(name)
             first = column[0] if value is None else value
+            # Most columns vary within a few rows, so the others are rarely compared.
             if _is_only(first, column.slice(0, _LOOK)) and _is_only(first, column):
                 self._values[name] = first
             else:
@@ -289,5 +291,5 @@ def _arrived(arrival_ms: int | None) -> str:
 
 def _is_only(value: pa.Scalar, column: pa.Array) -> bool:
     """Return whether a column has no other value. A null is a value of its own."""
-    found = pc.unique(column)
-    return len(found) == 1 and bool(found[0].equals(value))
+    distinct = pc.unique(column)
+    return len(distinct) == 1 and bool(distinct[0].equals(value))

@@ -80,6 +80,7 @@ def ordered_batches(
     """
     expected = start
     for group in _overlapping([file for file in files if file.first < end and file.last >= start]):
+        # No later file has the offset either, because the groups are ordered.
         if group[0].first > expected:
             break
         until = min(end, max(file.last for file in group) + 1)
@@ -87,10 +88,12 @@ def ordered_batches(
             wanted = _between(batch, expected, until)
             if wanted.num_rows == 0:
                 continue
+            # Another writer has rewritten these files in another order.
             if not _continues(wanted.column(0), expected):
                 break
             yield wanted
             expected += wanted.num_rows
+        # What is left of the group is sorted, a bounded number of rows at a time.
         while expected < until:
             some = min(until, expected + SORTED_ROWS)
             yield from _sorted_batches(topic, group, columns, (expected, some), values)
@@ -223,8 +226,8 @@ def _row_groups(metadata: Any, column: str, span: tuple[int, int]) -> list[int]:
     position = metadata.schema.names.index(column)
     wanted = []
     for number in range(metadata.num_row_groups):
-        known = metadata.row_group(number).column(position).statistics
-        if known is None or not known.has_min_max or (known.min < span[1] and known.max >= span[0]):
+        statistics = metadata.row_group(number).column(position).statistics
+        if statistics is None or not statistics.has_min_max or (statistics.min < span[1] and statistics.max >= span[0]):
             wanted.append(number)
     return wanted
 
@@ -240,13 +243,14 @@ def _sorted_batches(
     if rows is None:
         raise _not_exactly_once(topic, start)
     rows = rows.sort_by(columns[0]).combine_chunks()
-    found, expected = np.asarray(rows.column(0)), np.arange(start, end)
-    if not np.array_equal(found, expected):
-        here = min(len(found), len(expected))
-        differs = np.flatnonzero(found[:here] != expected[:here])
+    offsets, expected = np.asarray(rows.column(0)), np.arange(start, end)
+    if not np.array_equal(offsets, expected):
+        # The first offset that differs is the missing or the duplicated one; without one, the shorter array ends there.
+        here = min(len(offsets), len(expected))
+        differs = np.flatnonzero(offsets[:here] != expected[:here])
         wrong = int(differs[0]) if len(differs) else here
         raise _not_exactly_once(
-            topic, int(min(found[wrong : wrong + 1].tolist() + expected[wrong : wrong + 1].tolist()))
+            topic, int(min(offsets[wrong : wrong + 1].tolist() + expected[wrong : wrong + 1].tolist()))
         )
     yield from rows.to_batches(batch_size.read_rows())
 
@@ -287,6 +291,7 @@ class _EpochByEpoch:
     def take(self, epoch: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows up to an epoch; keep those of later epochs."""
         while (batch := self._next()) is not None:
+            # The rows are ordered by epoch, so the number of those up to it is where to cut.
             epochs = batch.column(0)
             count = pc.sum(pc.less_equal(epochs, epoch)).as_py()
             if count:

@@ -38,19 +38,20 @@ def write_log(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[Bl
     positions = dict(write.starts)
     starts = [pending.start_ms for pending in write.landings]
     try:
+        # An output has its rows key by key, so they are interleaved before they get offsets.
         ordered = interleaved(write, batches) if write.spec.is_output else batches
         for partition, rows in chain.from_iterable(map(by_partition, _canonical(write, ordered))):
-            at = 0
-            while at < rows.num_rows:
-                landing, count, behind = _next_landing(write, starts, rows.slice(at))
+            start = 0
+            while start < rows.num_rows:
+                landing, count, behind = _next_landing(write, starts, rows.slice(start))
                 if block is None or (block.landing, block.partition) != (landing, partition):
                     if block is not None:
                         positions[block.partition] = block.position
                         yield block.close()
                     block = OpenBlock(write, landing, partition, positions.get(partition, (0, UNKNOWN)), extractor)
-                part = rows.slice(at, count)
+                part = rows.slice(start, count)
                 block.add(_without_arrival(part) if write.spec.is_output else part, behind)
-                at += count
+                start += count
         if block is not None:
             yield block.close()
             block = None
@@ -63,7 +64,8 @@ def load_extractor(name: str) -> Extractor:
     """Return the function of ``module:function``. Raises `ConfigError` (78) if it cannot be imported."""
     module_name, _, function_name = name.partition(":")
     try:
-        with redirect_stdout(sys.stderr):  # standard output is for the command's own, such as JSON
+        # Standard output is for the command's own, such as JSON.
+        with redirect_stdout(sys.stderr):
             extractor: Extractor = getattr(importlib.import_module(module_name), function_name)
     except (ImportError, AttributeError) as error:
         raise ConfigError(
@@ -93,17 +95,19 @@ def _canonical(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterable[p
 
 def _without_arrival(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Clear the arrivals of another job's output, which were epoch numbers."""
-    at = rows.schema.get_field_index(ARRIVED)
-    return rows.set_column(at, rows.schema.field(at), pa.nulls(rows.num_rows, pa.int64()))
+    position = rows.schema.get_field_index(ARRIVED)
+    return rows.set_column(position, rows.schema.field(position), pa.nulls(rows.num_rows, pa.int64()))
 
 
 def _next_landing(write: LogWrite, starts: list[int], rows: pa.RecordBatch) -> tuple[PendingLanding, int, int]:
     """Return the landing of the first row, its number of rows, and how many of these are behind."""
     if len(write.landings) == 1 and write.landings[0].interval is None:
         return write.landings[0], rows.num_rows, 0
+    # Rows without an arrival come first, and rows of earlier intervals go to the first landing that is still to come.
     times = longs(rows.column(ARRIVED), -FAR)
     landing = write.landings[max(bisect_right(starts, int(times[0])) - 1, 0)]
     count = int(np.searchsorted(times, landing.end_ms, side="left"))
+    # The landings were numbered from the same rows, so a row behind all of them was added since.
     if count == 0:
         raise SourceError(
             "source-changed-while-landing",
@@ -111,5 +115,6 @@ def _next_landing(write: LogWrite, starts: list[int], rows: pa.RecordBatch) -> t
             source=write.spec.source.name,
             arrival=int(times[0]),
         )
-    unknown = rows.column(ARRIVED).slice(0, count).null_count  # they come first, and nobody knows whether they are late
+    # Rows without an arrival come first, and nobody knows whether they are late.
+    unknown = rows.column(ARRIVED).slice(0, count).null_count
     return landing, count, int(np.searchsorted(times[:count], landing.start_ms, side="left")) - unknown

@@ -61,7 +61,8 @@ def canonical_json(column: pa.Array, read: Reader) -> pa.Array:
 
 
 def _decode_exactly(text: str) -> Any:
-    return _EXACT.decode(text)  # a function of the module, because a decoder cannot be sent to a worker
+    # This is a function of the module, because a decoder cannot be sent to a worker.
+    return _EXACT.decode(text)
 
 
 def _reader(kind: Any) -> Reader:
@@ -83,7 +84,8 @@ def _converter(kind: Any) -> _Convert:
             return _struct_converter({field["name"]: _converter(field["type"]) for field in fields})
         case str() if kind.startswith("decimal"):
             return _decimal_converter(kind)
-        case "double" | "float":  # NaN and infinity are texts
+        # NaN and infinity are texts.
+        case "double" | "float":
             return lambda value: float(value) if isinstance(value, str) else value
     return lambda value: value
 
@@ -92,10 +94,10 @@ def _decimal_converter(kind: str) -> _Convert:
     scale = int(kind.rpartition(",")[2].rstrip(")")) if "," in kind else 0
     exponent = Decimal(1).scaleb(-scale)
 
-    def read(found: _Number | int | None) -> Decimal | None:
-        if found is None:
+    def read(number: _Number | int | None) -> Decimal | None:
+        if number is None:
             return None
-        return Decimal(found.text if isinstance(found, _Number) else found).quantize(exponent, context=_DIGITS)
+        return Decimal(number.text if isinstance(number, _Number) else number).quantize(exponent, context=_DIGITS)
 
     return read
 
@@ -105,8 +107,10 @@ def _struct_converter(fields: Mapping[str, _Convert]) -> _Convert:
         row_class(tuple(fields)) if are_field_names(fields) else lambda *values: dict(zip(fields, values, strict=True))
     )
 
-    def read(found: dict[str, Any] | None) -> Any:
+    def read(fields_by_name: dict[str, Any] | None) -> Any:
         # Spark omits null fields.
-        return None if found is None else make(*(item(found.get(name)) for name, item in fields.items()))
+        return (
+            None if fields_by_name is None else make(*(item(fields_by_name.get(name)) for name, item in fields.items()))
+        )
 
     return read

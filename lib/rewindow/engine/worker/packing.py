@@ -103,7 +103,8 @@ def packed(packing: Packing, batches: Iterable[pa.RecordBatch]) -> Iterator[Pack
             if len(chosen) == 0:
                 continue
             if _counts_up(chosen) and _counts_up(own[chosen]):
-                some = rows.slice(int(chosen[0]), len(chosen))  # already in file order: no copy
+                # The rows are consecutive, so no copy is needed.
+                some = rows.slice(int(chosen[0]), len(chosen))
             else:
                 chosen = chosen[np.argsort(own[chosen], kind="stable")]
                 some = rows.take(pa.array(chosen))

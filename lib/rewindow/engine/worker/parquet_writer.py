@@ -147,13 +147,15 @@ class FileWriter:
             if self._file is None or self._parquet is None:
                 self._file, self._parquet = self._open()
             if self._waiting:
-                rows = self._waiting_table().combine_chunks()  # many batches are small, and each piece has its costs
+                # Many batches are small, and each piece has its costs.
+                rows = self._waiting_table().combine_chunks()
                 for batch in rows.to_batches():
                     self._digest.update(batch)
                     for column, stats in self._stats.items():
                         stats.update(batch.column(column))
                 count = self._waiting_rows
-                group = count if count < 2 * ROW_GROUP else ROW_GROUP  # avoids a small last group
+                # Avoids a small last group.
+                group = count if count < 2 * ROW_GROUP else ROW_GROUP
                 self._parquet.write_table(rows, row_group_size=group)
         except OSError as error:
             raise self._failure(error) from error
@@ -183,7 +185,8 @@ class FileWriter:
                 store_schema=False,
             )
         except BaseException:
-            file.discard()  # `abort` does not know it yet
+            # `abort` does not know this file yet.
+            file.discard()
             raise
         return file, parquet
 
@@ -209,7 +212,8 @@ class _DigestedFile:
         self.closed = False
 
     def write(self, data: Any) -> int:
-        if self.closed:  # discarded: the Parquet writer still writes its footer when it is garbage-collected
+        # Discarded: the Parquet writer still writes its footer when it is garbage-collected.
+        if self.closed:
             return len(data)
         self._digest.update(data)
         self.checksum = crc32(data, self.checksum)
@@ -245,11 +249,11 @@ class _DigestedFile:
 
 
 def _delta_stats(rows: int, columns: Mapping[str, _ColumnStats]) -> dict[str, Any]:
-    known = {column: stats for column, stats in columns.items() if stats.smallest is not None}
+    bounded = {column: stats for column, stats in columns.items() if stats.smallest is not None}
     return {
         "numRecords": rows,
-        "minValues": {column: stats.smallest for column, stats in known.items()},
-        "maxValues": {column: stats.largest for column, stats in known.items()},
+        "minValues": {column: stats.smallest for column, stats in bounded.items()},
+        "maxValues": {column: stats.largest for column, stats in bounded.items()},
         "nullCount": {column: stats.nulls for column, stats in columns.items()},
     }
 

@@ -148,7 +148,7 @@ def _replay(
     writers: Sequence[OutputWriter | InternalWriter | DropWriter],
 ) -> dict[str, int]:
     """Replay all epochs; return the number of records taken from each topic."""
-    first = task.offsets
+    starts = task.offsets
     for epoch in work.epochs:
         for writer in writers:
             writer.epoch = epoch.number
@@ -157,7 +157,7 @@ def _replay(
         if epoch.clock_to_ms != UNKNOWN:
             task.advance_wall_clock(epoch.clock_to_ms)
         task.end_epoch(epoch.watermark_ms, is_final=epoch.is_final, number=epoch.number)
-    return {topic: end - first[topic] for topic, end in task.offsets.items()}
+    return {topic: end - starts[topic] for topic, end in task.offsets.items()}
 
 
 def _sources(task_work: TaskWork, topology: Topology, part: SubTopology, logs: LogShapes) -> dict[str, ReadEpoch]:

@@ -136,7 +136,8 @@ class OutputWriter(RecordBuffer, Sink):
 
         def process_changing(record: Record) -> None:
             key, value, timestamp, _ = record
-            values.append(kept(value))  # first, because it may be refused
+            # The value comes first, because it may be refused.
+            values.append(kept(value))
             keys.append(key)
             timestamps.append(timestamp)
             if len(keys) >= limit:
@@ -147,7 +148,8 @@ class OutputWriter(RecordBuffer, Sink):
     def process_many(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int]) -> None:
         """See `Sink`."""
         start, count = 0, len(keys)
-        if len(self.keys) + count < self._limit and not self.may_change:  # the usual case, without copies of parts
+        # This is the usual case, without copies of parts.
+        if len(self.keys) + count < self._limit and not self.may_change:
             self.values += values
             self.keys += keys
             self.timestamps += timestamps

@@ -22,13 +22,13 @@ from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.binding import LogShapes, bind_sink
 from rewindow.streams.serde.schema import Column, Shape
 from rewindow.streams.state.stores import KEY_VALUE, WINDOW, StoreBuilder
-from rewindow.streams.topology import SubTopology, Topology, asked_by_topics
+from rewindow.streams.topology import SubTopology, Topology, key_topics
 
 KEYS_MAX = 200_000
 """With more records than this, a task restores its stores completely: pruning would keep most keys."""
 
 _ONE_TYPE = frozenset(("string", "long", "boolean", "binary"))
-"""Types of key columns whose equal keys have equal column values."""
+"""The types of key columns in which equal keys have equal column values."""
 
 
 class Restore:
@@ -37,7 +37,7 @@ class Restore:
     def __init__(self, task_work: TaskWork, topology: Topology, part: SubTopology, logs: LogShapes) -> None:
         """Analyse the topology. Reads nothing."""
         self._work, self._logs, self._everywhere = task_work, logs, part.global_stores
-        self._asked = asked_by_topics(part)
+        self._key_topics = key_topics(part)
         self._senders = {node.topic: node for node in topology.nodes.values() if isinstance(node, SinkNode)}
         self._key_values: dict[str, list[pa.Array] | None] = {}
 
@@ -51,7 +51,8 @@ class Restore:
         own = key.columns[:-2] if store.kind == WINDOW else key.columns
         only = self._only(store, own) if paths else None
         if only is not None and any(len(values) == 0 for values in only):
-            return  # no records, so no key is requested
+            # Without records, no key is requested.
+            return
         clock_ms = self._work.state.store_clocks.get(store.name, UNKNOWN) if self._work.state else UNKNOWN
         live_above = clock_ms - store.retention_ms if store.kind == WINDOW and clock_ms != UNKNOWN else None
         start = key.names[len(own)] if live_above is not None else ""
@@ -65,25 +66,26 @@ class Restore:
 
     def _only(self, store: StoreBuilder, columns: Sequence[Column]) -> list[pa.Array] | None:
         """Return the values of each key column that the task can request; None for all."""
-        topics = self._asked.get(store.name, frozenset())
+        topics = self._key_topics.get(store.name, frozenset())
         types = [column.type for column in columns]
         if not topics or store.kind not in (KEY_VALUE, WINDOW) or not _ONE_TYPE.issuperset(types):
             return None
-        found: list[list[pa.Array]] = []
+        of_topics: list[list[pa.Array]] = []
         for topic in sorted(topics):
             if topic not in self._key_values:
                 self._key_values[topic] = self._read(topic, types)
             values = self._key_values[topic]
             if values is None:
                 return None
-            found.append(values)
-        return [pc.unique(pa.concat_arrays(several)) for several in zip(*found, strict=True)]
+            of_topics.append(values)
+        return [pc.unique(pa.concat_arrays(several)) for several in zip(*of_topics, strict=True)]
 
     def _read(self, topic: str, types: Sequence[str]) -> list[pa.Array] | None:
         """Return the values of each key column of a topic's records; None if there are too many or the types differ."""
         is_internal = topic in self._work.internal
         shape = bind_sink(self._senders[topic], self._logs)[0] if is_internal else self._logs[topic][0]
-        columns = shape.columns[: len(types)]  # an internal topic has one more column: whether the key is null
+        # An internal topic has one more column: whether the key is null.
+        columns = shape.columns[: len(types)]
         if [column.type for column in columns] != list(types):
             return None
         names = [column.name for column in columns]

@@ -54,41 +54,41 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
     The new position lists the fresh files only. Raises `SourceError` (66) if there are no files with rows, or a landed file
     is missing or has changed, `ConfigError` (78) for the files of a Delta table, which are not all its rows and only them.
     """
-    known: Mapping[str, Sequence[Any]] = position[_FILES] if position else {}
+    landed: Mapping[str, Sequence[Any]] = position[_FILES] if position else {}
     later = (position or {}).get(LATER, {})
-    base, found = _find(spec)
+    base, files = _find(spec)
     marks: dict[str, list[Any]] = {}
-    missing = [name for name in known if name not in found]
+    missing = [name for name in landed if name not in files]
     is_text = spec.format in TEXT_FORMATS
-    fresh_texts = {name: file for name, file in found.items() if is_text and name not in known}
+    fresh_texts = {name: file for name, file in files.items() if is_text and name not in landed}
     empty = {name for name, file in fresh_texts.items() if not file.facts[0] or not has_rows(spec, file.path)}
-    if len(empty) == len(found):
+    if len(empty) == len(files):
         first = min(empty)
         is_header = spec.format == CSV and text_options(CSV, spec.options).header
         why = ", because its first line is the header" if is_header else ""
-        what = f"has no rows{why}" if found[first].facts[0] else "is empty"
+        reason = f"has no rows{why}" if files[first].facts[0] else "is empty"
         raise SourceError(
             "source-without-rows",
             "{source}: {file} {reason}, and no other file has rows: restore it, or wait for its rows",
             source=spec.name,
             file=first,
-            reason=what,
+            reason=reason,
         )
-    for name, file in found.items():
+    for name, file in files.items():
         try:
-            if name in known:
-                _check_same(spec, name, file, known[name], is_done=name not in later)
+            if name in landed:
+                _check_same(spec, name, file, landed[name], is_done=name not in later)
             elif name not in empty:
                 marks[name] = [*file.facts, _digest(file.path), *(_text_mark(spec, name, file.path) if to_land else ())]
         except PermissionError as error:
             raise _refused(file.path, error) from error
     if missing:
-        raise _broken(spec, missing[0], _gone(known[missing[0]], marks))
+        raise _broken(spec, missing[0], _gone(landed[missing[0]], marks))
     if not spec.lands_copies:
-        _refuse_copies(spec, found, known, marks)
-    fresh = tuple(Piece(found[name].path, name=name) for name in marks)
-    rest = tuple(Piece(file.path, name=name) for name, file in found.items() if name in known)
-    partitioned = any("=" in part for name in found if "/" in name for part in name.split("/")[:-1])
+        _refuse_copies(spec, files, landed, marks)
+    fresh = tuple(Piece(files[name].path, name=name) for name in marks)
+    rest = tuple(Piece(file.path, name=name) for name, file in files.items() if name in landed)
+    partitioned = any("=" in part for name in files if "/" in name for part in name.split("/")[:-1])
     return SourceLook(
         {"kind": _FILES, _FILES: marks},
         fresh,
@@ -103,7 +103,8 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
 def unchanged(look: SourceLook, spec: SourceSpec) -> None:
     """Raise `SourceError` (66) if a fresh file changed since the look."""
     marks = look.position[_FILES]
-    for piece in (*look.fresh, *look.rest):  # in a generation that keeps landings, all files are to be read
+    # A generation that keeps landings reads all files.
+    for piece in (*look.fresh, *look.rest):
         if piece.name in marks and list(_facts(piece.path) or ()) != marks[piece.name][:2]:
             name = piece.name
             raise SourceError(
@@ -126,7 +127,8 @@ def _find(spec: SourceSpec) -> tuple[str, dict[str, _File]]:
 
     Each landing looks at all files that were ever landed, so a file costs one call of `stat` here and little else.
     """
-    location = str(Path(spec.location))  # without doubled or trailing slashes, so that it begins each path
+    # `Path` drops doubled and trailing slashes, so that the location begins each path.
+    location = str(Path(spec.location))
     root, configured = _parts(spec)
     if has_magic(configured):
         base = str(Path(root, _folder_of_pattern(configured)))
@@ -138,15 +140,15 @@ def _find(spec: SourceSpec) -> tuple[str, dict[str, _File]]:
         paths = list(_below(spec, location))
     begin = len(base.rstrip("/")) + 1
     names = {path[begin:]: path for path in paths}
-    found = {name: _file(spec, name, names[name]) for name in sorted(names) if not _is_ignored(name)}
-    if not found:
+    files = {name: _file(spec, name, names[name]) for name in sorted(names) if not _is_ignored(name)}
+    if not files:
         raise SourceError(
             "source-without-files",
             "the source {source} has no files at {location}: fix `path:`, or wait for the first file",
             source=spec.name,
             location=location,
         )
-    return base, found
+    return base, files
 
 
 def _parts(spec: SourceSpec) -> tuple[str, str]:
@@ -157,7 +159,8 @@ def _parts(spec: SourceSpec) -> tuple[str, str]:
 
 def _file(spec: SourceSpec, name: str, path: str) -> _File:
     facts = _facts(path)
-    if facts is None:  # reading a pipe would never end
+    # Reading a pipe would never end.
+    if facts is None:
         raise SourceError(
             "file-not-regular",
             "{source}: {file} is not a regular file (a pipe, or a link to nothing): remove it",
@@ -195,20 +198,20 @@ def _gone(mark: Sequence[Any], fresh: Mapping[str, Sequence[Any]]) -> str:
 
 def _refuse_copies(
     spec: SourceSpec,
-    found: Mapping[str, _File],
-    known: Mapping[str, Sequence[Any]],
+    files: Mapping[str, _File],
+    landed: Mapping[str, Sequence[Any]],
     fresh: Mapping[str, Sequence[Any]],
 ) -> None:
     """Raise `SourceError` (66) for a fresh file with the rows of another file, which would be landed twice."""
     if not fresh:
         return
     sizes = {size for mark in fresh.values() for size, _ in _contents(mark)}
-    alike = [(name, mark) for name, mark in known.items() if mark[0] in sizes or (len(mark) > 3 and mark[3] in sizes)]
-    first = {content: name for name, mark in reversed([*alike, *fresh.items()]) for content in _contents(mark)}
+    alike = [(name, mark) for name, mark in landed.items() if mark[0] in sizes or (len(mark) > 3 and mark[3] in sizes)]
+    first_with = {content: name for name, mark in reversed([*alike, *fresh.items()]) for content in _contents(mark)}
     for name, mark in fresh.items():
-        other = next((first[content] for content in _contents(mark) if first[content] != name), name)
-        if other != name and has_rows(spec, found[name].path):
-            is_landed = f", because {other} is landed and has to stay" if other in known else " or the other"
+        other = next((first_with[content] for content in _contents(mark) if first_with[content] != name), name)
+        if other != name and has_rows(spec, files[name].path):
+            is_landed = f", because {other} is landed and has to stay" if other in landed else " or the other"
             raise SourceError(
                 "file-content-repeated",
                 "{source}: {file} has the same content as {other}, so its rows would be landed twice. "
@@ -287,14 +290,14 @@ def _check_same(spec: SourceSpec, name: str, file: _File, mark: Sequence[Any], *
         raise _broken(spec, name, "has changed")
 
 
-def _broken(spec: SourceSpec, name: str, what: str) -> LandedFileError:
+def _broken(spec: SourceSpec, name: str, change: str) -> LandedFileError:
     return LandedFileError(
         "landed-file-changed",
         "{source}: the landed file {file} {what}. Restore it, and put new data into new files. If history did change, land a "
         "new generation: `rewindow land FEED --new-generation`.",
         source=spec.name,
         file=name,
-        what=what,
+        what=change,
     )
 
 
@@ -305,10 +308,10 @@ def _open_ended(spec: SourceSpec, fresh: Sequence[Piece], landed: Sequence[Piece
     """
     if spec.format != CSV:
         return ()
-    found = tuple(piece.name for piece in fresh if _is_open(piece))
-    if not found or (landed and all(_is_open(piece) for piece in landed[-_COMPARED:])):
+    open_ended = tuple(piece.name for piece in fresh if _is_open(piece))
+    if not open_ended or (landed and all(_is_open(piece) for piece in landed[-_COMPARED:])):
         return ()
-    return found
+    return open_ended
 
 
 def _is_open(piece: Piece) -> bool:
@@ -317,7 +320,8 @@ def _is_open(piece: Piece) -> bool:
     with Path(piece.path).open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _LINE_END_BYTES))
-        end = file.read().rstrip(b"\0")  # UTF-16 has zeros around it
+        # In UTF-16, the line feed has zeros around it.
+        end = file.read().rstrip(b"\0")
     return not end.endswith((b"\n", b"\r"))
 
 
@@ -327,9 +331,9 @@ def _digest(path: str) -> str:
         size = os.fstat(file.fileno()).st_size
         if size <= _WHOLE_BYTES:
             return _of_blocks(iter(partial(file.read, _END_BYTES), b""))[1]
-        first = file.read(_END_BYTES)
+        beginning = file.read(_END_BYTES)
         file.seek(-_END_BYTES, os.SEEK_END)
-        return _of_ends(first, file.read(_END_BYTES))
+        return _of_ends(beginning, file.read(_END_BYTES))
 
 
 def _text_digest(path: str) -> tuple[int, str]:
@@ -341,15 +345,15 @@ def _text_digest(path: str) -> tuple[int, str]:
 
 
 def _of_blocks(blocks: Iterable[bytes]) -> tuple[int, str]:
-    whole, size, first, last = blake2b(digest_size=16), 0, b"", b""
+    whole, size, beginning, end = blake2b(digest_size=16), 0, b"", b""
     for block in blocks:
         size += len(block)
         if size <= _WHOLE_BYTES:
             whole.update(block)
-        first = (first + block)[:_END_BYTES] if len(first) < _END_BYTES else first
-        last = block if len(block) == _END_BYTES else (last + block)[-_END_BYTES:]
-    return size, whole.hexdigest() if size <= _WHOLE_BYTES else _of_ends(first, last)
+        beginning = (beginning + block)[:_END_BYTES] if len(beginning) < _END_BYTES else beginning
+        end = block if len(block) == _END_BYTES else (end + block)[-_END_BYTES:]
+    return size, whole.hexdigest() if size <= _WHOLE_BYTES else _of_ends(beginning, end)
 
 
-def _of_ends(first: bytes, last: bytes) -> str:
-    return blake2b(first + last, digest_size=16).hexdigest()
+def _of_ends(beginning: bytes, end: bytes) -> str:
+    return blake2b(beginning + end, digest_size=16).hexdigest()

@@ -41,10 +41,10 @@ class SqliteSpill:
 
     def get(self, key: bytes) -> tuple[str, int] | None:
         """See `Spill`."""
-        found: tuple[str, int] | None = self._run(
+        row: tuple[str, int] | None = self._run(
             "SELECT row, number FROM spill WHERE snapshot = 0 AND key = ?", (key,)
         ).fetchone()
-        return found
+        return row
 
     def write(self, rows: Iterable[SpilledRow]) -> None:
         """See `Spill`."""
@@ -65,11 +65,11 @@ class SqliteSpill:
     def count(self, span: Span, since: int = 0) -> int:
         """See `Spill`."""
         where, bounds = _where(0, span)
-        (found,) = self._run(
+        (count,) = self._run(
             f"SELECT count(*) FROM spill WHERE {where} AND number >= ? AND (? > 0 OR number & 2 = 0)",  # noqa: S608
             (*bounds, since, since),
         ).fetchone()
-        return int(found)
+        return int(count)
 
     def take_snapshot(self, span: Span) -> int:
         """See `Spill`."""
@@ -95,8 +95,8 @@ class SqliteSpill:
 
     def count_due(self, until_ms: int) -> int:
         """See `Spill`."""
-        (found,) = self._run("SELECT count(*) FROM spill WHERE due <= ?", (until_ms,)).fetchone()
-        return int(found)
+        (count,) = self._run("SELECT count(*) FROM spill WHERE due <= ?", (until_ms,)).fetchone()
+        return int(count)
 
     def delete_due(self, until_ms: int) -> None:
         """See `Spill`."""

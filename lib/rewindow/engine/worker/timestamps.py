@@ -57,21 +57,26 @@ class InvalidTimestampError(ValueError):
 
 
 def judge(
-    found: pa.Array, limits: Longs | int, faults: Sequence[str | None], policy: TimestampPolicy, partition_time: int
+    timestamps: pa.Array,
+    limits: Longs | int,
+    faults: Sequence[str | None],
+    policy: TimestampPolicy,
+    partition_time: int,
 ) -> Judged:
     """Apply the policy to a column of timestamps (null if missing).
 
     ``limits``: the largest timestamp that is not too far ahead, per record. ``faults``: other problems of a row (such as
     a parser error); empty if there are none. Raises `InvalidTimestampError` under ``fail``.
     """
-    rows = len(found)
-    missing = np.asarray(found.is_null()) if found.null_count else np.zeros(rows, dtype=np.bool_)
-    times: Longs = np.array(pc.fill_null(found, UNKNOWN) if found.null_count else found)
+    rows = len(timestamps)
+    missing = np.asarray(timestamps.is_null()) if timestamps.null_count else np.zeros(rows, dtype=np.bool_)
+    times: Longs = np.array(pc.fill_null(timestamps, UNKNOWN) if timestamps.null_count else timestamps)
     faulty = np.array([fault is not None for fault in faults], dtype=np.bool_) if faults else None
     invalid = times < 0
     bad = invalid if faulty is None else invalid | faulty
     ahead = times > limits
     refused = ahead & ~bad
+    # Nearly all batches have neither.
     if not bad.any() and not refused.any():
         return Judged(~bad, times, (), max(partition_time, int(times.max())) if rows else partition_time)
     fatal = _fatal(bad, faults, policy)
@@ -80,7 +85,9 @@ def judge(
         raise InvalidTimestampError(row, _reason(row, missing, faults, times))
     keep = ~(bad | refused)
     if policy.invalid == PARTITION_TIME:
+        # A row with another fault stays out of the log: it has no values to go with a time.
         filled = bad if faulty is None else bad & ~faulty
+        # The partition time of a record is the largest valid timestamp before it.
         running = np.maximum.accumulate(np.concatenate(([partition_time], np.where(keep, times, UNKNOWN))))[:-1]
         if (unknown := filled & (running == UNKNOWN)).any():
             raise InvalidTimestampError(
@@ -137,31 +144,32 @@ def extract(
 
 
 def is_unreadable(fault: str | None) -> bool:
-    """Return whether a row was refused because the parser could not read it. The fault goes on with its file and text."""
+    """Return whether a row was refused because the parser could not read it. The fault continues with its file and text."""
     return fault is not None and fault.startswith(UNREADABLE)
 
 
 def arrivals_of(intervals: Intervals, until_ms: int, columns: Iterable[tuple[pa.Array, pa.Array]]) -> Arrivals:
     """Return when rows arrived, given as columns of arrivals (epoch ms) and faults. From ``until_ms`` on they wait."""
-    found: set[int | None] = set()
+    starts: set[int | None] = set()
     start, end, waiting, first = 0, 0, 0, FAR
     fault: str | None = None
     for arrivals, faults in columns:
         if arrivals.null_count and fault is None:
             fault = faults.filter(arrivals.is_null())[0].as_py() or NEVER_ARRIVED
-            found.add(None)
-        known = np.asarray(arrivals.drop_null())
-        late = known[known >= until_ms]
+            starts.add(None)
+        times_ms = np.asarray(arrivals.drop_null())
+        late = times_ms[times_ms >= until_ms]
         waiting, first = waiting + len(late), min(first, int(late.min())) if len(late) else first
-        times = np.sort(known[known < until_ms])
-        at = 0
-        while at < len(times):
-            if not start <= int(times[at]) < end:
-                start = intervals.start_of(int(times[at]))
+        times = np.sort(times_ms[times_ms < until_ms])
+        position = 0
+        while position < len(times):
+            if not start <= int(times[position]) < end:
+                start = intervals.start_of(int(times[position]))
                 end = intervals.after(start)
-                found.add(start)
-            at = int(np.searchsorted(times, end, side="left"))
-    return Arrivals(frozenset(found), waiting, first if waiting else None, fault)
+                starts.add(start)
+            # The times are sorted, so the rest of the interval is skipped at once.
+            position = int(np.searchsorted(times, end, side="left"))
+    return Arrivals(frozenset(starts), waiting, first if waiting else None, fault)
 
 
 def _ask(extractor: Extractor, record: Record, partition_time: int) -> tuple[int, str]:

@@ -170,7 +170,7 @@ def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
             return list_shape(name, part, declared.row if declared.field is None else None)
         return part if part.row_type is None else nullable_shape(part, "_is_null")
     if isinstance(declared, EqualType):
-        return _common_shape([bind(one, name, logs) for one in declared.types], name)
+        return _common_shape([bind(kind, name, logs) for kind in declared.types], name)
     if isinstance(declared, RowType):
         return _compound_shape({field: bind(part, field, logs) for field, part in declared.fields})
     if isinstance(declared, NamedType):
@@ -249,9 +249,9 @@ def _compound_shape(parts: Mapping[str, Shape]) -> Shape:
     columns: list[Column] = []
     bounds: list[slice] = []
     for field, part in parts.items():
-        first, is_one = len(columns), len(part.columns) == 1
+        start, is_one = len(columns), len(part.columns) == 1
         columns += [Column(field if is_one else f"{field}_{column.name}", column.type) for column in part.columns]
-        bounds.append(slice(first, len(columns)))
+        bounds.append(slice(start, len(columns)))
     if all(part.is_bare for part in parts.values()):
         return row_shape(columns, row)
     nulls = (None,) * len(columns)
@@ -261,7 +261,9 @@ def _compound_shape(parts: Mapping[str, Shape]) -> Shape:
         if value is None:
             return nulls
         items = as_row(value, row)
-        return tuple(one for shape, item in zip(shapes, items, strict=True) for one in shape.encode(item))
+        return tuple(
+            column_value for shape, item in zip(shapes, items, strict=True) for column_value in shape.encode(item)
+        )
 
     def decode(values: tuple[Any, ...]) -> Any:
         return row(*(shape.decode(values[bound]) for shape, bound in zip(shapes, bounds, strict=True)))
@@ -320,9 +322,9 @@ def _version_key_shape(key: Shape) -> Shape:
     """Return the shape of a `VersionKey`: the key's columns, then ``_valid_from``."""
     return Shape(
         (*key.columns, Column("_valid_from", "long")),
-        lambda one: (*key.encode(one.key), one.valid_from),
+        lambda version_key: (*key.encode(version_key.key), version_key.valid_from),
         lambda values: VersionKey(key.decode(values[:-1]), values[-1]),
-        lambda one: VersionKey(key.normalize(one.key), coerce_long(one.valid_from)),
+        lambda version_key: VersionKey(key.normalize(version_key.key), coerce_long(version_key.valid_from)),
     )
 
 

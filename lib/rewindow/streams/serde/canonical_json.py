@@ -42,7 +42,8 @@ def to_tagged(value: Any) -> Any:
         return value
     if isinstance(value, float):
         if math.isfinite(value):
-            return value + 0.0 if value else 0.0  # -0.0 and 0.0 are one value
+            # -0.0 and 0.0 are one value.
+            return value + 0.0 if value else 0.0
         return {"$float": repr(value)}
     if isinstance(value, tuple):
         return _tagged_tuple(value)

@@ -102,7 +102,8 @@ def stay_as_they_are(values: Collection[Any], normalize: Normalizer) -> bool:
         return True
     if normalize is coerce_text:
         return "".join(values).isascii()
-    return bool(all(values))  # without 0.0 there is no -0.0
+    # Without 0.0 there is no -0.0.
+    return bool(all(values))
 
 
 _CLASS_OF: dict[Normalizer, type[Any]] = {coerce_text: str, coerce_long: int, coerce_double: float}

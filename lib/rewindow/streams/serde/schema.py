@@ -222,24 +222,24 @@ def renamed(columns: Sequence[Column], taken: Collection[str]) -> tuple[Column, 
     return tuple(Column(f"key_{c.name}" if c.name.casefold() in folded else c.name, c.type) for c in columns)
 
 
-def check_distinct(columns: Sequence[Column], what: str) -> None:
+def check_distinct(columns: Sequence[Column], table: str) -> None:
     """Check that no two columns of a table have the same name, ignoring case as Spark does.
 
     Raises `ConfigError` naming the columns, the table and the fix.
     """
-    seen: dict[str, str] = {}
+    name_of: dict[str, str] = {}
     for column in columns:
         folded = column.name.casefold()
-        if folded in seen:
-            other = seen[folded]
+        if folded in name_of:
+            other = name_of[folded]
             both = repr(other) if other == column.name else f"{other!r} and {column.name!r}"
             raise ConfigError(
                 "column-named-twice",
                 "{table} would have the column {columns} twice: give the key, field or aggregate another name",
-                table=what,
+                table=table,
                 columns=both,
             )
-        seen[folded] = column.name
+        name_of[folded] = column.name
 
 
 def shape_of(declared: Any, name: str) -> Shape:
@@ -342,7 +342,8 @@ def sum_type(row: Shape, field: str | None, key: Sequence[str] = (), *, aggregat
 def named_shape(named: str, name: str, key: Shape, value: Shape) -> Shape:
     """Return the shape of ``named`` in a record, for a column ``name``. Raises `ConfigError` if there is no such name."""
     if value.row_type is None and value.has_json:
-        return scalar_shape(name, "json")  # the fields of undeclared values are unknown
+        # The fields of undeclared values are unknown.
+        return scalar_shape(name, "json")
     fields = () if value.row_type is None else value.columns
     for column in fields:
         if column.name == named:
@@ -350,14 +351,14 @@ def named_shape(named: str, name: str, key: Shape, value: Shape) -> Shape:
     if named == "timestamp":
         return scalar_shape(name, "long")
     if named in ("key", "value"):
-        found = key if named == "key" else value
-        if found.row_type is None:
-            return found
+        shape = key if named == "key" else value
+        if shape.row_type is None:
+            return shape
         raise ConfigError(
             "selected-name-is-row",
             "select(...): {name} is a row ({fields}): name its fields, or use map_values(with_key=True)",
             name=named,
-            fields=", ".join(found.names),
+            fields=", ".join(shape.names),
         )
     fix = named_key(named, key.names, "write key") or ": name one of them"
     raise ConfigError(
@@ -413,8 +414,8 @@ def _scalar_type(declared: Any) -> str | None:
 
 
 def _decimal_type(text: str) -> str:
-    found = _DECIMAL.fullmatch(text.strip())
-    precision, scale = (int(found[1]), int(found[2])) if found else (0, 0)
+    match = _DECIMAL.fullmatch(text.strip())
+    precision, scale = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= precision <= _MOST_DIGITS or scale > precision:
         raise TopologyError(
             "decimal-type-invalid",

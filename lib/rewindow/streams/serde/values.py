@@ -58,8 +58,8 @@ def normalize_undeclared(value: Any) -> Any:
 
 def same_tuple(value: Any, items: Sequence[Any]) -> Any:
     """Return a tuple with these items: the same object if they are its own."""
-    for one, other in zip(value, items, strict=True):
-        if one is not other:
+    for item, other in zip(value, items, strict=True):
+        if item is not other:
             return tuple(items) if value.__class__ is tuple else value._make(items)
     return value
 
@@ -180,7 +180,8 @@ def row_normalizer(row_type: type[Any], normalizers: Sequence[Normalizer]) -> No
                 if normalize_item(item) is not item:
                     return _normalized_row(row, normalizers)
         except DataError:
-            return _normalized_row(row, normalizers)  # raises again, with the field's name
+            # This raises the error again, with the field's name.
+            return _normalized_row(row, normalizers)
         return row
 
     return normalize
@@ -196,7 +197,8 @@ def _pair_normalizer(row_type: type[Any], normalize_first: Normalizer, normalize
             if normalize_first(first) is first and normalize_second(second) is second:
                 return row
         except DataError:
-            pass  # raised again below, with the field's name
+            # The error is raised again below, with the field's name.
+            pass
         return _normalized_row(row, (normalize_first, normalize_second))
 
     return normalize
@@ -227,24 +229,28 @@ def list_type(item: JsonType) -> JsonType:
     """Return how a list of values of one type is stored."""
 
     def normalize(value: Any) -> Any:
-        return [item.normalize(one) for one in value] if value.__class__ is list else normalize_undeclared(value)
+        return (
+            [item.normalize(element) for element in value] if value.__class__ is list else normalize_undeclared(value)
+        )
 
     rebuild = item.rebuild
     if rebuild is None:
         return JsonType(normalize)
-    return JsonType(normalize, lambda value: [rebuild(one) for one in value] if value.__class__ is list else value)
+    return JsonType(
+        normalize, lambda value: [rebuild(element) for element in value] if value.__class__ is list else value
+    )
 
 
 def _dict_type(key: JsonType, item: JsonType) -> JsonType:
     def normalize(value: Any) -> Any:
         if value.__class__ is not dict:
             return normalize_undeclared(value)
-        return by_text({key.normalize(one): item.normalize(other) for one, other in value.items()})
+        return by_text({key.normalize(name): item.normalize(element) for name, element in value.items()})
 
     def rebuild(value: Any) -> Any:
         if value.__class__ is not dict:
             return value
-        return {_rebuilt([one], [key])[0]: _rebuilt([other], [item])[0] for one, other in value.items()}
+        return {_rebuilt([name], [key])[0]: _rebuilt([element], [item])[0] for name, element in value.items()}
 
     return JsonType(normalize, rebuild if key.rebuild or item.rebuild else None)
 

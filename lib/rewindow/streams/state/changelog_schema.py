@@ -74,9 +74,9 @@ def entry_codec(key: Shape, entry: Shape) -> Codec:
         return key.decode(values[:width]), entry.decode(values[width:])
 
     return Codec(
-        lambda one, held: dump_value((*key.encode_checked(one), *entry.encode_checked(held))),
+        lambda row_key, held: dump_value((*key.encode_checked(row_key), *entry.encode_checked(held))),
         load,
-        lambda one: dump_value(key.encode_checked(one)),
+        lambda row_key: dump_value(key.encode_checked(row_key)),
         lambda text: key.decode(load_value(text)),
     )
 

@@ -62,9 +62,9 @@ class RecordRows(GroupRows):
             heapq.heappush(self._times, timestamp)
         keys[key] = None
         records = self.records.setdefault(key, [])
-        at = bisect_right(records, timestamp, key=_TIME)
-        records.insert(at, (timestamp, value))
-        return at - bisect_left(records, timestamp, key=_TIME)
+        position = bisect_right(records, timestamp, key=_TIME)
+        records.insert(position, (timestamp, value))
+        return position - bisect_left(records, timestamp, key=_TIME)
 
     def between(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[int, Any]]:
         """Return the ``(timestamp, value)`` of a key's records in ``[from, to]``."""
@@ -78,7 +78,8 @@ class RecordRows(GroupRows):
         keys = self.keys_at.get(timestamp, {})
         if key not in keys:
             return []
-        del keys[key]  # the time stays in the heap, without keys
+        # The time stays in the heap, without keys.
+        del keys[key]
         return [row_key for row_key, _ in self._cut_out(key, timestamp)]
 
     def pop_before(self, time_ms: int) -> list[tuple[RecordKey, Any]]:
@@ -92,9 +93,9 @@ class RecordRows(GroupRows):
 
     def _cut_out(self, key: Any, timestamp: int) -> list[tuple[RecordKey, Any]]:
         records = self.records[key]
-        first, last = bisect_left(records, timestamp, key=_TIME), bisect_right(records, timestamp, key=_TIME)
-        gone = records[first:last]
-        del records[first:last]
+        start, end = bisect_left(records, timestamp, key=_TIME), bisect_right(records, timestamp, key=_TIME)
+        gone = records[start:end]
+        del records[start:end]
         if not records:
             del self.records[key]
         return [(RecordKey(key, timestamp, number), value) for number, (_, value) in enumerate(gone)]
@@ -193,15 +194,14 @@ class RecordStore(GroupedStore):
             raise
         self._fetch(key)
         row_key = RecordKey(key, timestamp, self._rows.insert(key, timestamp, value))
-        self._changed[row_key] = self._changed.pop(
-            row_key, True
-        )  # replace the key too: an equal one may be of another class
+        # The key is replaced, too, because an equal one may be of another class.
+        self._changed[row_key] = self._changed.pop(row_key, True)
 
     def fetch(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[int, Any]]:
         """Return ``(timestamp, value)`` of a key's records in ``[from, to]``, by time, then arrival."""
         self._fetch(key)
-        found = self._rows.between(key, from_ms, to_ms)
-        return found if self._shares else [(timestamp, copied(value)) for timestamp, value in found]
+        records = self._rows.between(key, from_ms, to_ms)
+        return records if self._shares else [(timestamp, copied(value)) for timestamp, value in records]
 
     def remove(self, key: Any, timestamp: int) -> None:
         """Remove all records of a key and time."""
@@ -224,7 +224,8 @@ class RecordStore(GroupedStore):
         key = self._keys.as_stored(key)
         try:
             values = [value for _, value in self.fetch(key, timestamp, timestamp)]
-        except TypeError:  # the key is unhashable or the timestamp no number, so the write will be refused
+        except TypeError:
+            # The key is unhashable or the timestamp no number, so the write will be refused.
             return lambda: None
         row_keys = [RecordKey(key, timestamp, number) for number in range(len(values) + 1)]
         changed = {row_key: self._changed.get(row_key) for row_key in row_keys}
@@ -255,15 +256,16 @@ class RecordStore(GroupedStore):
 
     def _load(self, rows: Iterable[tuple[Any, Any]], clock_ms: int) -> None:
         del clock_ms
-        found: dict[RecordKey, Any] = {}
+        values: dict[RecordKey, Any] = {}
         for (key, timestamp, number), value in rows:
             row_key = RecordKey(self._keys.normalize(key), timestamp, number)
             if value is None:
-                found.pop(row_key, None)
+                values.pop(row_key, None)
             else:
-                found[row_key] = value
-        for row_key in sorted(found, key=lambda one: one[1:]):
-            self._rows.admit(row_key, found[row_key] if self._shares else copied(found[row_key]))
+                values[row_key] = value
+        # Records with the same key and time are admitted by number, which is the order of their arrival.
+        for row_key in sorted(values, key=itemgetter(1, 2)):
+            self._rows.admit(row_key, values[row_key] if self._shares else copied(values[row_key]))
 
 
 class JoinStore(RecordStore):
@@ -287,6 +289,7 @@ class JoinStore(RecordStore):
         super().put(key, value, timestamp)
         if timestamp > self._clock_ms:
             self._clock_ms = timestamp
+            # Expired records leave no tombstones: a restore leaves them out by the clock.
             for row_key, _ in self._rows.pop_before(self._expired_until() + 1):
                 self._changed.pop(row_key, None)
 

@@ -53,7 +53,8 @@ class KeyRows:
                 return None
             key = self._key_type.normalize(key)
         value = self.values.pop(key, None)
-        if value is not None and not self.changed.pop(key, False):  # a row that no checkpoint has leaves no trace
+        # A row that no checkpoint has leaves no trace.
+        if value is not None and not self.changed.pop(key, False):
             self.changed[key] = False
         return value
 
@@ -79,7 +80,8 @@ class KeyRows:
     def pop_many(self, keys: Collection[Any]) -> None:
         """Delete the rows of keys."""
         changed, pop_value, exact_class = self.changed, self.values.pop, self._key_type.exact_class
-        if self._are_all_and_new(keys):  # as in a punctuation that empties its store
+        # A punctuation may empty its store.
+        if self._are_all_and_new(keys):
             self.values.clear()
             changed.clear()
             return
@@ -217,7 +219,8 @@ class SpillingKeyRows(KeyRows):
             self._bring(key)
         if key.__class__ is not self._key_type.exact_class:
             return KeyRows.pop(self, key)
-        value = self.values.pop(key, None)  # from here on as `KeyRows.pop`, without its call
+        # The rest does what `KeyRows.pop` does, without the call.
+        value = self.values.pop(key, None)
         if value is not None and not self.changed.pop(key, False):
             self.changed[key] = False
         return value

@@ -106,13 +106,13 @@ def _type_of(key: Any) -> Any:
     return None if key is None else key.__class__
 
 
-def _common(one: Any, other: Any) -> Any:
+def _common(kind: Any, other: Any) -> Any:
     """Return the type that two types have in common, or `_NONE`."""
-    if one == other or other is None:
-        return one
-    if one is None:
+    if kind == other or other is None:
+        return kind
+    if kind is None:
         return other
-    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
-        parts = tuple(_common(first, second) for first, second in zip(one, other, strict=True))
+    if isinstance(kind, tuple) and isinstance(other, tuple) and len(kind) == len(other):
+        parts = tuple(_common(first, second) for first, second in zip(kind, other, strict=True))
         return _NONE if any(part is _NONE for part in parts) else parts
     return _NONE

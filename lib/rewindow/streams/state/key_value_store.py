@@ -36,7 +36,8 @@ class KeyValueStore(Store):
         self._all_frozen = True
         """Whether no value was ever put that can be changed in place: then reads need no copy."""
         self._watches = not builder.normalizers.is_frozen
-        if not self._watches:  # no value can ever be changed in place, so a read is a lookup
+        # No value can ever be changed in place, so a read is a lookup.
+        if not self._watches:
             self.get = self.find = self._get  # type: ignore[method-assign, assignment]
         if type(self).delete is KeyValueStore.delete:
             self.delete = self._rows.pop  # type: ignore[method-assign]
@@ -93,7 +94,8 @@ class KeyValueStore(Store):
 
         Raises `DataError` as `put` does, and for anything but a mapping.
         """
-        given: object = rows  # user code may pass anything
+        # User code may pass anything.
+        given: object = rows
         if not isinstance(given, Mapping):
             raise DataError(
                 "put-many-without-dict",
@@ -110,7 +112,8 @@ class KeyValueStore(Store):
 
     def delete_many(self, keys: Collection[Any]) -> None:
         """Delete several keys: a list, a dict or the like. Raises `DataError` for an iterator."""
-        given: object = keys  # user code may pass anything
+        # User code may pass anything.
+        given: object = keys
         if not isinstance(given, Collection) or isinstance(given, str):
             raise DataError(
                 "delete-many-without-list",
@@ -136,7 +139,8 @@ class KeyValueStore(Store):
         if isinstance(self._rows, SpillingKeyRows) and self._rows.spilling.spill is not None:
             return ((key, value) for key, value in self.all() if low <= encode_key(key) <= high)
         if self._keys.exact_class is str and first.__class__ is str and last.__class__ is str:
-            wanted = [key for key in self._values if first <= key <= last]  # texts sort as their UTF-8
+            # Texts sort as their UTF-8 bytes.
+            wanted = [key for key in self._values if first <= key <= last]
         else:
             wanted = [key for key in self._values if low <= encode_key(key) <= high]
         keys = by_bytes(wanted, self._encode)
@@ -181,7 +185,8 @@ class KeyValueStore(Store):
         """Return a function that restores the current row of a key (see `streams.state.savepoint`)."""
         try:
             return self._rows.savepoint(self._keys.as_stored(key))
-        except TypeError:  # the key is unhashable, so the write will be refused
+        except TypeError:
+            # The key is unhashable, so the write will be refused.
             return lambda: None
 
     def _normalized(self, rows: Mapping[Any, Any]) -> dict[Any, Any] | None:
@@ -194,7 +199,8 @@ class KeyValueStore(Store):
         try:
             values = dict(zip(rows, map(self._normalize, rows.values()), strict=True))
         except DataError:
-            return None  # `put` names the key
+            # `put` names the key.
+            return None
         return None if None in values.values() else values
 
     def _live_keys(self) -> Iterable[Any]:

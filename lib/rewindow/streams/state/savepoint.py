@@ -90,8 +90,8 @@ def _savepoints(store: Store) -> dict[str, Callable[..., RollBack]]:
 
 def _all_of(savepoints: list[RollBack]) -> RollBack:
     def roll_back() -> None:
-        for one in reversed(savepoints):
-            one()
+        for savepoint in reversed(savepoints):
+            savepoint()
 
     return roll_back
 

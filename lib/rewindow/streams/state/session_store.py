@@ -67,14 +67,20 @@ class SessionRows(GroupRows):
     def find(self, key: Any, earliest_end_ms: int, latest_start_ms: int) -> list[Windowed]:
         """Return the sessions of a key that end and start within these limits, by end, then start."""
         bounds = self._bounds_of.get(key, [])
-        first = bisect_left(bounds, (earliest_end_ms, UNKNOWN))
-        return [session_of(key, one) for one in bounds[first:] if one[1] <= latest_start_ms]
+        start = bisect_left(bounds, (earliest_end_ms, UNKNOWN))
+        return [
+            session_of(key, window_bounds) for window_bounds in bounds[start:] if window_bounds[1] <= latest_start_ms
+        ]
 
     def ending_in(self, from_ms: int, to_ms: int) -> list[Windowed]:
         """Return the sessions of all keys that end in ``[from, to]``, by end, then start, then key bytes."""
         low = bisect_left(self._all_bounds, (from_ms, UNKNOWN))
         high = bisect_right(self._all_bounds, (to_ms, MAX_MS))
-        return [session_of(key, one) for one in self._all_bounds[low:high] for key in by_bytes(self._keys_at[one])]
+        return [
+            session_of(key, window_bounds)
+            for window_bounds in self._all_bounds[low:high]
+            for key in by_bytes(self._keys_at[window_bounds])
+        ]
 
     def drop_ending_until(self, until_ms: int) -> Iterator[Windowed]:
         """Remove the sessions that end at or before a time, and yield them."""
@@ -212,10 +218,10 @@ class SessionStore(GroupedStore):
         Writes during the iteration are safe and not seen. All of the sessions are in memory meanwhile.
         """
         values = self._rows.values
-        found = [(session, copied(values[session])) for session in self._rows.ending_in(from_ms, to_ms)]
+        sessions = [(session, copied(values[session])) for session in self._rows.ending_in(from_ms, to_ms)]
         if self._spilled is not None and self._spilled.spill is not None:
-            found = sorted([*found, *self._spilled.between(from_ms, to_ms)], key=_by_end)
-        return iter(found)
+            sessions = sorted([*sessions, *self._spilled.between(from_ms, to_ms)], key=_by_end)
+        return iter(sessions)
 
     def rows(self) -> Iterator[tuple[Any, Any]]:
         """See `Store`."""
@@ -229,18 +235,19 @@ class SessionStore(GroupedStore):
             changing += self._rows.ending_in(UNKNOWN, end_ms - self.builder.retention_ms)
         try:
             self._fetch(session.key)
-            values = {one: self._rows.values.get(one) for one in changing}
-        except TypeError:  # the key is unhashable, so the write will be refused
+            values = {changing_session: self._rows.values.get(changing_session) for changing_session in changing}
+        except TypeError:
+            # The key is unhashable, so the write will be refused.
             return lambda: None
-        changed = {one: self._changed.get(one) for one in changing}
+        changed = {changing_session: self._changed.get(changing_session) for changing_session in changing}
 
         def roll_back() -> None:
             self._latest_end_ms = clock_ms
-            for one, value in values.items():
+            for changing_session, value in values.items():
                 if value is None:
-                    self._rows.drop(one)
+                    self._rows.drop(changing_session)
                 else:
-                    self._rows.put(one, value)
+                    self._rows.put(changing_session, value)
             restore_flags(self._changed, changed)
 
         return roll_back
@@ -267,7 +274,8 @@ class SessionStore(GroupedStore):
         if key.__class__ is not self._keys.exact_class:
             key = self._keys.normalize(key)
         if key not in self._rows.keys():  # noqa: SIM118 - the rows are no mapping
-            encode_key(key)  # refuse a key without bytes here, not at the checkpoint
+            # Refuse a key without bytes here, not at the checkpoint.
+            encode_key(key)
         self._fetch(key)
         return session_of(key, (end_ms, start_ms))
 

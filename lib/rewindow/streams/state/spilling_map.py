@@ -138,6 +138,7 @@ class MemoryBudget:
 
     def check(self) -> None:
         """Flush if memory is full. Due when ``left`` is 0 or less."""
+        # An attempt that may still be rolled back restores rows in memory, so they must not leave it.
         if self.is_held:
             return
         count = self._resident.count_resident()
@@ -209,13 +210,16 @@ class SpillingMap:
         try:
             start = self._group_bytes(own)
         except DataError:
-            return  # a key without bytes was never put
+            # A key without bytes was never put.
+            return
+        # From here on, the rows in memory are the current ones of the key, even if it has none.
         self.resident[own] = None
         spill = self._open()
         if self._is_single:
             self._take_copy(own, spill.get(start))
             return
         rows, expired_ms = list(pages(spill, (start[:-1], start[:-1] + b"\x01"))), self._expired_until()
+        # Expired rows stay on the spill, and the key counts as not loaded after a rollback, which may revive them.
         moved = [row for row in rows if row[3] is None or row[3] > expired_ms]
         if len(moved) < len(rows) and self.budget.is_held:
             self._partial.append(own)
@@ -228,6 +232,7 @@ class SpillingMap:
             if is_new is not None:
                 self._changed[row_key] = is_new
         self.budget.charge(max(1, len(moved)))
+        # Rows of groups leave the spill, because a due time there would find or expire an outdated copy.
         spill.delete(row[0] for row in moved)
 
     def _take_copy(self, key: Any, copy: tuple[str, int] | None) -> None:
@@ -272,6 +277,7 @@ class SpillingMap:
 
     def scan(self, rows: Callable[[], Iterator[tuple[Any, Any]]]) -> Iterator[tuple[Any, Any]]:
         """Iterate over all rows by key bytes. Later writes are safe and not seen. ``rows`` returns those in memory."""
+        # With all rows on the spill, the scan needs no merge.
         if not self.budget.is_held:
             self.flush()
         if self.spill is None:
@@ -319,18 +325,18 @@ class SpillingMap:
 
     def first_row_due(self) -> SpilledRow | None:
         """Return the row on the spill that is due first."""
-        first = self._open().due(MAX_MS, 1)
-        self.first_due = first[0][3] or 0 if first else _NEVER
-        return first[0] if first else None
+        rows_due = self._open().due(MAX_MS, 1)
+        self.first_due = rows_due[0][3] or 0 if rows_due else _NEVER
+        return rows_due[0] if rows_due else None
 
     def remove(self, page: Sequence[SpilledRow]) -> list[tuple[Any, Any]]:
         """Remove rows from the spill and return them. Rows that no checkpoint has leave no tombstones."""
         spill, rows = self._open(), [self.decode(row) for row in page]
         self._count -= len(page)
-        spill.delete(at for at, _, number, _ in page if self._file.is_new(number))
+        spill.delete(stored_key for stored_key, _, number, _ in page if self._file.is_new(number))
         spill.write(
-            (at, self._codec.dump_key(row_key), self._file.number(is_new=False, is_gone=True), None)
-            for (at, _, number, _), (row_key, _) in zip(page, rows, strict=True)
+            (stored_key, self._codec.dump_key(row_key), self._file.number(is_new=False, is_gone=True), None)
+            for (stored_key, _, number, _), (row_key, _) in zip(page, rows, strict=True)
             if not self._file.is_new(number)
         )
         return rows
@@ -395,7 +401,8 @@ class SpillingMap:
         rows = []
         for row_key, value in taken.items():
             if value is not None:
-                self._key_type.normalize(self._rows.position(row_key)[0])  # records the type of the keys
+                # `normalize` records the type of the keys.
+                self._key_type.normalize(self._rows.position(row_key)[0])
                 rows.append(self._spilled_row(row_key, value, None))
         spill.write(sorted((row for row in rows if row[3] is None or row[3] > expired_ms), key=itemgetter(0)))
 
@@ -427,17 +434,21 @@ class SpillingMap:
                 self._delete_expired(self.spill)
             return
         has_copies = self._is_single and self.spill is not None and not self.is_restoring
+        # A row that was only read has its copy on the spill, so it is not written again.
         lacking = [key for key in changed if key in keys] if has_copies else keys
         spill = self._open()
+        # Running scans must not see these writes, so they continue in a copy.
         for scan in self._scans:
             scan.detach()
-        if has_copies:  # of rows that no checkpoint has, and that were deleted
+        # Rows that no checkpoint has, and that were deleted, leave the spill.
+        if has_copies:
             spill.delete(self._group_bytes(key) for key in self.resident if key not in keys and key not in changed)
         self._count += rows.count()
         spill.write(self._leaving(by_bytes(lacking, rows.encode)))
+        # `_leaving` has taken the written rows out of the changes, so those that remain were deleted.
         gone = {self._bytes_of(row_key): self._codec.dump_key(row_key) for row_key in changed}
         number = self._file.number(is_new=False, is_gone=True)
-        spill.write((at, gone[at], number, None) for at in sorted(gone))
+        spill.write((stored_key, gone[stored_key], number, None) for stored_key in sorted(gone))
         changed.clear()
         self.resident.clear()
         rows.clear()
@@ -468,8 +479,9 @@ class SpillingMap:
 
     def _group_bytes(self, key: Any) -> bytes:
         """Return the bytes that start the rows of this key only, ordered as the keys' bytes."""
-        at = self._prefix + self._rows.encode(key)
-        return at if self._is_single else at.replace(b"\0", b"\0\xff") + b"\0\0"
+        start = self._prefix + self._rows.encode(key)
+        # Zero bytes are escaped, so that no key with its end mark begins another one.
+        return start if self._is_single else start.replace(b"\0", b"\0\xff") + b"\0\0"
 
     def _bytes_of(self, row_key: Any) -> bytes:
         if self._is_single:

@@ -54,8 +54,8 @@ def stamped_normalizer(normalize_value: Normalizer) -> Normalizer:
                 type=type(stamped).__name__,
             )
         value, timestamp = stamped
-        own, at = normalize_value(value), coerce_long(timestamp)
-        return stamped if own is value and at is timestamp else Stamped(own, at)
+        own, own_timestamp = normalize_value(value), coerce_long(timestamp)
+        return stamped if own is value and own_timestamp is timestamp else Stamped(own, own_timestamp)
 
     return normalize
 

@@ -76,6 +76,7 @@ class BufferRows(GroupRows):
         while self.has_until(time_ms):
             due_ms = heapq.heappop(self._times)
             self._heaps.pop(due_ms, None)
+            # Sorting the keys of a time once is cheaper than a heap of all entries, because windows end together.
             for _, key in sorted(self._keys_at.pop(due_ms), key=itemgetter(0)):
                 if self._is_listed(key, due_ms):
                     yield key
@@ -212,6 +213,7 @@ class TimeOrderedBuffer(GroupedStore):
         try:
             if value is not None:
                 value = self._normalize(value)
+            # What downstream has does not change while the key is buffered (D13).
             prior = (None if old is None else self._normalize(old)) if entry is None else entry.prior
         except DataError as error:
             name_value(error, self.name, key)
@@ -228,10 +230,12 @@ class TimeOrderedBuffer(GroupedStore):
         if entry is not None:
             self.size -= entry.size
             self._tombstones -= entry.value is None
+            # Kafka's entry has the old value, too, unless it is the prior one (D24).
             if old is not None and old != prior:
                 size += 8 if old.__class__ is int else encoded_size(old)
         self.size += size
         self._rows.set(key, make_buffered((value, timestamp, buffer_time, prior, size)), entry)
+        # A key that is not in the checkpoint leaves no tombstone when it is evicted.
         if key not in self._changed:
             self._changed[key] = entry is None
         self.sample()
@@ -248,6 +252,7 @@ class TimeOrderedBuffer(GroupedStore):
     def pop_oldest(self) -> tuple[Any, Buffered]:
         """Evict the oldest entry; there is one. The caller samples after the last of several."""
         oldest = self._rows.oldest()
+        # The spill is read only if it may have an older entry than memory.
         if self._spilled is not None and (oldest is None or oldest[0] >= self._spilled.first_due):
             spilled = self._spilled.first_row_due()
             if spilled is not None:

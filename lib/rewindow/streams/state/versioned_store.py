@@ -91,9 +91,9 @@ class VersionRows(GroupRows):
     def get(self, row_key: VersionKey) -> Version | None:
         """See `GroupRows`."""
         versions = self.versions.get(row_key.key, ())
-        at = bisect_left(versions, row_key.valid_from, key=_TIME)
-        is_found = at < len(versions) and versions[at][0] == row_key.valid_from
-        return Version(versions[at][1]) if is_found else None
+        index = bisect_left(versions, row_key.valid_from, key=_TIME)
+        is_found = index < len(versions) and versions[index][0] == row_key.valid_from
+        return Version(versions[index][1]) if is_found else None
 
     def keys(self) -> dict[Any, Any]:
         """See `Rows`."""
@@ -101,7 +101,9 @@ class VersionRows(GroupRows):
 
     def rows_of(self, keys: Iterable[Any]) -> Iterator[tuple[VersionKey, Version]]:
         """See `Rows`."""
-        return ((VersionKey(key, at), Version(value)) for key in keys for at, value in self.versions[key])
+        return (
+            (VersionKey(key, valid_from), Version(value)) for key in keys for valid_from, value in self.versions[key]
+        )
 
     def admit(self, row_key: VersionKey, value: Version) -> None:
         """See `Rows`."""
@@ -152,7 +154,8 @@ class VersionedStore(GroupedStore):
             self._lose(key, value)
             return Put.REFUSED
         key = self._keys.normalize(key)
-        encode_key(key)  # refuse a key without bytes here, not at the checkpoint
+        # Refuse a key without bytes here, not at the checkpoint.
+        encode_key(key)
         if value is not None:
             try:
                 value = self._normalize(value)
@@ -162,11 +165,11 @@ class VersionedStore(GroupedStore):
         self._fetch(key)
         self._clock_ms = max(self._clock_ms, timestamp)
         versions = self._rows.versions.setdefault(key, [])
-        at = bisect_left(versions, timestamp, key=_TIME)
-        is_new = at == len(versions) or versions[at][0] != timestamp
-        versions[at : at + (0 if is_new else 1)] = [(timestamp, value)]
+        index = bisect_left(versions, timestamp, key=_TIME)
+        is_new = index == len(versions) or versions[index][0] != timestamp
+        versions[index : index + (0 if is_new else 1)] = [(timestamp, value)]
         self._changed.setdefault(VersionKey(key, timestamp), is_new)
-        is_latest = at == len(versions) - 1
+        is_latest = index == len(versions) - 1
         self._forget(key)
         return Put.LATEST if is_latest else Put.PAST
 
@@ -186,8 +189,8 @@ class VersionedStore(GroupedStore):
             return None
         if versions[-1][0] <= timestamp:
             return _stamped(versions[-1])
-        at = bisect_right(versions, timestamp, key=_TIME) if timestamp >= self._oldest_ms else 0
-        return _stamped(versions[at - 1]) if at else None
+        index = bisect_right(versions, timestamp, key=_TIME) if timestamp >= self._oldest_ms else 0
+        return _stamped(versions[index - 1]) if index else None
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
         """See `Store`. Versions that no reader can reach leave the checkpoint here."""
@@ -209,9 +212,10 @@ class VersionedStore(GroupedStore):
         try:
             self._fetch(key)
             versions = list(self._rows.versions.get(key, ()))
-        except TypeError:  # the key is unhashable, so the write will be refused
+        except TypeError:
+            # The key is unhashable, so the write will be refused.
             return lambda: None
-        row_keys = [VersionKey(key, at) for at in {timestamp: None, **dict(versions)}]
+        row_keys = [VersionKey(key, valid_from) for valid_from in {timestamp: None, **dict(versions)}]
         changed = {row_key: self._changed.get(row_key) for row_key in row_keys}
 
         def roll_back() -> None:
@@ -225,14 +229,14 @@ class VersionedStore(GroupedStore):
 
     def _load(self, rows: Iterable[tuple[Any, Any]], clock_ms: int) -> None:
         self._clock_ms = clock_ms
-        found: dict[Any, dict[int, Any]] = {}
+        versions_of: dict[Any, dict[int, Any]] = {}
         for (key, valid_from), version in rows:
-            own = found.setdefault(self._keys.normalize(key), {})
+            own = versions_of.setdefault(self._keys.normalize(key), {})
             if version is None:
                 own.pop(valid_from, None)
             else:
                 own[valid_from] = version.value
-        self._rows.versions = {key: sorted(own.items(), key=_TIME) for key, own in found.items() if own}
+        self._rows.versions = {key: sorted(own.items(), key=_TIME) for key, own in versions_of.items() if own}
 
     @property
     def _oldest_ms(self) -> int:

@@ -154,7 +154,8 @@ class WindowStore(Store):
             return self._savepoint_of_windows()
         try:
             roll_back_row = own.savepoint(self._keys.as_stored(key))
-        except TypeError:  # the key is unhashable, so the write will be refused
+        except TypeError:
+            # The key is unhashable, so the write will be refused.
             return lambda: None
 
         def roll_back() -> None:
@@ -275,7 +276,8 @@ class WindowSpill:
         for spilling in self._live():
             spilling.flush()
         for start_ms, rows in self._expired:
-            if self._windows.get(start_ms) is not rows:  # unless the expiry was rolled back
+            # The window is there again if its expiry was rolled back.
+            if self._windows.get(start_ms) is not rows:
                 rows.spilling.delete_all()
         self._expired.clear()
 

@@ -114,13 +114,13 @@ class JoinWindows:
         """The longest time by which a result without a partner is later than its record (D22)."""
         return max(self.before_ms, 0) + max(self.after_ms, 0) + self.grace_ms
 
-    def _checked(self, changed: JoinWindows, what: str) -> JoinWindows:
+    def _checked(self, changed: JoinWindows, call: str) -> JoinWindows:
         if changed.size_ms < 0:
             raise ConfigError(
                 "join-window-negative",
                 "{call}: the window would end before it starts (before {before}, after {after}): their sum must be "
                 "0 or more",
-                call=what,
+                call=call,
                 before=in_words(changed.before_ms),
                 after=in_words(changed.after_ms),
             )

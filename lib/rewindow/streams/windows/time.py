@@ -153,8 +153,8 @@ class TimeWindows(GridWindows):
 
     def starts(self, timestamp: int) -> range:
         """See `GridWindows`."""
-        first = max(0, timestamp - self.size_ms + self.advance_ms) // self.advance_ms * self.advance_ms
-        return range(first, timestamp + 1, self.advance_ms)
+        first_start = max(0, timestamp - self.size_ms + self.advance_ms) // self.advance_ms * self.advance_ms
+        return range(first_start, timestamp + 1, self.advance_ms)
 
     def window(self, start_ms: int) -> Window:
         """See `GridWindows`."""

@@ -59,18 +59,18 @@ class AppendCommit(NamedTuple):
 
 def read_appends(path: str, first: int) -> list[AppendCommit] | None:
     """Return the commits of a log on disk from a version on; None if one is not an append commit, or unreadable."""
-    found: list[AppendCommit] = []
+    commits: list[AppendCommit] = []
     while True:
         try:
-            text = Path(_file(path, first + len(found))).read_bytes()
+            text = Path(_file(path, first + len(commits))).read_bytes()
         except FileNotFoundError:
-            return found
+            return commits
         except OSError:
             return None
         commit = _parse(text)
         if commit is None:
             return None
-        found.append(commit)
+        commits.append(commit)
 
 
 def _parse(text: bytes) -> AppendCommit | None:
@@ -98,8 +98,9 @@ def is_append(actions: Sequence[AddAction | RemoveAction], path: str, table: Del
     That is the case where a feature or property of the table may concern the commit, and where the removal of expired commits
     is due with it; on a disk also for files that leave the table, and where a checkpoint is due.
     """
+    # In a bucket, where delta-rs needs dozens of requests, commits that remove files are written here, too.
     written = (AddAction, RemoveAction) if is_uri(path) else AddAction
-    if not all(isinstance(one, written) and _SIMPLE_PATH.fullmatch(one.path) for one in actions):
+    if not all(isinstance(action, written) and _SIMPLE_PATH.fullmatch(action.path) for action in actions):
         return False
     protocol, configuration = table.protocol(), table.metadata().configuration
     has_features = protocol.reader_features is not None or protocol.writer_features is not None
@@ -142,12 +143,15 @@ def append_commit(
         "operationParameters": {"mode": "Append", "partitionBy": json.dumps(table.metadata().partition_columns)},
         "engineInfo": "rewindow",
     }
-    said: list[dict[str, Any]] = [
+    actions_of_commit: list[dict[str, Any]] = [
         {"commitInfo": info},
-        *({"add": _add(one)} if isinstance(one, AddAction) else {"remove": _remove(one)} for one in actions),
+        *(
+            {"add": _add(action)} if isinstance(action, AddAction) else {"remove": _remove(action)}
+            for action in actions
+        ),
         *({"txn": {"appId": app_id, "version": version}} for app_id, version in transactions.items()),
     ]
-    data = "".join(f"{json.dumps(one)}\n" for one in said).encode()
+    data = "".join(f"{json.dumps(action)}\n" for action in actions_of_commit).encode()
     if is_uri(path):
         Objects(path).put(_file("", table.version() + 1).lstrip("/"), data, only_if_absent=True)
     else:
@@ -182,6 +186,7 @@ def _link_if_absent(path: str, data: bytes) -> None:
         descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
+        # A link fails if the name exists, and shows the whole file at once. A rename would replace another commit.
         os.link(draft, path)
     finally:
         with suppress(OSError):

@@ -55,10 +55,10 @@ class Checked:
 
     def has(self, due: Due, table: DeltaTable | None, published: int) -> bool:
         """Return whether a table was checked, and each commit since then is one of the target's publications."""
-        mark, known = mark_of(table), self._known.get((due.target, due.table.path))
-        if mark is None or known is None or not is_still_there(known[0]):
+        mark, checked = mark_of(table), self._known.get((due.target, due.table.path))
+        if mark is None or checked is None or not is_still_there(checked[0]):
             return False
-        before, published_then = known
+        before, published_then = checked
         return mark.version - before.version == published - published_then
 
     def add(self, due: Due, table: DeltaTable | None, published: int) -> None:
@@ -96,13 +96,13 @@ def check_published(
             return
         if checked.has(due, table, published) or (table is None and early):
             continue
-        found = _drift(warehouse, state, due, table, published, brief=is_partial)
-        if found is not None:
+        drift = _drift(warehouse, state, due, table, published, brief=is_partial)
+        if drift is not None:
             raise StorageError(
                 "published-table-changed",
                 "{path} {change}: it was altered outside rewindow (RESTORE, DELETE, a rewrite, deleted files). {fix}",
-                path=found.path,
-                change=found.what,
+                path=drift.path,
+                change=drift.what,
                 fix=publish_again(job, branch),
             )
         if not is_partial:
@@ -129,9 +129,9 @@ def check_ledger(warehouse: str, job: str, state: JobState, branch: str, now: Ca
 def quick(warehouse: str, job: str, state: JobState, branch: str) -> Iterator[Drift]:
     """Yield the tables that are gone or lack files, and the outputs that do not have the rows that were published."""
     for due, table, published in published_tables(warehouse, job, state, branch):
-        found = _drift(warehouse, state, due, table, published)
-        if found is not None and published <= len(due.publications):
-            yield found
+        drift = _drift(warehouse, state, due, table, published)
+        if drift is not None and published <= len(due.publications):
+            yield drift
 
 
 def _drift(
@@ -141,25 +141,26 @@ def _drift(
     if table is None:
         return Drift(due.target, path, "is gone") if was_prepared(state, due) else None
     files = table_files(path, table)
-    what = lacking(path, _own_files(files, due, published), brief=brief)
-    if what is None and due.target.startswith(OUTPUT):
+    change = lacking(path, _own_files(files, due, published), brief=brief)
+    if change is None and due.target.startswith(OUTPUT):
         wanted = due_rows(due, published)
         if not (brief and _fit(files, wanted)):
-            what = _counted(Folder(path), files, wanted, state)
-    return None if what is None else Drift(due.target, path, what)
+            change = _counted(Folder(path), files, wanted, state)
+    return None if change is None else Drift(due.target, path, change)
 
 
 def lacking(path: str, files: Sequence[TableFile], *, brief: bool = False) -> str | None:
     """Describe which of a table's files are missing or have another size; None if none is. ``brief``: ask for a few only."""
-    asked = _of_last_run(files) if brief else files
-    sizes = Folder(path).sizes([file.path for file in asked]) if asked else {}
-    lost = {file.path for file in asked if sizes.get(file.path) != file.bytes}
-    if lost:  # another process may have taken them out of the table since it was opened, and deleted them
+    checked = _of_last_run(files) if brief else files
+    sizes = Folder(path).sizes([file.path for file in checked]) if checked else {}
+    lost = {file.path for file in checked if sizes.get(file.path) != file.bytes}
+    # Another process may have taken them out of the table since it was opened, and deleted them.
+    if lost:
         table = open_table(path)
         lost &= {file.path for file in table_files(path, table)} if table else set()
     if not lost:
         return None
-    least = "at least " if len(asked) < len(files) else ""
+    least = "at least " if len(checked) < len(files) else ""
     return f"lacks {least}{len(lost)} of {len(files)} files, or they have another size: {min(lost)}"
 
 
@@ -170,16 +171,16 @@ def _of_last_run(files: Sequence[TableFile]) -> Sequence[TableFile]:
 
 
 def _fit(files: Sequence[TableFile], wanted: Counter[int]) -> bool:
-    """Return whether a table has the rows of each run, as far as its log says so: of merged files only how many in total."""
-    found, merged = Counter[int](), 0
+    """Return whether a table has the rows of each run, by its log alone: of merged files only the total number is known."""
+    counts, merged = Counter[int](), 0
     for file in files:
         if file.rows is None:
             return False
         if file.first_run is not None and file.first_run == file.last_run:
-            found[file.first_run] += file.rows
+            counts[file.first_run] += file.rows
         else:
             merged += file.rows
-    return found <= wanted and (wanted - found).total() == merged
+    return counts <= wanted and (wanted - counts).total() == merged
 
 
 def _own_files(files: Sequence[TableFile], due: Due, published: int) -> Sequence[TableFile]:
@@ -193,17 +194,18 @@ def _own_files(files: Sequence[TableFile], due: Due, published: int) -> Sequence
 def _counted(folder: Folder, files: Sequence[TableFile], wanted: Counter[int], state: JobState) -> str | None:
     """Describe how an output's rows differ in number from what was published; None if they do not."""
     counts = [run_counts(folder, file) for file in files]
-    found = Counter[int]()
+    total = Counter[int]()
     for file, counted in zip(files, counts, strict=True):
-        found.update(Counter({file.first_run or 0: rows_of(folder, file)}) if counted is None else counted)
-    found = +found
+        total.update(Counter({file.first_run or 0: rows_of(folder, file)}) if counted is None else counted)
+    total = +total
     unknown = [file.path for file in files if file.rows is None]
-    if unknown and found.total() != wanted.total():
-        return f"has {found.total()} rows, {wanted.total()} were published; rewindow did not add {unknown[0]}"
-    if any(counted is None for counted in counts):  # DELETE rewrote a file of several runs, and did not say of which
-        is_equal = found.total() == wanted.total()
-        return None if is_equal else f"has {found.total()} rows, {wanted.total()} were published"
-    return None if found == wanted else difference_of(wanted, found, state)
+    if unknown and total.total() != wanted.total():
+        return f"has {total.total()} rows, {wanted.total()} were published; rewindow did not add {unknown[0]}"
+    # DELETE rewrote a file of several runs, and did not say of which.
+    if any(counted is None for counted in counts):
+        is_equal = total.total() == wanted.total()
+        return None if is_equal else f"has {total.total()} rows, {wanted.total()} were published"
+    return None if total == wanted else difference_of(wanted, total, state)
 
 
 def check_state(
@@ -217,24 +219,25 @@ def check_state(
         for store in sorted(head.spec.binding.stores):
             _check_store(warehouse, state, head, f"{CHANGELOG}{store}", reports)
     except StorageError:
-        if now(head.spec.job).rows == state.rows:  # otherwise `gc` may have replaced the files by a snapshot
+        # Otherwise `gc` may have replaced the files by a snapshot.
+        if now(head.spec.job).rows == state.rows:
             raise
 
 
 def _check_store(warehouse: str, state: JobState, head: CommittedRun, target: str, reports: Reports) -> None:
     spec, table = head.spec, head.spec.binding.tables[target]
-    path, found = table_path(warehouse, table.path), open_table(table_path(warehouse, table.path))
+    path, table_now = table_path(warehouse, table.path), open_table(table_path(warehouse, table.path))
     due = Due(target, table, state.shared(table.path), state.restart(spec.branch, target, table.path))
     app_id = publication_id(state.ledger, spec.job, target, due.restart.epoch)
-    published = (found.transaction_version(app_id) or 0) if found else 0
+    published = (table_now.transaction_version(app_id) or 0) if table_now else 0
     # A run publishes first, so what is not published yet is looked for as it was staged.
     is_behind = bool(missing(due, published))
     files = changelog_files(path, target, state.basis(spec.run), reports, as_staged=is_behind)
-    if (what := lacking(path, files)) is not None:
+    if (change := lacking(path, files)) is not None:
         raise StorageError(
             "restored-state-behind",
             "{path} {change}. The next run restores its state from them. {fix}",
             path=path,
-            change=what,
+            change=change,
             fix=publish_again(spec.job, spec.branch),
         )

@@ -130,14 +130,14 @@ def _check_present(path: str, files: Sequence[TableFile], chain: Sequence[Commit
 
 
 def _check_complete(path: str, target: str, chain: Sequence[CommittedRun], files: Sequence[TableFile]) -> None:
-    found: dict[int, int] = {}
+    rows_of_run: dict[int, int] = {}
     for file in files:
-        found[file.first_run or 0] = found.get(file.first_run or 0, 0) + (file.rows or 0)
+        rows_of_run[file.first_run or 0] = rows_of_run.get(file.first_run or 0, 0) + (file.rows or 0)
     for run in chain:
         total = run.commit.targets.get(target)
         due = total.rows if total else 0
-        if found.get(run.spec.run, 0) != due:
-            rows = found.get(run.spec.run, 0)
+        if rows_of_run.get(run.spec.run, 0) != due:
+            rows = rows_of_run.get(run.spec.run, 0)
             raise StorageError(
                 "changelog-altered",
                 "the changelog {path} has {rows} rows of run {run}, {due} were committed: it was altered "
@@ -168,7 +168,8 @@ def stage_snapshot(warehouse: str, state: JobState, run: CommittedRun, attempt: 
 
     No table names the files yet. Raises `StorageError` (74) if a store cannot be read or a file cannot be written.
     """
-    number = state.rows + 1  # the `_run` of its rows
+    # The number of the SNAPSHOT row is the `_run` of its rows.
+    number = state.rows + 1
     basis, stores = state.basis(run.spec.run), sorted(run.spec.binding.stores)
     files = tuple(
         file

@@ -82,10 +82,11 @@ def has_rows(root: str, table: DeltaTable, path: str, job: str) -> bool:
     if column is None or not files:
         return bool(files)
     bounds, schema, folder = column_bounds(table, column), table_schema(table), Folder(root)
-    is_own = (pc.field(column) == job) & pc.field("_run").is_valid()  # a feed of that name has rows without a run
+    # A feed of that name has rows without a run.
+    is_own = (pc.field(column) == job) & pc.field("_run").is_valid()
     for file in files:
-        first, last = bounds.get(file.path, (None, None))
-        if first is not None and last is not None and not first <= job <= last:
+        smallest, largest = bounds.get(file.path, (None, None))
+        if smallest is not None and largest is not None and not smallest <= job <= largest:
             continue
         if read_file(folder, file, schema).filter(is_own).num_rows:
             return True
@@ -94,17 +95,17 @@ def has_rows(root: str, table: DeltaTable, path: str, job: str) -> bool:
 
 def unknown_tables(warehouse: str, job: str, state: JobState, paths: Iterable[str]) -> list[str]:
     """Return the tables among ``paths`` with rows of the job that its ledger did not publish under any target."""
-    found = []
-    known = {(target, table.path) for run in state.committed for target, table in run.spec.binding.tables.items()}
+    unknown = []
+    published = {(target, table.path) for run in state.committed for target, table in run.spec.binding.tables.items()}
     for path in paths:
         table = open_table(table_path(warehouse, path))
         if table is None:
             continue
-        targets = [target for target, known_path in known if known_path == path]
+        targets = [target for target, known_path in published if known_path == path]
         is_known = any(is_published(table, job, state, MAIN, target, path) for target in targets)
         if not is_known and has_rows(table_path(warehouse, path), table, path, job):
-            found.append(path)
-    return found
+            unknown.append(path)
+    return unknown
 
 
 def check_log_claim(path: str, table: DeltaTable, ledger: str, feed: str) -> None:

@@ -110,12 +110,14 @@ def commit_files(
             table = open_table(path)
         if table is None:
             raise StorageError("table-gone", "the table {path} is gone: run or land again, which creates it", path=path)
+        # An earlier attempt may have landed although it raised, so the log decides before anything is sent.
         last = table.transaction_version(app_id) or after
         if last >= version:
             return was_sent
         gaps = gaps + 1 if last != version - 1 else 0
         if gaps:
-            if gaps < _LOOKS:  # the handle or listing is stale, perhaps repeatedly
+            # The handle or listing is stale, perhaps repeatedly.
+            if gaps < _LOOKS:
                 time.sleep(0.002 * 2**attempt)
                 continue
             raise InvariantError(
@@ -133,8 +135,10 @@ def commit_files(
             except StorageError:
                 if was_missing:
                     raise
-                was_missing = True  # another process may have published them since, and `gc` may have deleted them
+                # Another process may have published them since, and `gc` may have deleted them.
+                was_missing = True
                 continue
+        # The files that leave are found again in each attempt, because another commit may have replaced them.
         others = retract(path, table) if retract else ()
         try:
             was_sent = True
@@ -173,6 +177,7 @@ def commit_actions(
                 commit_properties=CommitProperties(
                     app_transactions=[Transaction(name, number) for name, number in transactions.items()]
                 ),
+                # Delta lists the whole log to remove expired commits, so only every so many commits do that.
                 post_commithook_properties=PostCommitHookProperties(
                     cleanup_expired_logs=None if (table.version() + 1) % CLEANED_EVERY == 0 else False
                 ),
@@ -184,14 +189,17 @@ def commit_actions(
 
 def _was_appended(table: DeltaTable, actions: Actions, transactions: Mapping[str, int]) -> bool:
     """Write a commit as an append, if it is one. False if delta-rs must: it decides whether commits that came first matter."""
+    # delta-rs lists the log and builds the table's state twice for each commit; an append needs neither (ADR-124).
     if not isinstance(table, Handle) or not is_append(actions, table.path, table):
         return False
-    is_due = is_checkpoint_due(table.path, table)  # only in a bucket: on a disk delta-rs writes the commit then
+    # This is so only in a bucket: on a disk, delta-rs writes a commit with a checkpoint.
+    is_due = is_checkpoint_due(table.path, table)
     if table.log_copy is not None:
         table.log_copy.note_sent()
     try:
         append_commit(table.path, table, actions, transactions)
     except FileExistsError:
+        # Another commit has this number: delta-rs reads it and decides whether the two conflict.
         return False
     if is_due:
         table.write_checkpoint()
@@ -207,13 +215,13 @@ def add_actions(folder: Folder, files: Sequence[StagedFile], partition_by: Seque
     for file in files:
         facts = folder.facts(file.path)
         if facts is None or facts.bytes != file.bytes:
-            found = "is gone" if facts is None else f"has {facts.bytes} bytes"
+            fault = "is gone" if facts is None else f"has {facts.bytes} bytes"
             raise StorageError(
                 "staged-file-altered",
                 "the staged file {path} ({bytes} bytes) {fault}. {fix}",
                 path=folder.full_path(file.path),
                 bytes=file.bytes,
-                fault=found,
+                fault=fault,
                 fix=fix,
             )
         stats = json.dumps(dict(file.stats), separators=(",", ":"))

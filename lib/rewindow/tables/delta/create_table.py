@@ -49,7 +49,8 @@ def create_table(
                 configuration={CHECKPOINT_INTERVAL: checkpoint_interval(path), **(configuration or {})},
                 # With retries, the slower of two processes would create the table again, as version 1 with another id.
                 commit_properties=CommitProperties(max_commit_retries=0),
-                raise_if_key_not_exists=False,  # some properties are ours, not Delta's
+                # Some properties are ours, not Delta's.
+                raise_if_key_not_exists=False,
                 storage_options=options_of(path),
             )
         except Exception as error:  # noqa: BLE001 - another process may have created it: the log decides
@@ -77,24 +78,25 @@ def adopt_table(path: str, table: DeltaTable, schema: pa.Schema, owner: Mapping[
         with suppress(DeltaError, OSError, ValueError):
             table.create_write_transaction(
                 [],
-                mode="overwrite",  # replaces the columns
+                # `overwrite` replaces the columns.
+                mode="overwrite",
                 schema=DeltaSchema.from_arrow(schema),
                 partition_by=table.metadata().partition_columns,
                 commit_properties=CommitProperties(max_commit_retries=0),
             )
     release(table, is_good=False)
-    found = existing_table(path)
-    if any(found.metadata().configuration.get(key) != value for key, value in owner.items()):
+    adopted = existing_table(path)
+    if any(adopted.metadata().configuration.get(key) != value for key, value in owner.items()):
         with suppress(DeltaError, OSError):
-            found.alter.set_table_properties(dict(owner), raise_if_not_exists=False)
-        release(found, is_good=False)
+            adopted.alter.set_table_properties(dict(owner), raise_if_not_exists=False)
+        release(adopted, is_good=False)
 
 
 def _check_columns(path: str, table: DeltaTable, schema: pa.Schema, partition_by: Sequence[str]) -> None:
-    wanted, found = _column_types(DeltaSchema.from_arrow(schema)), _column_types(table.schema())
-    if wanted != found:
-        check_layout(path, found)
-        raise other_columns(path, [*found.items()], [*wanted.items()])
+    wanted, actual = _column_types(DeltaSchema.from_arrow(schema)), _column_types(table.schema())
+    if wanted != actual:
+        check_layout(path, actual)
+        raise other_columns(path, [*actual.items()], [*wanted.items()])
     found_partitions = table.metadata().partition_columns
     # A changelog that an earlier version created stays partitioned: each of its files has rows of one task (ADR-109).
     if found_partitions != list(partition_by) and found_partitions != [PARTITION]:

@@ -51,17 +51,17 @@ def is_in_bucket(path: str, version: int) -> bool:
 def transactions_of(path: str, versions: range) -> dict[str, int | None] | None:
     """Return the transactions of some commits, which Delta would look for in the whole log; None if they cannot be read."""
     system, location = filesystem_of(path)
-    found: dict[str, int | None] = {}
+    transactions: dict[str, int | None] = {}
     try:
         for version in versions:
             with system.open_input_file(f"{location}/_delta_log/{version:020}.json") as file:
                 lines = file.read().splitlines()
             for action in (json.loads(line) for line in lines if b'"txn"' in line):
                 if "txn" in action:
-                    found[action["txn"]["appId"]] = action["txn"]["version"]
+                    transactions[action["txn"]["appId"]] = action["txn"]["version"]
     except (OSError, ValueError, KeyError):
         return None
-    return found
+    return transactions
 
 
 def oldest_commit(path: str) -> int:
@@ -80,9 +80,9 @@ def oldest_commit(path: str) -> int:
 def has_newer(path: str, version: int) -> bool:
     """Return whether a log has the next version. Raises `StorageError` (74) if it or one after it is an empty file."""
     newer = version
-    while (found := file_mark(path, newer + 1)) is not None:
+    while (mark := file_mark(path, newer + 1)) is not None:
         newer += 1
-        if found[2] == 0:
+        if mark[2] == 0:
             # As a power failure leaves it behind. Delta would lose without a word what it held.
             raise broken_commit(path, newer, "is empty", is_newest=file_mark(path, newer + 1) is None)
     return newer > version
@@ -109,10 +109,10 @@ def file_mark(path: str, version: int) -> FileMark | None:
     if is_uri(path):
         return _IN_BUCKET
     try:
-        found = os.stat(f"{path}/_delta_log/{version:020}.json")  # noqa: PTH116 - called hundreds of times in a run
+        status = os.stat(f"{path}/_delta_log/{version:020}.json")  # noqa: PTH116 - called hundreds of times in a run
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 class LogCopy:
@@ -142,22 +142,23 @@ class LogCopy:
         names = list(self._objects.names_after("_delta_log", f"{hint:020}." if hint is not None else ""))
         if any(_OTHER_CHECKPOINT.fullmatch(name) and not _WHOLE_CHECKPOINT.fullmatch(name) for name in names):
             return False
-        checkpoints = [int(found[1]) for name in names if (found := _WHOLE_CHECKPOINT.fullmatch(name))]
-        first = max(checkpoints) + 1 if checkpoints else 0
+        checkpoints = [int(match[1]) for name in names if (match := _WHOLE_CHECKPOINT.fullmatch(name))]
+        start = max(checkpoints) + 1 if checkpoints else 0
         commits = [
-            int(found[1]) for name in names if (found := _COMMIT_FILE.fullmatch(name)) and int(found[1]) >= first
+            int(match[1]) for name in names if (match := _COMMIT_FILE.fullmatch(name)) and int(match[1]) >= start
         ]
-        begin = first if checkpoints else min(commits, default=0)
+        begin = start if checkpoints else min(commits, default=0)
         if gaps := set(range(begin, max(commits, default=0))) - set(commits):
             raise broken_commit(self._path, min(gaps), "is gone", is_newest=False)
-        if begin != first or not (commits or checkpoints):
+        if begin != start or not (commits or checkpoints):
             return False
         try:
             if checkpoints:
-                self._copy(_checkpoint_file(first - 1))
+                self._copy(_checkpoint_file(start - 1))
             for version in commits:
                 self._copy(_commit_file(version))
-        except FileNotFoundError:  # cleaned up since it was listed
+        except FileNotFoundError:
+            # The file was cleaned up since it was listed.
             return False
         return True
 
@@ -191,8 +192,8 @@ class LogCopy:
         (self._log / name).write_bytes(self._read(name))
 
     def _read(self, name: str) -> bytes:
-        found = self._objects.get(f"_delta_log/{name}")
-        return found.to_pybytes() if found is not None else b""
+        data = self._objects.get(f"_delta_log/{name}")
+        return data.to_pybytes() if data is not None else b""
 
 
 def _commit_file(version: int) -> str:
@@ -226,14 +227,14 @@ def unreadable_log(path: str, error: Exception) -> RewindowError:
     )
 
 
-def broken_commit(path: str, version: int, what: str, *, is_newest: bool) -> StorageError:
-    """Return the error of a log with a commit that does not parse, is empty or is missing; ``what`` says which."""
+def broken_commit(path: str, version: int, fault: str, *, is_newest: bool) -> StorageError:
+    """Return the error of a log with a commit that does not parse, is empty or is missing; ``fault`` says which."""
     return StorageError(
         "delta-log-commit-broken",
         "the Delta log of {path} cannot be read: its commit {version:020}.json {fault}. {fix}",
         path=path,
         version=version,
-        fault=what,
+        fault=fault,
         fix=way_out(path, is_newest=is_newest),
     )
 
@@ -265,11 +266,11 @@ def _broken(log: Path) -> _Broken | None:
     names = [path.name for path in log.iterdir()]
     checkpoints = [int(name[:20]) for name in names if _ANY_CHECKPOINT.fullmatch(name)]
     commits = sorted(int(name[:20]) for name in names if _COMMIT_FILE.fullmatch(name))
-    first = max(checkpoints) + 1 if checkpoints else 0
-    for version in range(first, max(commits, default=-1) + 1):
-        what = _wrong_with(log / f"{version:020}.json")
-        if what:
-            return _Broken(version, what, version == commits[-1])
+    start = max(checkpoints) + 1 if checkpoints else 0
+    for version in range(start, max(commits, default=-1) + 1):
+        fault = _wrong_with(log / f"{version:020}.json")
+        if fault:
+            return _Broken(version, fault, version == commits[-1])
     return None
 
 
@@ -290,10 +291,10 @@ def _wrong_with(commit: Path) -> str:
 
 def _without_copy(path: str) -> str:
     remove = "remove the folder _delta_log and nothing else, and call"
-    if found := _LOG_PATH.fullmatch(path):
-        return f"Without one, {remove} `rewindow land {found[1]}`"
-    if found := _CHANGELOG_PATH.fullmatch(path):
-        return f"Without one, {remove} `rewindow republish {found[1]}`"
+    if match := _LOG_PATH.fullmatch(path):
+        return f"Without one, {remove} `rewindow land {match[1]}`"
+    if match := _CHANGELOG_PATH.fullmatch(path):
+        return f"Without one, {remove} `rewindow republish {match[1]}`"
     if path.endswith(f"/{QUARANTINE}"):
         return f"Without one, {remove} `rewindow land` for each feed and `rewindow republish` for each job"
     if path.endswith((f"/{METRICS}", f"/{JOURNAL}", f"/{EXPECTATIONS}")):

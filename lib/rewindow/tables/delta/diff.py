@@ -56,10 +56,12 @@ def compare_tables(
     """
     after, through = epochs
     is_compared = (pc.field("_epoch") > after) & (pc.field("_epoch") <= through)
-    one, other = (read_batches(path, where=is_compared) for path in (first, second))
-    check_keys(one.schema, other.schema, keys)
+    first_rows, second_rows = (read_batches(path, where=is_compared) for path in (first, second))
+    check_keys(first_rows.schema, second_rows.schema, keys)
     rows = max(count_rows(path) for path in (first, second))
-    with closing(partition_pairs(one, other, keys, rows)) as pairs:  # removes its temporary files even after an error
+    with closing(
+        partition_pairs(first_rows, second_rows, keys, rows)
+    ) as pairs:  # removes its temporary files even after an error
         return compare_pairs(pairs, keys, samples=samples)
 
 
@@ -93,8 +95,8 @@ def partition_pairs(
         written = [_split(reader, keys, side, count, level) for reader, side in zip((first, second), pair, strict=True)]
         for number, most in enumerate(map(max, *written)):
             files = [side / str(number) for side in pair]
-            with pa.OSFile(str(files[0])) as one, pa.OSFile(str(files[1])) as other:
-                readers = pa.ipc.open_stream(one), pa.ipc.open_stream(other)
+            with pa.OSFile(str(files[0])) as first_file, pa.OSFile(str(files[1])) as second_file:
+                readers = pa.ipc.open_stream(first_file), pa.ipc.open_stream(second_file)
                 # If a split does not divide a partition, its rows have one key, or nearly so. It is not split again.
                 yield from partition_pairs(*readers, keys, most if most < rows else 0, level + 1)
 

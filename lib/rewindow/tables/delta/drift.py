@@ -85,9 +85,9 @@ def find_drift(warehouse: str, job: str, state: JobState, branch: str, files: Fi
             if due.publications:
                 yield Drift(due.target, path, "is gone")
             continue
-        what = _drift(path, job, due, table, published, files, state) or _stuck(state, due, published, files)
-        if what is not None:
-            yield Drift(due.target, path, what)
+        change = _drift(path, job, due, table, published, files, state) or _stuck(state, due, published, files)
+        if change is not None:
+            yield Drift(due.target, path, change)
 
 
 def _stuck(state: JobState, due: Due, published: int, files: Files) -> str | None:
@@ -133,26 +133,26 @@ def _drift(
     folder, schema = Folder(path), table_schema(table)
     runs = net(due.publications[:published]).adds
     staged = {file.path: (run, file) for run in runs for file in files.of(run, due.target)}
-    found, others = Counter[int](), []
+    counts, others = Counter[int](), []
     for file in table_files(path, table):
         if file.path in staged:
-            run, known = staged.pop(file.path)
-            if not files.are_whole(run, due.target, due.table.path) and not _is_as_staged(folder, known):
+            run, staged_file = staged.pop(file.path)
+            if not files.are_whole(run, due.target, due.table.path) and not _is_as_staged(folder, staged_file):
                 return f"lacks the file {file.path}, or the file was altered"
-            found[run.spec.run] += known.rows
+            counts[run.spec.run] += staged_file.rows
         elif due.table.path not in SHARED_TABLES or file.rows != 0:
             others.append(file)
     try:
         rows = _rows_of(folder, others, schema, due, job)
     except StorageError as error:
         return f"cannot be read ({error})"
-    found.update(rows["_run"].to_pylist())
+    counts.update(rows["_run"].to_pylist())
     wanted = due_rows(due, published)
-    if found != wanted:
-        return difference_of(wanted, found, state)
+    if counts != wanted:
+        return difference_of(wanted, counts, state)
     for run in runs:
-        own = [known for one, known in staged.values() if one.spec.run == run.spec.run]
-        if own and all(_is_as_staged(folder, known) for known in own):
+        own = [staged_file for staging_run, staged_file in staged.values() if staging_run.spec.run == run.spec.run]
+        if own and all(_is_as_staged(folder, staged_file) for staged_file in own):
             different = _first_difference(folder, own, rows.filter(pc.field("_run") == run.spec.run))
             if different is not None:
                 return f"has other rows of run {run.spec.name}: {different}"

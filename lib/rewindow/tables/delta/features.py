@@ -44,14 +44,14 @@ def check_refusal(path: str, error: Exception) -> None:
     Raises `ConfigError` (78) for a table that a catalog manages, `StorageError` (74) for any other feature.
     """
     said = one_line(error)
-    if found := _UNKNOWN.search(said):
-        _refuse_managed(path, [found[1]])
+    if match := _UNKNOWN.search(said):
+        _refuse_managed(path, [match[1]])
         raise StorageError(
             "table-feature-unknown",
             "{path} has a feature that this reader does not know: {features}. Drop it from the table (ALTER "
             "TABLE ... DROP FEATURE), or name another table",
             path=path,
-            features=found[1],
+            features=match[1],
         )
     # The reader may stumble over files of commits that are not published before it comes to the feature.
     if "catalog-managed" in said or _has_staged_commits(path):
@@ -61,14 +61,14 @@ def check_refusal(path: str, error: Exception) -> None:
 def _has_staged_commits(path: str) -> bool:
     system, location = filesystem_of(path)
     with suppress(OSError):
-        found = system.get_file_info(fs.FileSelector(f"{location}/_delta_log/_staged_commits", allow_not_found=True))
-        return bool(found)
+        files = system.get_file_info(fs.FileSelector(f"{location}/_delta_log/_staged_commits", allow_not_found=True))
+        return bool(files)
     return False
 
 
 def _refuse_managed(path: str, features: Iterable[str]) -> None:
-    found = [feature for feature in features if feature in _MANAGED]
-    if found:
+    managed = [feature for feature in features if feature in _MANAGED]
+    if managed:
         raise ConfigError(
             "table-managed-by-catalog",
             "{path} is a catalog-managed table ({features}): only its catalog knows its newest commits, so "
@@ -76,32 +76,32 @@ def _refuse_managed(path: str, features: Iterable[str]) -> None:
             "spark`, see docs/deployment/databricks.md) and the table's name in the catalog, or name "
             "another table",
             path=path,
-            features=found[0],
+            features=managed[0],
         )
 
 
 def check_writable(path: str, table: DeltaTable) -> None:
     """Raise `StorageError` (74) if the table has a feature that a direct commit would not respect."""
     protocol, configuration = table.protocol(), table.metadata().configuration
-    found = [
+    refused = [
         feature
         for feature in sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
         if feature not in _WRITABLE
     ]
     if protocol.writer_features is None and protocol.min_writer_version > _LAST_LEGACY_WRITER:
-        found.append(f"writer version {protocol.min_writer_version}")
+        refused.append(f"writer version {protocol.min_writer_version}")
     if protocol.reader_features is None and protocol.min_reader_version > _LAST_LEGACY_READER:
-        found.append(f"reader version {protocol.min_reader_version}")
+        refused.append(f"reader version {protocol.min_reader_version}")
     if configuration.get("delta.columnMapping.mode", "none") != "none":
-        found.append("column mapping")
-    found += [key for key in sorted(configuration) if key.startswith("delta.constraints.")]
-    if found:
+        refused.append("column mapping")
+    refused += [key for key in sorted(configuration) if key.startswith("delta.constraints.")]
+    if refused:
         raise StorageError(
             "table-feature-refused",
             "{path} has features that files added directly would not respect: {features}. Drop them from the "
             "table (ALTER TABLE ... DROP FEATURE), or name another table",
             path=path,
-            features=", ".join(found),
+            features=", ".join(refused),
         )
 
 

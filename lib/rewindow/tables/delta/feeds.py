@@ -72,8 +72,8 @@ class DeltaFeedTables:
     def append(self, feed: str, *rows: LedgerRow) -> bool:
         """Append rows in one commit. Return whether they are the rows that now have their numbers."""
         ledger = self._ledger(feed)
-        if (known := ledger.to_keep()) is not None:
-            ledger.keep_fold(len(known), progress_lines(known))
+        if (rows_to_keep := ledger.to_keep()) is not None:
+            ledger.keep_fold(len(rows_to_keep), progress_lines(rows_to_keep))
         return ledger.append(rows)
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
@@ -103,16 +103,17 @@ class DeltaFeedTables:
         """Bring a feed's log tables and the quarantine up to its ledger. Any process may do so at any time."""
         rows = self.state(feed)
         row, marks = self._published.get(feed, (None, {}))
-        if rows and row == rows[-1] and all(mark is not None and mark == self._mark(at) for at, mark in marks.items()):
+        is_as_before = all(mark is not None and mark == self._mark(path) for path, mark in marks.items())
+        if rows and row == rows[-1] and is_as_before:
             return
         for _ in self.publish_steps(feed):
             pass
         if rows:
             made = made_by(rows)
             paths = [
-                log_path(feed, topic) for topic in sorted({topic for one in made for topic in one.generation["logs"]})
+                log_path(feed, topic) for topic in sorted({topic for each in made for topic in each.generation["logs"]})
             ]
-            if any(one.refused or any(body["quarantine"] for body in one.bodies) for one in made):
+            if any(each.refused or any(body["quarantine"] for body in each.bodies) for each in made):
                 paths.append(QUARANTINE)
             self._published[feed] = rows[-1], {path: self._mark(path) for path in paths}
 
@@ -128,10 +129,10 @@ class DeltaFeedTables:
         """
         rows = self.state(feed)
         made = made_by(rows)
-        replaced = max((index for index, one in enumerate(made) if not one.generation["kept"]), default=0)
+        replaced = max((index for index, each in enumerate(made) if not each.generation["kept"]), default=0)
         ledger, numbers = identity(rows), [0]
-        for index, one in enumerate(made):
-            generation, bodies, is_replaced = one.generation, one.bodies, index < replaced
+        for index, each in enumerate(made):
+            generation, bodies, is_replaced = each.generation, each.bodies, index < replaced
             number, kept = generation["generation"], generation["kept"]
             for topic, schema in generation["logs"].items():
                 if topic in generation.get("source_offsets", ()):
@@ -140,15 +141,17 @@ class DeltaFeedTables:
                 table, app_id = create_log(path, LogSchema.from_json(schema)), log_id(ledger, feed, number)
                 check_log_claim(path, table, ledger, feed)
                 published = table.transaction_version(app_id) or 0
-                if max(published, kept) < one.through:  # no longer usual: whatever is stored was published before
+                # A stored fold leaves out only what was published, so this happens only to a table that went back.
+                if max(published, kept) < each.through:
                     bodies = made_by(rows, is_whole=True)[index].bodies
                 landed = {body["landing"]: body["files"].get(topic, ()) for body in bodies}
-                known = max(landed, default=one.through)
-                if published > known and len(self.state(feed)) == len(rows):  # otherwise another `land` was faster
-                    raise more_landings(path, feed, published, known)
+                named = max(landed, default=each.through)
+                # If the ledger has more rows by now, another `land` was faster.
+                if published > named and len(self.state(feed)) == len(rows):
+                    raise more_landings(path, feed, published, named)
                 if not (is_replaced and _is_gone(path, landed, max(published, kept))):
                     yield from _publish(path, table, app_id, kept, landed, topic, lost_files(feed))
-            yield from self._publish_refused(feed, ledger, one, rows, index, numbers, is_replaced=is_replaced)
+            yield from self._publish_refused(feed, ledger, each, rows, index, numbers, is_replaced=is_replaced)
 
     def _publish_refused(
         self,
@@ -172,11 +175,11 @@ class DeltaFeedTables:
         table = create_table(path, arrow_schema(QUARANTINE_COLUMNS))
         numbers.append(made.generation["generation"])
         retract = retract_of_deleted(table, ledger, feed, numbers)
-        app_id, first = quarantine_id(ledger, feed, numbers[-1]), made.refused + 1
+        app_id, first_number = quarantine_id(ledger, feed, numbers[-1]), made.refused + 1
         published = table.transaction_version(app_id) or 0
         if published < made.refused:
-            refused, first = refused_files(made_by(rows, is_whole=True)[index].bodies), 1
-        files = dict(enumerate(refused, start=first))
+            refused, first_number = refused_files(made_by(rows, is_whole=True)[index].bodies), 1
+        files = dict(enumerate(refused, start=first_number))
         if not (is_replaced and _is_gone(path, files, published)):
             yield from _publish(path, table, app_id, 0, files, "quarantine", lost_files(feed), retract)
 
@@ -253,7 +256,7 @@ def _publish(
     app_id: str,
     before: int,
     files: Mapping[int, Sequence[Mapping[str, Any]]],
-    what: str,
+    label: str,
     fix: str,
     retract: Retract | None = None,
 ) -> Iterator[str]:
@@ -269,7 +272,7 @@ def _publish(
     while missing := [number for number in files if number > reached][:NUMBERS_PER_COMMIT]:
         if attempts == ATTEMPTS:
             raise not_committed(path, ATTEMPTS, failure) from failure
-        yield f"publish {what} {missing[0]}-{missing[-1]}"
+        yield f"publish {label} {missing[0]}-{missing[-1]}"
         check_writable(path, table)
         staged = [StagedFile.from_json(file) for number in missing for file in files[number]]
         failure = None
@@ -283,6 +286,7 @@ def _publish(
         table = existing_table(path)
         now = table.transaction_version(app_id) or before
         if now == reached and isinstance(failure, StorageError):
-            raise failure  # a staged file is gone, and no other process has published it
+            # A staged file is gone, and no other process has published it.
+            raise failure
         attempts = 0 if now > reached else attempts + 1
         reached = now

@@ -199,8 +199,8 @@ class Folder:
 
     def listed(self) -> list[Listed]:
         """Return every file below, sorted by path, without its facts. Skips Delta's log."""
-        found = object_files(self._fs, self._base) if is_uri(self.root) else local_files(self._base)
-        return sorted(found, key=itemgetter(0))
+        files = object_files(self._fs, self._base) if is_uri(self.root) else local_files(self._base)
+        return sorted(files, key=itemgetter(0))
 
     def sizes(self, paths: Collection[str] | None = None) -> dict[str, int]:
         """Return the sizes of all files below, by path, or of those of ``paths``. For many paths, a bucket is listed."""
@@ -247,7 +247,8 @@ class Folder:
         full, shown, is_local = f"{self._base}/{path}", self.full_path(path), not is_uri(self.root)
         is_new = is_local and self.facts(path) is None
         try:
-            if is_local:  # a bucket has no folders, and no half-written objects
+            # A bucket has no folders, and no half-written objects.
+            if is_local:
                 self._fs.create_dir(full.rpartition("/")[0], recursive=True)
             with self._fs.open_output_stream(full, compression=None) as stream:
                 stream.write(data)

@@ -50,13 +50,13 @@ class FeedGc:
         ledger = self._ledger()
         check_once(Folder(ledger.path), self._feed, self._tables.state(self._feed), check_stored_feed)
         progress = self._progress
-        found = [one for topic in progress.topics for one in self._of_log(topic, progress, keep_ms)]
-        yield from [*found, *self._of_quarantine(progress), *self._of_ledger(keep_ms)]
+        of_logs = [item for topic in progress.topics for item in self._of_log(topic, progress, keep_ms)]
+        yield from [*of_logs, *self._of_quarantine(progress), *self._of_ledger(keep_ms)]
 
     def delete(self, garbage: Sequence[Garbage]) -> None:
         """Delete files, if they still exist."""
-        for one in garbage:
-            Folder(one.folder).delete(one.path, is_folder=one.is_folder)
+        for item in garbage:
+            Folder(item.folder).delete(item.path, is_folder=item.is_folder)
 
     def compact_ledger(self) -> None:
         """Merge the landing ledger's files."""

@@ -51,8 +51,8 @@ class JobGc:
 
     def due(self, least: int) -> int:
         """Return how many files `merge` would merge."""
-        found = run_files(self._tables.warehouse, self._job, self._tables.state(self._job))
-        return sum(len(group) for one in found for group in due_run_merges(one, least))
+        tables = run_files(self._tables.warehouse, self._job, self._tables.state(self._job))
+        return sum(len(group) for table in tables for group in due_run_merges(table, least))
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
         """Yield what can be deleted now. All of it is found before the first is yielded."""
@@ -62,8 +62,8 @@ class JobGc:
 
     def delete(self, garbage: Sequence[Garbage]) -> None:
         """Delete files and folders, if they still exist."""
-        for one in garbage:
-            Folder(one.folder).delete(one.path, is_folder=one.is_folder)
+        for item in garbage:
+            Folder(item.folder).delete(item.path, is_folder=item.is_folder)
 
     def compact_ledger(self) -> None:
         """Merge the ledger's files."""
@@ -83,7 +83,7 @@ class JobOrphanFiles:
         """Bind to a job's state. ``is_quiet``: no run of the job is in progress."""
         self._warehouse, self._job, self._state = warehouse, job, state
         self._dead, self._is_quiet = frozenset(dead), is_quiet
-        pending = [one.pending for one in state.branches.values() if one.pending]
+        pending = [branch.pending for branch in state.branches.values() if branch.pending]
         self._pending = {plan.attempt.id for plan in pending} | {plan.repeats or "" for plan in pending}
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
@@ -107,21 +107,26 @@ class JobOrphanFiles:
         version = (table.transaction_version(app_id) or 0) + 1
         nothing: list[StagedFile] = []
         commit_files(
-            path, nothing, app_id=app_id, version=version, table=table, retract=lambda at, of: removals(at, of, listed)
+            path,
+            nothing,
+            app_id=app_id,
+            version=version,
+            table=table,
+            retract=lambda root, of: removals(root, of, listed),
         )
         return len(listed)
 
     def _tables(self) -> dict[str, set[str]]:
         """Return the targets of each table that a run of the job ever wrote or may be writing, by path."""
         branches = self._state.branches.values()
-        pending = (one.pending.binding.tables for one in branches if one.pending is not None)
-        written = chain((one.tables for one in bindings_of(self._state)), (one.tables for one in branches), pending)
+        pending = (item.pending.binding.tables for item in branches if item.pending is not None)
+        written = chain((item.tables for item in bindings_of(self._state)), (item.tables for item in branches), pending)
         reset = self._state.reset.tables if self._state.reset else {}
-        found: dict[str, set[str]] = {path: set(targets) for path, targets in reset.items()}
+        targets_of: dict[str, set[str]] = {path: set(targets) for path, targets in reset.items()}
         for tables in written:
             for target, table in tables.items():
-                found.setdefault(table.path, set()).add(target)
-        return found
+                targets_of.setdefault(table.path, set()).add(target)
+        return targets_of
 
     def _of_table(self, path: str, targets: Collection[str], keep_ms: int) -> Iterator[Garbage]:
         root = table_path(self._warehouse, path)
@@ -132,8 +137,9 @@ class JobOrphanFiles:
             yield from self._whole(root, keep_ms)
             return
         unnamed = Unnamed(root, table, ".parquet")
-        counts, known = self._counting(path, targets), self._known
-        is_changelog = any(target.startswith(CHANGELOG) for target in targets)  # a run may still read removed files
+        counts, attempts = self._counting(path, targets), self._known
+        # A run may still read removed files.
+        is_changelog = any(target.startswith(CHANGELOG) for target in targets)
         for name in unnamed.paths():
             attempt = staged_by(name)
             if attempt in self._dead:
@@ -142,9 +148,9 @@ class JobOrphanFiles:
                 yield from unnamed.garbage(name, "merged into another file")
             elif path in SHARED_TABLES or attempt in self._pending or attempt in counts:
                 continue
-            elif attempt in known and (self._is_quiet or not is_changelog) and unnamed.is_left(name, keep_ms):
+            elif attempt in attempts and (self._is_quiet or not is_changelog) and unnamed.is_left(name, keep_ms):
                 yield from unnamed.garbage(name, "left the table")
-            elif attempt not in known and unnamed.is_left(name, max(keep_ms, UNKNOWN_MS)):
+            elif attempt not in attempts and unnamed.is_left(name, max(keep_ms, UNKNOWN_MS)):
                 yield from unnamed.garbage(name, "of an unknown attempt")
 
     def _internal(self, keep_ms: int) -> Iterator[Garbage]:
@@ -153,8 +159,8 @@ class JobOrphanFiles:
         sizes: dict[str, tuple[int, int]] = {}
         for name, size, modified_ms in Folder(root).files():
             attempt = name.partition("/")[0]
-            known, last = sizes.get(attempt, (0, 0))
-            sizes[attempt] = (known + size, max(last, modified_ms))
+            size_before, last = sizes.get(attempt, (0, 0))
+            sizes[attempt] = (size_before + size, max(last, modified_ms))
         now_ms, known_attempts = time.time_ns() // 1_000_000, self._known
         for attempt, (size, last) in sorted(sizes.items()):
             if attempt in self._pending:
@@ -199,14 +205,18 @@ class JobOrphanFiles:
         """Return the attempts whose files a publication of this table needs."""
         if any(target.startswith(CHANGELOG) for target in targets):
             return published_attempts(self._state.shared(path))
-        branches = [one for one in self._state.branches.values() if one.is_kept]
-        return {attempt for one in branches for attempt in attempts_of(one.runs, one.inherited)}
+        branches = [branch for branch in self._state.branches.values() if branch.is_kept]
+        return {attempt for branch in branches for attempt in attempts_of(branch.runs, branch.inherited)}
 
     @cached_property
     def _known(self) -> set[str]:
         snapshots = self._state.snapshots.values()
         runs = {attempt for run in run_facts(self._state) for attempt in (run.planned_by, run.staged_by)}
-        return runs | {attempt for one in snapshots for attempt in (one.spec.attempt.id, one.commit.attempt)}
+        return runs | {
+            attempt
+            for run_of_snapshot in snapshots
+            for attempt in (run_of_snapshot.spec.attempt.id, run_of_snapshot.commit.attempt)
+        }
 
 
 def _outputs(branch: Branch) -> set[str]:

@@ -81,7 +81,7 @@ class Handle(DeltaTable):
     log_copy: LogCopy | None
     """What the library's object reads in place of a log in a bucket; None if it reads the log itself."""
     files: dict[str, Any] | None
-    """What somebody has made of the table's files, by path; None if nothing, or after a commit that is no append."""
+    """The table's files as `table_rows` made them, by path; None before that, and after a commit that is no append."""
     new_files: list[dict[str, Any]]
     """The ``add`` actions that came after ``files`` was made."""
 
@@ -90,7 +90,8 @@ class Handle(DeltaTable):
         self.is_good, self.log_copy = False, None
         changed_ns, oldest = changed_at(path), max(oldest_commit(path), checkpointed(path))
         if is_uri(path) and (log_copy := LogCopy(path)).begin():
-            with suppress(DeltaError):  # the library says what is wrong with the log, not with its copy
+            # The library says what is wrong with the log, not with its copy.
+            with suppress(DeltaError):
                 super().__init__(log_copy.root)
                 self.log_copy = log_copy
         if self.log_copy is None:
@@ -134,9 +135,11 @@ class Handle(DeltaTable):
         """Let the library read on to this version. Raises `StorageError` (74) if it cannot."""
         was_good, self.is_good = self.is_good, False
         try:
-            with suppress(DeltaError, OSError):  # on failure, read from the beginning
+            # On failure, read from the beginning.
+            with suppress(DeltaError, OSError):
                 self._raw.update_incremental()
-            if self._raw.version() != self.read_version:  # others have committed since
+            # Others have committed since.
+            if self._raw.version() != self.read_version:
                 self._raw, self.log_copy = self._from_beginning(), None
         except (DeltaError, OSError) as error:
             raise unreadable_log(self.path, error) from error
@@ -198,9 +201,9 @@ class Handle(DeltaTable):
         self._ahead = []
         if self._raw.version() > before:
             newer = transactions_of(self._log_root, range(before + 1, self._raw.version() + 1))
-            known = {} if newer is None else {**self.transactions, **newer}
+            transactions = {} if newer is None else {**self.transactions, **newer}
             self._begin(self.path, changed_ns, self.oldest)
-            self.transactions = known
+            self.transactions = transactions
 
     @property
     def _log_root(self) -> str:
@@ -209,7 +212,8 @@ class Handle(DeltaTable):
 
     def transaction_version(self, app_id: str) -> int | None:
         """Return the version of an application id as of what was read."""
-        if app_id not in self.transactions:  # then no commit ahead has it
+        # If no commit ahead names the id, the library knows its version.
+        if app_id not in self.transactions:
             self.transactions[app_id] = self._raw.transaction_version(app_id)
         return self.transactions[app_id]
 
@@ -227,7 +231,8 @@ class Handle(DeltaTable):
 
     def __del__(self) -> None:
         """Release it."""
-        with suppress(Exception):  # the interpreter may be ending
+        # The interpreter may be ending.
+        with suppress(Exception):
             self.release()
 
     def _begin(self, path: str, changed_ns: int, oldest: int) -> None:
@@ -255,14 +260,16 @@ def take(path: str, *, may_lag: bool = False) -> Handle:
     read = cached.pop(path, None)
     if read and is_uri(path):
         handle = Handle.of(path, read)
-        with suppress(DeltaError, OSError):  # on failure, read from the beginning
+        # On failure, read from the beginning.
+        with suppress(DeltaError, OSError):
             if read.log_copy is not None and may_lag:
                 return handle
             if read.log_copy is not None or is_in_bucket(path, read.version + 1):
                 handle.update_incremental()
             return handle
         handle.is_good = False
-    elif read and file_mark(path, read.version) == read.mark:  # otherwise the table was replaced
+    elif read and file_mark(path, read.version) == read.mark:
+        # The commit is still there, so the table was not replaced.
         handle = Handle.of(path, read)
         changed_ns = changed_at(path)
         is_newer = has_newer(path, read.version)
@@ -273,7 +280,8 @@ def take(path: str, *, may_lag: bool = False) -> Handle:
             handle.changed_ns = changed_ns
             return handle
         if is_whole and is_newer:
-            with suppress(DeltaError, OSError):  # on failure, read from the beginning
+            # On failure, read from the beginning.
+            with suppress(DeltaError, OSError):
                 handle.update_incremental()
                 return handle
         handle.is_good = False

@@ -46,13 +46,13 @@ def look_at_output(
     Raises `SourceError` (66) if the job never ran, has no such output, or was rewound behind the landed position, and
     `StorageError` (74) if rows that are not landed yet are not those that were published. ``digest``: see `difference_from_runs`.
     """
-    found = new_epochs(DeltaTables(warehouse), spec, position)
-    path = table_path(warehouse, found.table.path)
+    new = new_epochs(DeltaTables(warehouse), spec, position)
+    path = table_path(warehouse, new.table.path)
     fresh, schema, last = _files(path, position["epoch"] if position else 0)
-    if (what := difference_from_runs(path, found.target, found.runs, found.state, digest)) is not None:
-        raise altered(found.job, path, what)
-    epochs = tuple(replace(epoch, may_have_rows=last is None or epoch.number <= last) for epoch in found.epochs)
-    return SourceLook({}, fresh, schema=found.marked(schema), epochs=epochs, on_hold=found.on_hold, keys=found.keys)
+    if (change := difference_from_runs(path, new.target, new.runs, new.state, digest)) is not None:
+        raise altered(new.job, path, change)
+    epochs = tuple(replace(epoch, may_have_rows=last is None or epoch.number <= last) for epoch in new.epochs)
+    return SourceLook({}, fresh, schema=new.marked(schema), epochs=epochs, on_hold=new.on_hold, keys=new.keys)
 
 
 def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str, int | None]:
@@ -70,7 +70,8 @@ def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str, int | None]:
     folder = Folder(path)
     for name, last in zip(paths, lasts, strict=True):
         if last is None or last > landed:
-            folder.check(unquote(name))  # Spark checks pages, but neither their headers nor the footer
+            # Spark checks pages, but neither their headers nor the footer.
+            folder.check(unquote(name))
     last = None if None in lasts else max(lasts, default=0)
     return tuple(Piece(full_path(path, name)) for name in sorted(paths)), table.schema().to_json(), last
 
@@ -86,27 +87,27 @@ def difference_from_runs(
         return None
     table, numbers = existing_table(path), {run.spec.run for run in runs}
     files = table_files(path, table, runs=numbers)
-    if (what := lacking(path, files)) is not None:
-        return what
+    if (change := lacking(path, files)) is not None:
+        return change
     wanted = Counter({run.spec.run: total.rows for run in runs if (total := run.commit.targets.get(target))})
     attempts = {run.commit.attempt for run in runs}
-    folder, found, digests = Folder(path), Counter[int](), dict[int, list[str]]()
+    folder, counts, digests = Folder(path), Counter[int](), dict[int, list[str]]()
     if all(staged_by(file.path) in attempts and file.first_run == file.last_run for file in files):
         for file in files:
-            found.update(run_counts(folder, file) or {})
+            counts.update(run_counts(folder, file) or {})
     else:
         schema = table_schema(table)
         for rows in (batch for file in files for batch in file_batches(folder, file, schema)):
             for run in runs:
                 own = rows.filter(pc.field("_run") == run.spec.run)
-                found[run.spec.run] += own.num_rows
+                counts[run.spec.run] += own.num_rows
                 if digest is not None and own.num_rows:
                     columns = [column.name for column in run.spec.binding.tables[target].columns]
                     digests.setdefault(run.spec.run, []).append(digest(own.select(columns)))
-    if +found != +wanted:
-        return difference_of(wanted, found, state)
+    if +counts != +wanted:
+        return difference_of(wanted, counts, state)
     for run in runs:
-        known = digests.get(run.spec.run)
-        if known and add_digests(known) != run.commit.targets[target].digest:
+        parts = digests.get(run.spec.run)
+        if parts and add_digests(parts) != run.commit.targets[target].digest:
             return f"has other rows of run {run.spec.name}"
     return None

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.spec import JournalFile
@@ -60,20 +59,20 @@ class Journal:
             commit_files(
                 self.path, [self._staged(path, len(reports), size)], app_id=_app_id(attempt), version=1, table=table
             )
-        found = self._folder.read_whole(path, _COLUMNS.names)
-        if found is None:
+        stored = self._folder.read_whole(path, _COLUMNS.names)
+        if stored is None:
             raise StorageError(
                 "staged-file-deleted",
                 "{path} was deleted after it was staged: stop whatever did that, then run again",
                 path=self._folder.full_path(path),
             )
-        if not found.rows().equals(rows):
+        if not stored.rows().equals(rows):
             raise InvariantError(
                 "attempt-staged-otherwise",
                 "attempt {attempt} staged something else before: each attempt needs its own id",
                 attempt=attempt,
             )
-        return JournalFile(path, found.bytes, found.digest)
+        return JournalFile(path, stored.bytes, stored.digest)
 
     def find(self, attempt: str) -> list[TaskReport] | None:
         """Return what an attempt staged, committed or not; None if it staged nothing or its file is gone."""
@@ -88,10 +87,10 @@ class Journal:
         Search the table if that file was merged into another. Raises `StorageError` (74) if the reports are gone or
         are not what was committed.
         """
-        found = self._folder.read_whole(file.path, _COLUMNS.names)
-        if found is None:
+        stored = self._folder.read_whole(file.path, _COLUMNS.names)
+        if stored is None:
             return self._search(attempt)
-        if (found.bytes, found.digest) != (file.bytes, file.digest):
+        if (stored.bytes, stored.digest) != (file.bytes, file.digest):
             raise StorageError(
                 "report-altered",
                 "{path} is not what was committed ({bytes} bytes, digest {digest}). Repeat its run: "
@@ -101,13 +100,15 @@ class Journal:
                 digest=file.digest,
                 job=self.job,
             )
-        return _as_reports(found.rows(), attempt, self.path)
+        return _as_reports(stored.rows(), attempt, self.path)
 
     def _search(self, attempt: str) -> list[TaskReport]:
         table = open_table(self.path)
         reports: list[TaskReport] = []
-        for path in self._files_of_job(table) if table else ():
-            if self._folder.facts(path) is not None:  # the file that is gone is the one that was asked for
+        files = table_files(self.path, table) if table else []
+        for path in (file.path for file in files if file.partition["job"] == self.job):
+            # The table may still name the file that is gone.
+            if self._folder.facts(path) is not None:
                 reports += _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt, self.path)
         if not reports:
             raise StorageError(
@@ -119,9 +120,6 @@ class Journal:
                 job=self.job,
             )
         return sorted(reports, key=_task)
-
-    def _files_of_job(self, table: DeltaTable) -> list[str]:
-        return [file.path for file in table_files(self.path, table) if file.partition["job"] == self.job]
 
     def _path_of(self, attempt: str) -> str:
         return f"job={self.job}/{safe_name(attempt, 'attempt')}.parquet"
@@ -162,13 +160,15 @@ def audit_files(reports: Sequence[TaskReport], roots: Mapping[str, str]) -> None
         for file in files:
             _check_file(folders[file.target], file)
         return
-    with ThreadPoolExecutor(_READERS) as readers:  # digests are computed outside the interpreter's lock
+    # Digests are computed outside the interpreter's lock.
+    with ThreadPoolExecutor(_READERS) as readers:
         for _ in readers.map(lambda file: _check_file(folders[file.target], file), files):
             pass
 
 
 def _check_file(folder: Folder, file: StagedFile) -> None:
-    if file.bytes <= SMALL_BYTES:  # one request reads it from a bucket
+    # A small file takes one request from a bucket.
+    if file.bytes <= SMALL_BYTES:
         try:
             data = folder.read_bytes(file.path)
         except StorageError as error:
@@ -194,10 +194,10 @@ def _check_bytes(folder: Folder, file: StagedFile, size: int, digest: str) -> No
         raise _not_as_staged(folder, file, "has other bytes than were written")
 
 
-def _not_as_staged(folder: Folder, file: StagedFile, what: str) -> StorageError:
+def _not_as_staged(folder: Folder, file: StagedFile, fault: str) -> StorageError:
     return StorageError(
         "staged-file-missing",
         "the staged file {path} {fault}. Nothing was committed: check the disk and run again",
         path=folder.full_path(file.path),
-        fault=what,
+        fault=fault,
     )

@@ -76,8 +76,8 @@ class FileRefusals:
             check_state(self._warehouse, self._state, parent, self._state_now, self._reports)
         self._check_schedules(spec)
 
-    def _check_not_lost(self, branch: str, due: Due, what: str = "is gone") -> None:
-        check_not_lost(self._warehouse, self._job.name, self._state, branch, due, self._reports, what)
+    def _check_not_lost(self, branch: str, due: Due, change: str = "is gone") -> None:
+        check_not_lost(self._warehouse, self._job.name, self._state, branch, due, self._reports, change)
 
     def _path(self, table: str) -> str:
         return table_path(self._warehouse, table)
@@ -85,7 +85,10 @@ class FileRefusals:
     def _check_logs(self) -> None:
         feed = self._job.feed
         name, generation = feed.definition.feed, feed.definition.generation
-        known = max((one.number for one in feed.landings if one.generation == generation), default=feed.definition.kept)
+        last_landing = max(
+            (landing.number for landing in feed.landings if landing.generation == generation),
+            default=feed.definition.kept,
+        )
         for topic in feed.definition.logs:
             path = self._path(log_path(name, topic))
             table = None if topic in feed.definition.source_offsets else self._open(path)
@@ -94,8 +97,8 @@ class FileRefusals:
             check_log_claim(path, table, feed.ledger, name)
             published = table.transaction_version(log_id(feed.ledger, name, generation)) or 0
             # Otherwise another process has landed since.
-            if published > known and len(self._feed_now(name).landings) == len(feed.landings):
-                raise more_landings(path, name, published, known)
+            if published > last_landing and len(self._feed_now(name).landings) == len(feed.landings):
+                raise more_landings(path, name, published, last_landing)
 
     def _check_columns(self, spec: RunSpec, target: str, table: TableSpec) -> None:
         path, wanted = self._path(table.path), arrow_schema(table.columns)
@@ -104,17 +107,18 @@ class FileRefusals:
             return
         where = (self._job.name, self._state, spec.branch, target, table.path)
         is_known = table.path in SHARED_TABLES or is_published(existing, *where)
-        if is_known or table_files(path, existing):  # otherwise the run gives it the columns that it needs
+        # Otherwise the run gives it the columns that it needs.
+        if is_known or table_files(path, existing):
             create_table(path, wanted, table.partition_by)  # of a table that exists, it checks the columns
 
     def _check_schedules(self, spec: RunSpec) -> None:
         """Raise `CheckpointError` (76) if a processor no longer has the method that one of its schedules calls."""
         parent = None if spec.parent is None else self._state.find_run(spec.parent)
         live = {
-            (one["node"], one["method"])
+            (schedule["node"], schedule["method"])
             for report in (self._reports(parent) if parent else ())
-            for one in report.state.get("schedules", ())
-            if not one["is_cancelled"]
+            for schedule in report.state.get("schedules", ())
+            if not schedule["is_cancelled"]
         }
         for part in self._job.code.topology.sub_topologies() if live else ():
             check_suppliers(part)

@@ -68,7 +68,7 @@ class _Snapshot:
 
     table: DeltaTable
     files: tuple[TableFile, ...]
-    """Those whose rows are not in the stored fold."""
+    """The files whose rows the stored fold does not cover."""
     known: Sequence[tuple[str, LedgerRow]]
     """Each of their rows with its stored text."""
     rows: StoredRows
@@ -91,7 +91,7 @@ class Ledger:
         self._app_id = f"rewindow.ledger/{name}"
         self._merge_id = f"rewindow.ledger-files/{name}"
         self._files = LedgerFiles(self._folder, self.name, _SCHEMA)
-        self._seen: _Snapshot | None = None
+        self._snapshot: _Snapshot | None = None
         self._known: list[tuple[str, LedgerRow]] = []
         self._rows = StoredRows([])
         self._fold: StoredFold | None = None
@@ -104,21 +104,21 @@ class Ledger:
         Raises `InvariantError` (70) if they are not numbered 1, 2, 3 ..., `StorageError` (74) if they cannot be read,
         `CheckpointError` (76) if another version of rewindow wrote them.
         """
-        seen = self._look()
-        return seen.rows if seen else StoredRows([])
+        snapshot = self._look()
+        return snapshot.rows if snapshot else StoredRows([])
 
     def to_keep(self) -> StoredRows | None:
-        """Return the rows as far as it is worth to store what they give; None if that is stored, or not worth it."""
-        rows = self._seen.rows if self._seen else None
+        """Return the first rows, if what they give is worth storing and not stored yet; otherwise None."""
+        rows = self._snapshot.rows if self._snapshot else None
         return rows.until(rows.keeps_until) if rows and rows.keeps_until > self._stored_until else None
 
     def keep_fold(self, rows: int, lines: Sequence[str]) -> None:
-        """Store what folding the first ``rows`` rows gives; only if files end there that are no longer merged."""
-        seen, before = self._seen, self._fold
-        if seen is not None and seen.rows.keeps_until == rows:
-            covers = {file.path for file in seen.files if (file.last_seq or 0) <= rows}
+        """Store what folding the first ``rows`` rows gives, if these are the rows of files that are never merged again."""
+        snapshot, before = self._snapshot, self._fold
+        if snapshot is not None and snapshot.rows.keeps_until == rows:
+            covers = {file.path for file in snapshot.files if (file.last_seq or 0) <= rows}
             covers |= before.covers if before else set()
-            write_fold(self._folder, self.name, StoredFold(rows, identity(seen.rows), frozenset(covers), lines))
+            write_fold(self._folder, self.name, StoredFold(rows, identity(snapshot.rows), frozenset(covers), lines))
             self._stored_until = rows
 
     def append(self, rows: Sequence[LedgerRow]) -> bool:
@@ -128,60 +128,65 @@ class Ledger:
         `StorageError` (74) if the rows were not committed or that cannot be determined, `LimitError` (71) if the disk is full.
         """
         check_numbered(self.name, rows)
-        first = rows[0].seq
+        first_seq = rows[0].seq
         token = new_token()
         texts = tuple(stored_body(row.body, token) for row in rows)
         action: AddAction | None = None
         failure: Exception | None = None
-        seen = self._seen  # the state on which the caller decided; if it is stale, Delta rejects the commit
-        if seen is None or len(seen.rows) != first - 1:
-            seen = self._look_or_create()
+        # The state on which the caller decided; if it is stale, Delta rejects the commit.
+        snapshot = self._snapshot
+        if snapshot is None or len(snapshot.rows) != first_seq - 1:
+            snapshot = self._look_or_create()
         for attempt in range(_ATTEMPTS):
-            if len(seen.rows) >= first:
+            # The number is taken: by this process, if an attempt landed although it raised, or by another.
+            if len(snapshot.rows) >= first_seq:
                 break
-            if len(seen.rows) != first - 1:
-                raise not_next(self.name, len(seen.rows), first)
+            if len(snapshot.rows) != first_seq - 1:
+                raise not_next(self.name, len(snapshot.rows), first_seq)
             if action is None:
-                check_writable(self.path, seen.table)
+                check_writable(self.path, snapshot.table)
                 action = self._write(rows, texts)
             try:
-                commit_actions(seen.table, [action], self._app_id, rows[-1].seq)
+                commit_actions(snapshot.table, [action], self._app_id, rows[-1].seq)
             except Exception as error:  # noqa: BLE001 - the commit may have landed: the rows decide
                 failure = error
                 time.sleep(0.002 * 2**attempt)
-            seen = self._look_or_create()
-        if len(seen.rows) < first:
-            raise not_committed(f"row {first} of the ledger {self.name}", _ATTEMPTS, failure) from failure
-        at = first - 1 - self._skipped  # what a stored fold covers was there before this process appended anything
-        is_ours = at >= 0 and tuple(text for text, _ in seen.known[at : at + len(texts)]) == texts
-        if is_ours and len(seen.small) > (_BUCKET_FILES_MAX if is_uri(self.path) else _FILES_MAX):
-            self._merge(seen, seen.small)
+            snapshot = self._look_or_create()
+        if len(snapshot.rows) < first_seq:
+            raise not_committed(f"row {first_seq} of the ledger {self.name}", _ATTEMPTS, failure) from failure
+        # What a stored fold covers was there before this process appended anything.
+        index = first_seq - 1 - self._skipped
+        # The text of a row contains the token of its append, so equal rows of two writers differ.
+        is_ours = index >= 0 and tuple(text for text, _ in snapshot.known[index : index + len(texts)]) == texts
+        if is_ours and len(snapshot.small) > (_BUCKET_FILES_MAX if is_uri(self.path) else _FILES_MAX):
+            self._merge(snapshot, snapshot.small)
         return is_ours
 
     def _look_or_create(self) -> _Snapshot:
-        seen = self._look()
-        if seen is None:
+        snapshot = self._look()
+        if snapshot is None:
             check_store(self.path)
             create_table(self.path, _SCHEMA, ("name",), configuration=_CONFIGURATION)
-            seen = self._look()
-        if seen is None:
+            snapshot = self._look()
+        if snapshot is None:
             raise StorageError(
                 "ledger-deleted",
                 "the ledger {path} was deleted while it was in use: restore its folder from a copy",
                 path=self.path,
             )
-        return seen
+        return snapshot
 
     def _look(self) -> _Snapshot | None:
-        before, self._seen = self._seen, None
+        before, self._snapshot = self._snapshot, None
         if before is not None:
             release(before.table)
         table = open_table(self.path)
         if table is None:
             return None
+        # The last commit is the same file, so nothing has changed.
         if before is not None and before.mark is not None and before.mark == mark_of(table):
-            self._seen = replace(before, table=table)
-            return self._seen
+            self._snapshot = replace(before, table=table)
+            return self._snapshot
         files = table_files(self.path, table)
         own = sorted(
             (file for file in files if file.partition["name"] == self.name), key=lambda file: file.first_seq or 0
@@ -194,7 +199,8 @@ class Ledger:
         try:
             self._read_later([file.path for file in later], table.transaction_version(self._app_id) or 0)
         except RewindowError:
-            self._files.forget_all_but(read)  # another call would not look for rows in the others
+            # Another call would not look for rows in the others.
+            self._files.forget_all_but(read)
             raise
         if not own and files:
             self._check_format_of(files[0].path)
@@ -203,8 +209,8 @@ class Ledger:
         if self._known is not before_known or self._rows.keeps_until != keeps_until:
             rows = [row for _, row in self._known]
             self._rows = StoredRows(rows, self._fold, self._earlier, keeps_until)
-        self._seen = _Snapshot(table, later, self._known, self._rows, mark_of(table))
-        return self._seen
+        self._snapshot = _Snapshot(table, later, self._known, self._rows, mark_of(table))
+        return self._snapshot
 
     @property
     def _skipped(self) -> int:
@@ -212,14 +218,15 @@ class Ledger:
         return self._fold.rows if self._fold else 0
 
     def _find_fold(self, own: Sequence[TableFile]) -> None:
-        """Use the stored fold if this process begins to read, and not any more if its files are no longer the ledger's."""
+        """Use the stored fold in the first read of this process, and drop it when its files are no longer the ledger's."""
         fold = self._fold
         if self._may_use_fold and any(not is_small(file) for file in own):
             fold = read_fold(self._folder, self.name)
         is_first, self._may_use_fold = self._may_use_fold, False
         if fold is not None and not fits(fold, own):
             fold = None
-        if fold is not None and is_first and not is_uri(self.path):  # in a bucket, each file would be a request
+        # In a bucket, each file would be a request.
+        if fold is not None and is_first and not is_uri(self.path):
             self._files.check(fold.covers)
         if fold is not self._fold:
             self._fold, self._known = fold, []
@@ -228,11 +235,13 @@ class Ledger:
     def _read_later(self, paths: Sequence[str], last: int) -> None:
         """Read the rows that the stored fold does not cover."""
         added = [path for path in paths if path not in self._files.known]
-        known, first = self._known, self._skipped + 1
+        rows_before, first_seq = self._known, self._skipped + 1
         is_grown = len(paths) - len(added) == len(self._files.known)
-        if is_grown:  # no file has left the table, so the known rows are still in it
-            stored = [row for row in self._files.rows(added) if not self._is_known(row)]  # a merge may list a row twice
-            first += len(known)
+        # No file has left the table, so the known rows are still in it.
+        if is_grown:
+            # A merge may list a row twice.
+            stored = [row for row in self._files.rows(added) if not self._is_known(row)]
+            first_seq += len(rows_before)
             new = [(row[2], self._files.load(row)) for row in stored]
         else:
             stored = self._files.rows(paths)
@@ -244,16 +253,16 @@ class Ledger:
                 )
             new = [
                 same if same and same[0] == row[2] else (row[2], self._files.load(row))
-                for row, same in zip(stored, chain(known, repeat(None)), strict=False)
+                for row, same in zip(stored, chain(rows_before, repeat(None)), strict=False)
             ]
-        check_complete(self.path, self.name, stored, first, last)
+        check_complete(self.path, self.name, stored, first_seq, last)
         self._files.forget_all_but(paths)
         if new or not is_grown:
-            self._known = [*known, *new] if is_grown else new
+            self._known = [*rows_before, *new] if is_grown else new
 
     def _is_known(self, row: RowValues) -> bool:
-        at = row[0] - 1 - self._skipped
-        return 0 <= at < len(self._known) and self._known[at][0] == row[2]
+        index = row[0] - 1 - self._skipped
+        return 0 <= index < len(self._known) and self._known[index][0] == row[2]
 
     def _check_format_of(self, path: str) -> None:
         """Check one file of another name, so that a new name does not join a table of another format."""
@@ -276,11 +285,11 @@ class Ledger:
 
     def compact(self) -> None:
         """Merge all small files of this name into one. The rows do not change."""
-        seen = self._look()
-        if seen is not None and len(seen.small) > 1:
-            self._merge(seen, seen.small)
+        snapshot = self._look()
+        if snapshot is not None and len(snapshot.small) > 1:
+            self._merge(snapshot, snapshot.small)
 
-    def _merge(self, seen: _Snapshot, paths: Sequence[str]) -> None:
+    def _merge(self, snapshot: _Snapshot, paths: Sequence[str]) -> None:
         """Merge some of this name's files into one. Neither rows nor numbers change.
 
         Concurrent or failed merges do no harm. The transaction id makes the second one fail: Delta alone would let both
@@ -291,9 +300,10 @@ class Ledger:
             merged,
             *(removal(path, {"name": self.name}, data_change=False) for path in paths),
         ]
-        self._seen = None  # its handle must not be used after a commit
+        # Its handle must not be used after a commit.
+        self._snapshot = None
         with suppress(DeltaError, OSError):
-            commit_actions(seen.table, actions, self._merge_id, len(seen.rows))
+            commit_actions(snapshot.table, actions, self._merge_id, len(snapshot.rows))
 
 
 class LandingLedgers:

@@ -84,7 +84,8 @@ class LedgerFiles:
         arrays = [list(column) for column in zip(*stored, strict=True)]
         table = pa.table(arrays, schema=pa.schema([field for field in self._schema if field.name != "name"]))
         path, facts = self._folder.write_digested(f"name={self._name}", table)
-        if is_uri(self._folder.root):  # an object is never half-written, and its name says what is in it
+        # An object is never half-written, and its name says what is in it.
+        if is_uri(self._folder.root):
             self._written[path] = list(stored)
         return path, facts
 
@@ -166,8 +167,8 @@ def read_fold(folder: Folder, name: str) -> StoredFold | None:
     """Return the stored fold of a ledger; None if there is none that this version can use."""
     with suppress(RewindowError, OSError):
         removal = f"Delete the folder {folder.full_path(FOLDS)}"
-        found = unpacked(name, bytes(folder.read_bytes(fold_path(name))), removal)
-        return found.fold if found and found.fold.covers else None
+        stored = unpacked(name, bytes(folder.read_bytes(fold_path(name))), removal)
+        return stored.fold if stored and stored.fold.covers else None
     return None
 
 

@@ -116,7 +116,7 @@ class LogFiles:
 
         Of each generation only the offsets that the feed still has. A file without statistics may hold any offset.
         """
-        found = {
+        files = {
             LogFile(
                 f"{self._path}/{unquote(file.path)}",
                 first if file.first is None else max(file.first, first),
@@ -128,7 +128,7 @@ class LogFiles:
             and (file.first is None or file.first <= last)
             and (file.last is None or file.last >= first)
         }
-        return sorted(found, key=lambda file: (file.first, file.path))
+        return sorted(files, key=lambda file: (file.first, file.path))
 
 
 class LandedTimes:
@@ -156,7 +156,11 @@ class LandedTimes:
 def _rows_of(root: str, file: HeldFile) -> pa.Table:
     """Return the rows of a merged file from the log. Raises `StorageError` (74) if they are not there."""
     folder, directory = Folder(root), file.path.rpartition("/")[0]
-    names = [one.path for one in table_files(root, existing_table(root)) if one.path.startswith(f"{directory}/")]
+    names = [
+        log_file.path
+        for log_file in table_files(root, existing_table(root))
+        if log_file.path.startswith(f"{directory}/")
+    ]
     parts = [folder.read_table(name, ["offset", "timestamp"]) for name in names]
     is_wanted = (pc.field("offset") >= file.start) & (pc.field("offset") < file.end)
     rows = pa.concat_tables(parts).filter(is_wanted).sort_by("offset") if parts else None
@@ -177,19 +181,19 @@ def lost_files(feed: str) -> str:
     )
 
 
-def more_landings(path: str, feed: str, published: int, known: int) -> CheckpointError:
+def more_landings(path: str, feed: str, published: int, named: int) -> CheckpointError:
     """Return the error of a log that has more landings than its ledger."""
-    return lost_landings(path, feed, f"has {published:,} landings, but its ledger {known:,}")
+    return lost_landings(path, feed, f"has {published:,} landings, but its ledger {named:,}")
 
 
-def lost_landings(path: str, feed: str, what: str) -> CheckpointError:
-    """Return the error of a log that has more than its ledger says; ``what`` follows the log's path."""
+def lost_landings(path: str, feed: str, change: str) -> CheckpointError:
+    """Return the error of a log that has more than its ledger says; ``change`` follows the log's path."""
     return CheckpointError(
         "landing-ledger-behind-log",
         "{path} {change}: an older copy of the ledger was restored for feed {feed!r}, or its newest commit "
         "is lost. Restore the newest copy. {fix}",
         path=path,
-        change=what,
+        change=change,
         feed=feed,
         fix=_WITHOUT_COPY,
     )

@@ -54,7 +54,8 @@ _FENCE = "rewindow.compact"
 """The application id of the merges of a log, so that of two at the same time only one lands."""
 SMALL_BYTES = 1 << 20
 """Larger files of runs are not merged."""
-_TEXT_LIMIT = 32  # as in staged files: no bounds for longer texts
+# As staged files, merged ones have no bounds for longer texts.
+_TEXT_LIMIT = 32
 
 
 class Merge(NamedTuple):
@@ -137,14 +138,14 @@ def log_parts(path: str, table: DeltaTable) -> dict[LogPartition, list[LogPart]]
         return {}
     paths, generations, partitions = (actions[name] for name in names)
     check_folders(path, paths, {"generation": generations, "partition": partitions})
-    found: dict[LogPartition, list[LogPart]] = {}
+    parts: dict[LogPartition, list[LogPart]] = {}
     facts = zip(
         paths, actions["num_records"], actions["size_bytes"], actions["min.offset"], actions["max.offset"], strict=True
     )
     for log_partition, (name, *numbers) in zip(zip(generations, partitions, strict=True), facts, strict=True):
         if None not in numbers:
-            found.setdefault(log_partition, []).append(LogPart(unquote(name), *numbers))
-    return found
+            parts.setdefault(log_partition, []).append(LogPart(unquote(name), *numbers))
+    return parts
 
 
 def due_in(path: str, held: Collection[str]) -> list[tuple[LogPartition, list[LogPart]]]:
@@ -191,7 +192,8 @@ def _write_logs(folder: Folder, due: Sequence[tuple[LogPartition, list[LogPart]]
 
 def _rows_in_order(folder: Folder, group: Sequence[LogPart]) -> pa.Table | None:
     """Return the rows of some files by offset; None if their offsets are not exactly those stated: readers report that."""
-    tables = [folder.read_table(part.path) for part in group]  # checks their CRC-32, so a flipped bit is not copied
+    # Reading checks the CRC-32, so a flipped bit is not copied.
+    tables = [folder.read_table(part.path) for part in group]
     rows = pa.concat_tables(tables, promote_options="default")
     expected = np.arange(group[0].first, group[-1].last + 1)
     if not np.array_equal(np.asarray(rows["offset"]), expected):
@@ -219,19 +221,19 @@ def merged_by(job: str) -> str:
 
 def run_files(warehouse: str, job: str, state: JobState) -> Iterator[RunFiles]:
     """Yield the tables of a job whose files may be merged."""
-    yield from (found for look in _looks(warehouse, job, state).values() if (found := look()) is not None)
+    yield from (files for opener in _openers(warehouse, job, state).values() if (files := opener()) is not None)
 
 
-def _looks(warehouse: str, job: str, state: JobState) -> dict[str, Callable[[], RunFiles | None]]:
-    """Return, for each table by its path, what opens it and returns its files that may be merged."""
-    found: dict[str, Callable[[], RunFiles | None]] = {}
+def _openers(warehouse: str, job: str, state: JobState) -> dict[str, Callable[[], RunFiles | None]]:
+    """Return by path, for each table, a function that opens it and returns its files that may be merged."""
+    openers: dict[str, Callable[[], RunFiles | None]] = {}
     for branch in state.branches.values():
         for due in due_tables(state, branch.name) if branch.is_kept else ():
             if not due.target.startswith(CHANGELOG):
                 fence = publication_id(state.ledger, job, due.target, due.restart.epoch)
-                look = partial(_in_table, warehouse, job, due.table.path, fence, len(due.publications))
-                found.setdefault(due.table.path, look)
-    return found | {JOURNAL: partial(_in_journal, warehouse, job, state)}
+                opener = partial(_in_table, warehouse, job, due.table.path, fence, len(due.publications))
+                openers.setdefault(due.table.path, opener)
+    return openers | {JOURNAL: partial(_in_journal, warehouse, job, state)}
 
 
 def _in_table(warehouse: str, job: str, name: str, fence: str, publications: int) -> RunFiles | None:
@@ -267,36 +269,36 @@ def _own(path: str, table: DeltaTable, column: str | None, job: str) -> list[Tab
     ]
 
 
-def due_run_merges(found: RunFiles, least: int) -> list[list[TableFile]]:
+def due_run_merges(table: RunFiles, least: int) -> list[list[TableFile]]:
     """Return the groups of at least ``least`` files that a merge would turn into one file each."""
-    small = [file for file in found.files if file.bytes <= SMALL_BYTES]
+    small = [file for file in table.files if file.bytes <= SMALL_BYTES]
     small.sort(key=lambda file: (file.first_run or 0, file.path))
     return due_neighbours(small, least)
 
 
 def merge(warehouse: str, job: str, state: JobState, least: int) -> Iterator[str | tuple[int, int]]:
     """Merge small files, table by table; see `merge_files`. Raises `StorageError` (74) for a file that was altered."""
-    for name, look in _looks(warehouse, job, state).items():
-        yield from merge_files(f"merge {name}", table_path(warehouse, name), partial(_decide_runs, look, job, least))
+    for name, opener in _openers(warehouse, job, state).items():
+        yield from merge_files(f"merge {name}", table_path(warehouse, name), partial(_decide_runs, opener, job, least))
 
 
-def _decide_runs(look: Callable[[], RunFiles | None], job: str, least: int) -> Merge | None:
-    found = look()
-    groups = due_run_merges(found, least) if found else []
-    return Merge(found.table, found.fences, lambda: _write_runs(found, groups, job)) if found and groups else None
+def _decide_runs(opener: Callable[[], RunFiles | None], job: str, least: int) -> Merge | None:
+    table = opener()
+    groups = due_run_merges(table, least) if table else []
+    return Merge(table.table, table.fences, lambda: _write_runs(table, groups, job)) if table and groups else None
 
 
-def _write_runs(found: RunFiles, groups: Iterable[Sequence[TableFile]], job: str) -> Actions:
+def _write_runs(table: RunFiles, groups: Iterable[Sequence[TableFile]], job: str) -> Actions:
     actions: list[AddAction | RemoveAction] = []
     for group in groups:
-        actions.append(_merged(found, group, job))
+        actions.append(_merged(table, group, job))
         actions += [removal(file.path, file.partition, data_change=False) for file in group]
     return actions
 
 
-def _merged(found: RunFiles, group: Sequence[TableFile], job: str) -> AddAction:
+def _merged(table: RunFiles, group: Sequence[TableFile], job: str) -> AddAction:
     """Write the rows of some files as one file, in the order of their runs."""
-    folder, schema, values = Folder(found.path), table_schema(found.table), group[0].partition
+    folder, schema, values = Folder(table.path), table_schema(table.table), group[0].partition
     rows = pa.concat_tables([read_file(folder, file, schema) for file in group])
     stored = with_run_counts(rows.drop_columns(list(values)).combine_chunks())
     bounded = [name for name in stored.column_names if _has_bounds(stored[name])]

@@ -16,9 +16,9 @@ _Identity = tuple[tuple[int, int], ...]
 
 
 class _Looked(NamedTuple):
-    """What a look into a table's folder found: which folder it was, and when its entries last changed.
+    """A table's folder as it was checked: which folder it was, and when its entries last changed.
 
-    ``entries``: how many it had. ``unseen``: how many changes were not looked at since. ``folders``: the paths of its folders.
+    ``entries``: how many it had. ``unseen``: how many changes since were not checked. ``folders``: the paths of its folders.
     """
 
     folder: _Identity
@@ -35,25 +35,26 @@ _safe: dict[tuple[str, str], _Looked] = {}
 def safe_path(warehouse: str, full: str) -> str:
     """Return a table's full path.
 
-    A folder is looked into again only when it has changed. One with many entries is looked into as a whole only after as many
-    changes as it has entries, because each run adds a file. In between only its folders are looked at: a name that leads out
-    matters where rewindow writes below it, and the names of its files are new and random.
+    A folder is checked again only when it has changed. One with many entries is checked as a whole only after as many changes as
+    it has entries, because each run adds a file. In between, only its subfolders are checked: a link matters where rewindow
+    writes below it, and the names of its files are new and random.
 
     Raises `ConfigError` (78) if a symbolic link on that path, or in that folder, leads out of the warehouse.
     """
     if "://" in warehouse:
         return full
-    found, before = _identity(warehouse, full), _safe.get((warehouse, full))
-    if found is None:  # there is no such folder, or a link on the way to it, which may change
+    state, checked = _identity(warehouse, full), _safe.get((warehouse, full))
+    # There is no such folder, or a link on the way to it, which may change.
+    if state is None:
         _check(warehouse, [full, *_inside(full)[1]])
         return full
-    folder, changed_ns = found
-    if before is not None and before.folder == folder:
-        if before.changed_ns == changed_ns:
+    folder, changed_ns = state
+    if checked is not None and checked.folder == folder:
+        if checked.changed_ns == changed_ns:
             return full
-        if max(_SMALL, before.unseen) < before.entries:
-            _check(warehouse, [*before.folders, f"{full}/_delta_log"])
-            _safe[warehouse, full] = before._replace(changed_ns=changed_ns, unseen=before.unseen + 1)
+        if max(_SMALL, checked.unseen) < checked.entries:
+            _check(warehouse, [*checked.folders, f"{full}/_delta_log"])
+            _safe[warehouse, full] = checked._replace(changed_ns=changed_ns, unseen=checked.unseen + 1)
             return full
     entries, links, folders = _inside(full)
     _check(warehouse, [full, *links])
@@ -79,8 +80,8 @@ def _inside(full: str) -> tuple[int, list[str], tuple[str, ...]]:
     """Return how many entries a folder has, and the paths of its links and of its folders."""
     if not Path(full).is_dir():
         return 0, [], ()
-    with os.scandir(full) as found:
-        entries = list(found)
+    with os.scandir(full) as listing:
+        entries = list(listing)
     links = [entry.path for entry in entries if entry.is_symlink()]
     return len(entries), links, tuple(entry.path for entry in entries if entry.is_dir())
 
@@ -90,16 +91,16 @@ def _identity(warehouse: str, full: str) -> tuple[_Identity, int] | None:
 
     None if one does not exist, or is a link: a folder that was moved away and linked to is the same folder elsewhere.
     """
-    path, found = warehouse.rstrip("/"), []
+    path, identities = warehouse.rstrip("/"), []
     try:
-        at = os.stat(warehouse)  # noqa: PTH116 - called hundreds of times in a run
-        found.append((at.st_dev, at.st_ino))
+        status = os.stat(warehouse)  # noqa: PTH116 - called hundreds of times in a run
+        identities.append((status.st_dev, status.st_ino))
         for part in full[len(path) :].strip("/").split("/"):
             path = f"{path}/{part}"
-            at = os.lstat(path)
-            if stat.S_ISLNK(at.st_mode):
+            status = os.lstat(path)
+            if stat.S_ISLNK(status.st_mode):
                 return None
-            found.append((at.st_dev, at.st_ino))
+            identities.append((status.st_dev, status.st_ino))
     except OSError:
         return None
-    return tuple(found), at.st_mtime_ns
+    return tuple(identities), status.st_mtime_ns

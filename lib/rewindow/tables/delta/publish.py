@@ -58,8 +58,10 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
             table = _create(warehouse, job, state, branch, due.target, due.table)
         published = table.transaction_version(app_id) or 0
         ordinals = missing(due, published)
-        if ordinals and is_of_another(table, job):  # refused, unless a failed attempt left it empty
+        # Another job's table is refused, unless a failed attempt left it empty.
+        if ordinals and is_of_another(table, job):
             table = _create(warehouse, job, state, branch, due.target, due.table)
+        # A table to which this ledger has published nothing must not have rows of a ledger that was deleted.
         if not published and epoch == 1:
             check_claim(warehouse, table, job, state, branch, due.target, due.table.path)
         handle: DeltaTable | None = table
@@ -81,17 +83,16 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
                 if is_restart
                 else (),
             )
-            handle = None  # a handle does not see its own commit
+            # A handle does not see its own commit.
+            handle = None
 
 
 def lagging(warehouse: str, job: str, state: JobState, branch: str) -> dict[str, int]:
     """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
     lacks = {}
     for due in due_tables(state, branch):
-        table, app_id = (
-            open_table(table_path(warehouse, due.table.path)),
-            publication_id(state.ledger, job, due.target, due.restart.epoch),
-        )
+        table = open_table(table_path(warehouse, due.table.path))
+        app_id = publication_id(state.ledger, job, due.target, due.restart.epoch)
         lacks[due.target] = len(missing(due, (table.transaction_version(app_id) or 0) if table else 0))
     return {target: count for target, count in lacks.items() if count}
 
@@ -131,7 +132,7 @@ def check_targets(warehouse: str, job: str, state: JobState, branch: str, tables
 
 
 def check_not_lost(
-    warehouse: str, job: str, state: JobState, branch: str, due: Due, reports: Reports, what: str = "is gone"
+    warehouse: str, job: str, state: JobState, branch: str, due: Due, reports: Reports, change: str = "is gone"
 ) -> None:
     """Raise `StorageError` (74) for a missing table that was written, unless all is there that its publications add.
 
@@ -149,7 +150,7 @@ def check_not_lost(
             "published-table-altered",
             "the table {table} {change}. {fix}",
             table=lost,
-            change=what,
+            change=change,
             fix=publish_again(job, branch),
         )
 

@@ -77,8 +77,8 @@ class Repair:
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
         """Describe the first row of a target that differs, as far as the earlier rows still exist."""
-        known = self.known_reports(run)
-        before = [file for report in known for file in report.files if file.target == target]
+        reports_before = self.known_reports(run)
+        before = [file for report in reports_before for file in report.files if file.target == target]
         roots = self._roots(spec)
         old, new = roots.get(target), roots.get(target)
         if target.startswith(INTERNAL):
@@ -94,10 +94,10 @@ class Repair:
             if different is not None and different.startswith("before"):
                 return different
         if before and all(self._rows(old, file) is not None for file in before):
-            rows = staged_rows(old or "", known, target)
+            rows = staged_rows(old or "", reports_before, target)
             return first_difference(rows, now) or "the rows are equal, their digests are not"
-        first = now.slice(0, 1).to_pylist() if now is not None else []
-        return f"the rows it made before are gone; the first row is now {first[0] if first else 'none'}"
+        first_row = now.slice(0, 1).to_pylist() if now is not None else []
+        return f"the rows it made before are gone; the first row is now {first_row[0] if first_row else 'none'}"
 
     def _rows(self, root: str | None, file: StagedFile) -> pa.Table | None:
         """Return a staged file's rows; None if the file is gone or damaged."""

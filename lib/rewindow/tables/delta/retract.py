@@ -44,11 +44,13 @@ def retract_job(path: str, table: DeltaTable, *, column: str, job: str) -> Actio
     """Return the actions that remove one job's rows from a shared table; ``column`` names a row's job."""
     actions: list[AddAction | RemoveAction] = []
     bounds = column_bounds(table, column)
-    is_own = (pc.field(column) == job) & pc.field("_run").is_valid()  # a feed of that name has rows without a run
+    # A feed of that name has rows without a run.
+    is_own = (pc.field(column) == job) & pc.field("_run").is_valid()
     for file in table_files(path, table):
-        first, last = bounds.get(file.path, (None, None))
-        if first is not None and first == last and file.first_run is not None:
-            actions += [_removal(file)] if first == job else []  # not read: it may be gone
+        smallest, largest = bounds.get(file.path, (None, None))
+        if smallest is not None and smallest == largest and file.first_run is not None:
+            # The file is not read, because it may be gone.
+            actions += [_removal(file)] if smallest == job else []
         else:
             actions += _without(path, table, file, is_own)
     return actions
@@ -58,11 +60,12 @@ def retract_feed(path: str, table: DeltaTable, *, feed: str) -> Actions:
     """Return the actions that remove a feed's rows from the quarantine."""
     column = SHARED_TABLES[QUARANTINE]
     bounds = column_bounds(table, column)
-    is_own = (pc.field(column) == feed) & pc.field("_run").is_null()  # a job of that name has rows with a run
+    # A job of that name has rows with a run.
+    is_own = (pc.field(column) == feed) & pc.field("_run").is_null()
     actions: list[AddAction | RemoveAction] = []
     for file in table_files(path, table):
-        first, last = bounds.get(file.path, (None, None))
-        if first is None or last is None or first <= feed <= last:
+        smallest, largest = bounds.get(file.path, (None, None))
+        if smallest is None or largest is None or smallest <= feed <= largest:
             actions += _without(path, table, file, is_own)
     return actions
 
@@ -80,7 +83,8 @@ def _may_have(file: TableFile, runs: AbstractSet[int]) -> bool:
 
 def _without(path: str, table: DeltaTable, file: TableFile, removed: pc.Expression) -> Actions:
     rows = read_file(Folder(path), file, table_schema(table))
-    is_kept = pc.invert(pc.coalesce(removed, pc.scalar(value=False)))  # rows with a null stay
+    # Rows with a null stay.
+    is_kept = pc.invert(pc.coalesce(removed, pc.scalar(value=False)))
     kept = rows.filter(is_kept)
     if kept.num_rows == rows.num_rows:
         return []

@@ -77,8 +77,8 @@ def refused(query: str) -> str | None:
     """Return why a text is no query that gives the same rows in every attempt; None if it may be one."""
     if not _QUERY.match(query):
         return "only SELECT ... and WITH ... are queries of rows"
-    if found := _CHANGING.search(_QUOTED.sub(" ", query)):
-        word = found[0].rstrip("( \n\t")
+    if match := _CHANGING.search(_QUOTED.sub(" ", query)):
+        word = match[0].rstrip("( \n\t")
         return f"{word} gives another value in each attempt: use columns of the rows, such as _timestamp"
     return None
 

@@ -50,8 +50,8 @@ def run_batches(
     if all(folder.facts(file.path) is not None for file in staged):
         yield from staged_batches(root, reports, target, names)
         return
-    found = pa.concat_tables(_published(root, run.spec.run))
-    if found.num_rows != sum(file.rows for file in staged):
+    rows = pa.concat_tables(_published(root, run.spec.run))
+    if rows.num_rows != sum(file.rows for file in staged):
         raise StorageError(
             "published-rows-missing",
             "{path} lacks rows of run {run}: publish them again, `rewindow republish {job}`",
@@ -59,7 +59,7 @@ def run_batches(
             run=run.spec.name,
             job=run.spec.job,
         )
-    yield from found.select(list(names)).to_batches()
+    yield from rows.select(list(names)).to_batches()
 
 
 def _published(root: str, run: int) -> Iterator[pa.Table]:
@@ -77,7 +77,7 @@ def with_run_counts(rows: pa.Table) -> pa.Table:
     if "_run" not in rows.column_names:
         return rows
     counted = pc.value_counts(rows["_run"])
-    counts = {str(one["values"]): one["counts"] for one in counted.to_pylist() if one["values"] is not None}
+    counts = {str(entry["values"]): entry["counts"] for entry in counted.to_pylist() if entry["values"] is not None}
     return rows.replace_schema_metadata({_KEY: json.dumps(counts).encode()})
 
 
@@ -100,8 +100,8 @@ def measures(warehouse: str, runs: Sequence[CommittedRun], reports: Reports) -> 
     metrics of many runs in one file, since `gc` merges its files. Raises `StorageError` (74) for a table that cannot be read.
     """
     published = _published_measures(warehouse, runs)
-    known = set(pc.unique(published["_run"]).to_pylist())
-    others = [run for run in runs if run.spec.run not in known]
+    numbers = set(pc.unique(published["_run"]).to_pylist())
+    others = [run for run in runs if run.spec.run not in numbers]
     rest = reported((run.spec.run, report) for run in others for report in reports(run))
     return add_up_runs(pa.concat_tables([published, rest]))
 

@@ -112,9 +112,9 @@ class _TableLook:
 
     def _first_commits(self, active: Mapping[str, Any]) -> list[Dated] | None:
         """Return all commits with their arrivals, for a first landing; None if that is impossible and not needed."""
-        found = [read_commit(self._root, version) for version in range(self._version + 1)]
-        commits = [commit for commit in found if commit is not None]
-        if len(commits) == len(found):
+        every = [read_commit(self._root, version) for version in range(self._version + 1)]
+        commits = [commit for commit in every if commit is not None]
+        if len(commits) == len(every):
             if any(commit.takes_rows for commit in commits):
                 commits = list(_only(commits, active))
                 is_whole = active.keys() == {file.path for commit in commits for file in commit.adds}
@@ -222,9 +222,9 @@ class _TableLook:
 
     def _check_same_table(self, position: Mapping[str, Any]) -> None:
         if position.get("kind") != DELTA or position["id"] != self._metadata.id:
-            what = "was dropped and created again"
+            change = "was dropped and created again"
         elif position["version"] > self._version:
-            what = f"went back from version {position['version']} to {self._version}"
+            change = f"went back from version {position['version']} to {self._version}"
         else:
             return
         raise SourceError(
@@ -232,7 +232,7 @@ class _TableLook:
             "{table} {change} since it was landed. Put the table back, or land it again: `rewindow land FEED "
             "--new-generation`",
             table=self._name,
-            change=what,
+            change=change,
         )
 
     def _check_only_adds(self, commit: TableCommit) -> None:

@@ -52,6 +52,10 @@ def _commits(path: str) -> Iterator[tuple[int, list[tuple[str, int]]]]:
             with system.open_input_stream(location) as file:
                 actions: list[dict[str, Any]] = [json.loads(line) for line in file.read().splitlines()]
         except (FileNotFoundError, ValueError):
-            return  # Delta has cleaned up: a checkpoint replaced what came before
-        at_ms = next((one["commitInfo"].get("timestamp", 0) for one in actions if "commitInfo" in one), 0)
-        yield at_ms, [(one["add"]["path"], one["add"]["modificationTime"]) for one in actions if "add" in one]
+            # Delta has cleaned up: a checkpoint replaced what came before.
+            return
+        at_ms = next((action["commitInfo"].get("timestamp", 0) for action in actions if "commitInfo" in action), 0)
+        yield (
+            at_ms,
+            [(action["add"]["path"], action["add"]["modificationTime"]) for action in actions if "add" in action],
+        )

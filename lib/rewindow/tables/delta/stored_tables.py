@@ -33,14 +33,14 @@ def _look(name: str, path: str, column: str | None) -> StoredTable:
         return StoredTable(name, path, Fit.OLDER, {None if column is None else OLDEST: rows})
     if column is None:
         return StoredTable(name, path, Fit.READ, {None: rows})
-    found: Counter[int] = Counter()
+    formats: Counter[int] = Counter()
     refused = set()
     for file in files:
         for stated in _formats(path, file.path, column):
-            found[stated] += 1
+            formats[stated] += 1
             if stated != FORMAT:
                 refused.add(next(iter(file.partition.values()), name))
-    return StoredTable(name, path, fit_of(found), dict(sorted(found.items())), sorted(refused))
+    return StoredTable(name, path, fit_of(formats), dict(sorted(formats.items())), sorted(refused))
 
 
 def _formats(path: str, file: str, column: str) -> Iterator[int]:

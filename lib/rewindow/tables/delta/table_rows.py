@@ -56,8 +56,8 @@ def table_files(path: str, table: DeltaTable, *, runs: Collection[int] | None = 
     Raises `StorageError` (74) if reading the files would not give the table's rows.
     """
     _check_readable(path, table)
-    found = _known_files(path, table).values() if isinstance(table, Handle) else _listed(path, table)
-    wanted = (file for file in found if runs is None or not _is_of_another(file, runs))
+    files = _known_files(path, table).values() if isinstance(table, Handle) else _listed(path, table)
+    wanted = (file for file in files if runs is None or not _is_of_another(file, runs))
     return sorted(wanted, key=lambda file: file.path)
 
 
@@ -72,7 +72,8 @@ def _known_files(path: str, table: Handle) -> dict[str, TableFile]:
         types = _column_types(table)
         new = [_added(add, types) for add in table.new_files]
         if None in new:
-            table.files = None  # the library converts the values of other types
+            # The library converts the values of other types.
+            table.files = None
         else:
             files = [file for file in new if file is not None]
             names = sorted({name for file in files for name in file.partition})
@@ -105,8 +106,8 @@ def _added(add: Mapping[str, Any], types: Mapping[str, Any]) -> TableFile | None
 
 def _listed(path: str, table: DeltaTable) -> list[TableFile]:
     actions = pa.table(table.get_add_actions(flatten=True))
-    known = [name for name in actions.column_names if name in _FACTS or name.startswith("partition.")]
-    columns = {name: actions[name].to_pylist() for name in known}
+    names = [name for name in actions.column_names if name in _FACTS or name.startswith("partition.")]
+    columns = {name: actions[name].to_pylist() for name in names}
     nothing = [None] * actions.num_rows
     partitions = {name.removeprefix("partition."): columns[name] for name in columns if name.startswith("partition.")}
     check_folders(path, columns["path"], partitions)
@@ -278,15 +279,15 @@ def check_folders(path: str, files: Sequence[Any], partitions: Mapping[str, Sequ
 
 def _check_readable(path: str, table: DeltaTable) -> None:
     features, configuration = table.protocol().reader_features or (), table.metadata().configuration
-    found = ["column mapping"] if configuration.get("delta.columnMapping.mode", "none") != "none" else []
+    refused = ["column mapping"] if configuration.get("delta.columnMapping.mode", "none") != "none" else []
     if "deletionVectors" in features and pa.table(table.deletion_vectors()).num_rows:
-        found.append("deletion vectors")
-    if found:
+        refused.append("deletion vectors")
+    if refused:
         raise StorageError(
             "table-not-readable-by-file",
             "{path} cannot be read file by file: {features}. Rewrite it (REORG TABLE ... APPLY (PURGE))",
             path=path,
-            features=", ".join(found),
+            features=", ".join(refused),
         )
 
 
@@ -301,7 +302,7 @@ def first_rows(path: str, limit: int, *, last: bool = False, keys: Sequence[str]
     kept, waiting = reader.schema.empty_table(), []
     for batch in reader:
         waiting.append(batch)
-        if sum(one.num_rows for one in waiting) >= _BATCH_ROWS:
+        if sum(batch_waiting.num_rows for batch_waiting in waiting) >= _BATCH_ROWS:
             kept, waiting = _best(kept, waiting, order, limit), []
     kept = _best(kept, waiting, order, limit)
     return kept.take(pa.array(range(kept.num_rows - 1, -1, -1), pa.int64())) if last else kept

@@ -93,7 +93,7 @@ class DeltaTables:
         return nullcontext()
 
     def ledger_rows(self, job: str) -> Sequence[LedgerRow]:
-        """Return the rows of a job's ledger from a fresh look."""
+        """Return the rows of a job's ledger, read again."""
         return self.ledger(job).read()
 
     def append(self, job: str, *rows: LedgerRow) -> bool:
@@ -106,7 +106,7 @@ class DeltaTables:
         return self._folded_feeds.find(feed, self.feed_rows(feed), self.home)
 
     def feed_rows(self, feed: str) -> Sequence[LedgerRow]:
-        """Return the rows of a feed's landing ledger from a fresh look."""
+        """Return the rows of a feed's landing ledger, read again."""
         return self.landing_ledgers.of(feed).read()
 
     @property
@@ -131,7 +131,8 @@ class DeltaTables:
         """Return a folder outside of all tables for each target: its files are compared and then deleted."""
         folder = table_path(self.warehouse, f"internal/{spec.job}/{spec.attempt.id}")
         return {
-            target: f"{folder}/{target}" for target in (*spec.binding.tables, *(f"{INTERNAL}{one}" for one in internal))
+            target: f"{folder}/{target}"
+            for target in (*spec.binding.tables, *(f"{INTERNAL}{topic}" for topic in internal))
         }
 
     def discard(self, spec: RunSpec) -> None:
@@ -212,7 +213,8 @@ class DeltaTables:
                 pass
         try:
             return self._checkpoint(state, spec.parent)
-        except StorageError:  # `gc` may have replaced them by a snapshot that is not published yet
+        except StorageError:
+            # `gc` may have replaced them by a snapshot that is not published yet.
             now = self.state(spec.job)
             for _ in self.publish(spec.job, now, maker):
                 pass
@@ -344,16 +346,16 @@ class DeltaTables:
     def similar_key(self, table: TableSpec, column: str, text: str) -> str | None:
         """Return a key of an output that differs from a text only in case or in blanks around it; None if there is none."""
         same = pc.utf8_lower(pc.utf8_trim_whitespace(pc.field(column))) == text.strip().lower()
-        found = (
+        keys = (
             key for batch in read_batches(self.location_of(table), same) for key in batch.column(column).to_pylist()
         )
-        return next((key for key in found if key != text), None)
+        return next((key for key in keys if key != text), None)
 
     def has_foreign_rows(self, table: TableSpec) -> bool:
         """Return whether a table has files that no run staged, as after an UPDATE or OPTIMIZE."""
         path = self.location_of(table)
-        found = open_table(path)
-        return found is not None and not all(staged_by(file.path) for file in table_files(path, found))
+        opened = open_table(path)
+        return opened is not None and not all(staged_by(file.path) for file in table_files(path, opened))
 
     def log_path(self, feed: str, topic: str) -> str:
         """Return the path of a log that `land` writes, below the warehouse."""
@@ -382,7 +384,7 @@ class DeltaTables:
 
     def version_of(self, table: TableSpec) -> int | None:
         """Return a table's Delta version; None if there is no table."""
-        return found.version() if (found := open_table(self.location_of(table))) else None
+        return opened.version() if (opened := open_table(self.location_of(table))) else None
 
     def compare(
         self, first: TableSpec, second: TableSpec, keys: Sequence[str], *, epochs: tuple[int, int], samples: int

@@ -1,4 +1,4 @@
-"""An attempt on its way to the COMMIT: its plan, which may wait for it, and what it staged, which is compared and audited.
+"""An attempt before its COMMIT: its plan, which may wait for the COMMIT, and what it staged, which is compared and audited.
 
 A plan that waits becomes one append with the COMMIT. It has no number that others respect: any append to the job's ledger in the
 meantime makes the run start again. So it waits only on the branch main, and only while no other branch is active.
@@ -32,13 +32,13 @@ _OF_ANY = (COMMIT, SNAPSHOT, FORGET)
 """The kinds of rows that no branch has alone, or whose branch shows in another row."""
 
 
-def may_hold(state: JobState, known: Sequence[LedgerRow], rows: Sequence[LedgerRow]) -> bool:
+def may_hold(state: JobState, ledger: Sequence[LedgerRow], rows: Sequence[LedgerRow]) -> bool:
     """Return whether rows to append are a plan that may be held, given the ledger so far."""
     if len(rows) != 1 or rows[0].kind != PLAN or rows[0].body["branch"] != MAIN:
         return False
-    recent = known_part(known)[1][-_RECENT:]
+    recent = known_part(ledger)[1][-_RECENT:]
     is_alone = all(row.kind in _OF_ANY or (row.kind == PLAN and row.body["branch"] == MAIN) for row in recent)
-    return is_alone and not any(one.pending for name, one in state.branches.items() if name != MAIN)
+    return is_alone and not any(branch.pending for name, branch in state.branches.items() if name != MAIN)
 
 
 def stage(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
@@ -68,9 +68,11 @@ def check_repeats(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskRe
     try:
         audit_counts(spec, feed, before)
     except InvariantError:
-        return  # it died before it reported completely, so there is nothing to compare
+        # It died before it reported completely, so there is nothing to compare.
+        return
     for target in spec.binding.tables:
-        if target not in (METRICS_TARGET, EXPECTATIONS):  # the job's file may expect something else now
+        # The job's file may expect something else now.
+        if target not in (METRICS_TARGET, EXPECTATIONS):
             mine = staged_rows(journal, spec.attempt.id, target, reports)
             theirs = staged_rows(journal, spec.repeats or "", target, before)
             different = first_difference(theirs, mine, ignored=["_run"])
@@ -94,7 +96,9 @@ def audit(journal: SparkJournal, state: JobState, spec: RunSpec, staged: Journal
 
 def staged_rows(journal: SparkJournal, attempt: str, target: str, reports: Sequence[TaskReport]) -> pa.Table | None:
     """Return the rows that an attempt staged for a target; None without any."""
-    paths = [block_path(attempt, target, file.path) for one in reports for file in one.files if file.target == target]
+    paths = [
+        block_path(attempt, target, file.path) for report in reports for file in report.files if file.target == target
+    ]
     if not paths:
         return None
     data = journal.block_data(paths)

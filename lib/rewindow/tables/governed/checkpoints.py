@@ -73,10 +73,10 @@ def store_changes(
 
     One query fetches all blocks. Raises `StorageError` (74) if one is gone.
     """
-    found = {store: changelog_files(basis, store, reports) for store in stores}
-    data = journal.block_data([path for blocks in found.values() for path, _ in blocks])
+    blocks_of = {store: changelog_files(basis, store, reports) for store in stores}
+    data = journal.block_data([path for blocks in blocks_of.values() for path, _ in blocks])
     changes = {}
-    for store, blocks in found.items():
+    for store, blocks in blocks_of.items():
         schema = arrow_schema(run.spec.binding.tables[f"{CHANGELOG}{store}"].columns)
         rows = [_filled(data[path], file.partition_values, schema) for path, file in blocks]
         changes[store] = pa.concat_tables([schema.empty_table(), *rows])
@@ -102,7 +102,8 @@ def stage_snapshot(
 
     Raises `StorageError` (74) if a block of a store is gone.
     """
-    number = state.rows + 1  # the `_run` of its rows
+    # The number of the SNAPSHOT row is the `_run` of its rows.
+    number = state.rows + 1
     stores = sorted(run.spec.binding.stores)
     changes = store_changes(journal, run, state.basis(run.spec.run), stores, reports_of)
     files: list[StagedFile] = []

@@ -50,30 +50,31 @@ def create_table(
     written = ", ".join(f"'{key}' = '{value}'" for key, value in wanted.items())
     with mapped():
         if not exists(spark, name):
-            if not spark.catalog.databaseExists(name.quoted_schema):  # creating may need rights that this user lacks
+            # Creating may need rights that this user lacks.
+            if not spark.catalog.databaseExists(name.quoted_schema):
                 spark.sql(f"CREATE SCHEMA IF NOT EXISTS {name.quoted_schema}")
-            what = f"({ddl(columns)}) USING delta{partitioned} TBLPROPERTIES ({written})"
-            _create_unless_created(spark, name, what)
-        found = [(field.name, field.dataType.simpleString()) for field in spark.table(name.quoted).schema.fields]
-        added = [column for column in columns if column.name not in dict(found)] if grows else []
+            definition = f"({ddl(columns)}) USING delta{partitioned} TBLPROPERTIES ({written})"
+            _create_unless_created(spark, name, definition)
+        actual = [(field.name, field.dataType.simpleString()) for field in spark.table(name.quoted).schema.fields]
+        added = [column for column in columns if column.name not in dict(actual)] if grows else []
         if added:
             spark.sql(f"ALTER TABLE {name.quoted} ADD COLUMNS ({ddl(added)})")
-            found += [(column.name, _type(column)) for column in added]
+            actual += [(column.name, _type(column)) for column in added]
     due = [(column.name, _type(column)) for column in columns]
-    if not grows and sorted(found) != sorted(due) and (table_version(spark, name) == 0 or is_emptied(spark, name)):
+    if not grows and sorted(actual) != sorted(due) and (table_version(spark, name) == 0 or is_emptied(spark, name)):
         # An attempt that failed created it, or a reset has emptied it, unless it is another's or has rows: CREATE TABLE ... AS
         # SELECT makes version 0, too.
         check_properties(spark, name, properties or {})
         if has_files(spark, name):
-            raise other_columns(str(name), found, due)
+            raise other_columns(str(name), actual, due)
         with mapped():
             spark.sql(
                 f"CREATE OR REPLACE TABLE {name.quoted} ({ddl(columns)}) USING delta{partitioned} TBLPROPERTIES ({written})"
             )
-        found = due
-    check_layout(str(name), dict(found))
-    if (not set(due) <= set(found)) if grows else sorted(found) != sorted(due):
-        raise other_columns(str(name), found, due)
+        actual = due
+    check_layout(str(name), dict(actual))
+    if (not set(due) <= set(actual)) if grows else sorted(actual) != sorted(due):
+        raise other_columns(str(name), actual, due)
     check_properties(spark, name, properties or {})
 
 
@@ -91,12 +92,12 @@ def check_properties(spark: SparkSession, name: TableName, properties: Mapping[s
     kept = properties_of(spark, name)
     for key, value in properties.items():
         if kept.get(key) != value:
-            what = "is written by another job or branch" if key == OWNER else f"lacks the property {key} = {value!r}"
+            reason = "is written by another job or branch" if key == OWNER else f"lacks the property {key} = {value!r}"
             raise ConfigError(
                 "catalog-table-taken",
                 "the table {table} {reason}: name another table or branch",
                 table=name,
-                reason=what,
+                reason=reason,
             )
 
 
@@ -106,17 +107,17 @@ def properties_of(spark: SparkSession, name: TableName) -> dict[str, str]:
         return {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name.quoted}").collect()}
 
 
-def _create_unless_created(spark: SparkSession, name: TableName, what: str) -> None:
+def _create_unless_created(spark: SparkSession, name: TableName, definition: str) -> None:
     """Create a table. Another process, even one that died, may be creating it: Delta then refuses until the catalog has it."""
-    for looks_left in reversed(range(_LOOKS)):
+    for attempts_left in reversed(range(_LOOKS)):
         try:
             with mapped():
-                spark.sql(f"CREATE TABLE IF NOT EXISTS {name.quoted} {what}")
+                spark.sql(f"CREATE TABLE IF NOT EXISTS {name.quoted} {definition}")
         except RewindowError as error:
             if _FILES_FOUND not in str(error.__cause__):
                 raise
             time.sleep(_LOOK_SECONDS)
-            if not looks_left:
+            if not attempts_left:
                 raise StorageError(
                     "catalog-table-not-created",
                     "the table {table} cannot be created: {error}. If the catalog does not have it and its "

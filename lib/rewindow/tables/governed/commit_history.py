@@ -69,20 +69,20 @@ def is_quiet(operation: str) -> bool:
 def look_at(spark: SparkSession, name: TableName, app_id: str) -> TableLook:
     """Return what a table's history says of an application id."""
 
-    def is_enough(found: Sequence[Made]) -> bool:
-        own = [one for one in found if one.app == app_id]
-        return len(own) >= 2 or any(one.is_whole for one in own)
+    def is_enough(commits: Sequence[Made]) -> bool:
+        own = [commit for commit in commits if commit.app == app_id]
+        return len(own) >= 2 or any(commit.is_whole for commit in own)
 
     reached, own, is_untouched = 0, 0, True
     newest = _newest(spark, name, is_enough)
-    for one in newest:
-        if one.app == app_id:
-            reached, own = max(reached, one.number), own + 1
-            if own == 2 or one.is_whole:
+    for commit in newest:
+        if commit.app == app_id:
+            reached, own = max(reached, commit.number), own + 1
+            if own == 2 or commit.is_whole:
                 break
-        elif one.number == CLOSED:
+        elif commit.number == CLOSED:
             break
-        elif not is_quiet(one.operation):
+        elif not is_quiet(commit.operation):
             is_untouched = False
     return TableLook(reached, is_untouched, newest[0].version)
 
@@ -97,7 +97,8 @@ def is_newest(spark: SparkSession, name: TableName, version: int) -> bool:
 
     No Spark job: Delta refuses the next version, and names the newest.
     """
-    with suppress(Exception):  # whatever failed, it is not certain
+    # After any failure, the history decides.
+    with suppress(Exception):
         try:
             _ = spark.read.option("versionAsOf", version + 1).table(name.quoted).schema
         except PySparkException as error:
@@ -123,23 +124,23 @@ def has_files(spark: SparkSession, name: TableName) -> bool:
 
 def last_version(spark: SparkSession, name: TableName, app_id: str) -> int:
     """Return the last version under an application id in a table's history; 0 for none."""
-    found = _newest(spark, name, lambda some: any(one.app == app_id for one in some))
-    return max((one.number for one in found if one.app == app_id), default=0)
+    commits = _newest(spark, name, lambda newest: any(commit.app == app_id for commit in newest))
+    return max((commit.number for commit in commits if commit.app == app_id), default=0)
 
 
 def recent_token(spark: SparkSession, name: TableName, app_id: str, number: int) -> str | None:
     """Return the token of a version under an application id; None if no recent commit has it."""
-    found = _newest(spark, name, lambda _: True)
-    return next((one.token for one in found if (one.app, one.number) == (app_id, number)), None)
+    commits = _newest(spark, name, lambda _: True)
+    return next((commit.token for commit in commits if (commit.app, commit.number) == (app_id, number)), None)
 
 
 def _newest(spark: SparkSession, name: TableName, is_enough: Callable[[Sequence[Made]], bool]) -> list[Made]:
     """Return the newest commits first: a few if they are enough, else all. One Spark job a look."""
     with mapped():
         for most in _LOOKS:
-            found = _commits(spark, f"DESCRIBE HISTORY {name.quoted} LIMIT {most}")
-            if len(found) < most or is_enough(found):
-                return found
+            commits = _commits(spark, f"DESCRIBE HISTORY {name.quoted} LIMIT {most}")
+            if len(commits) < most or is_enough(commits):
+                return commits
         return _commits(spark, f"DESCRIBE HISTORY {name.quoted}")
 
 
@@ -174,7 +175,8 @@ def commit_noted(spark: SparkSession, commit: Callable[[SparkSession], None]) ->
 def _copied(spark: SparkSession) -> SparkSession | None:
     """Return a copy of a session in which nothing is noted; None if there can be none."""
     own: SparkSession | None = None
-    with suppress(Exception):  # too old, or the platform refuses: the history tells the same
+    # An old Spark or a platform may refuse this: the history says the same.
+    with suppress(Exception):
         own = spark.cloneSession()  # type: ignore[attr-defined]  # only sessions of Spark Connect
         own.conf.unset(_NOTE)
         if own.conf.get(_NOTE, None) is None:

@@ -34,7 +34,7 @@ def compare_frames(
             tuple(_fetched(frame.where(part == n), schema) for frame, schema in zip(compared, schemas, strict=True))
             for n in range(parts)
         )
-        return compare_pairs(((one, other) for one, other in pairs), keys, samples=samples)
+        return compare_pairs(((first, second) for first, second in pairs), keys, samples=samples)
 
 
 def frame_hash(frame: DataFrame, columns: Sequence[Column]) -> str:

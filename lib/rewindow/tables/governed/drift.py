@@ -23,7 +23,7 @@ from rewindow.engine.worker.digest import RowsDigest
 from rewindow.tables.governed.commit_history import exists
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.publish import own_rows, published_tables
-from rewindow.tables.governed.published import Looks, is_on_its_way, lacking, ordinal_at
+from rewindow.tables.governed.published import KnownTables, is_on_its_way, lacking, ordinal_at
 from rewindow.tables.governed.run_rows import NO_RUN, altered, check_counts
 from rewindow.tables.shared.drift import Drift, difference_of
 from rewindow.tables.shared.job_source import NewEpochs
@@ -37,7 +37,7 @@ def check_published(
     branch: str,
     name_of: Callable[[str], TableName],
     now: Callable[[], JobState],
-    look: Looks,
+    look: KnownTables,
 ) -> None:
     """Check that the outputs of a branch hold exactly the rows that were published. ``now`` reads the ledger again.
 
@@ -49,15 +49,16 @@ def check_published(
         name = name_of(due.table.path)
         if not exists(spark, name):
             raise altered(job, branch, Drift(due.target, str(name), "is gone"))
-        found = look(name, publication_id(state.ledger, job, due.target))
-        published = ordinal_at(due, found.reached)
-        if published > len(due.publications):  # unless another process has committed since
+        history = look(name, publication_id(state.ledger, job, due.target))
+        published = ordinal_at(due, history.reached)
+        # Another process may have committed since.
+        if published > len(due.publications):
             newer = now()
             if newer.rows == state.rows:
                 raise older_ledger(str(name), job, published, len(due.publications))
             check_published(spark, job, newer, branch, name_of, now, look)
             return
-        check_counts(spark, job, state, branch, due, name, found)
+        check_counts(spark, job, state, branch, due, name, history)
 
 
 def check_ledger(
@@ -67,7 +68,7 @@ def check_ledger(
     branch: str,
     name_of: Callable[[str], TableName],
     now: Callable[[], JobState],
-    look: Looks,
+    look: KnownTables,
 ) -> None:
     """Check that no output has publications that the ledger lacks. Raises `CheckpointError` (76)."""
     for due in published_tables(state, branch):
@@ -80,7 +81,7 @@ def check_ledger(
 
 
 def find_drift(
-    spark: SparkSession, job: str, state: JobState, branch: str, name_of: Callable[[str], TableName], look: Looks
+    spark: SparkSession, job: str, state: JobState, branch: str, name_of: Callable[[str], TableName], look: KnownTables
 ) -> Iterator[Drift]:
     """Yield the tables of a branch that are not what was published. Reads all their rows."""
     for due in published_tables(state, branch):
@@ -94,21 +95,21 @@ def find_drift(
         published = ordinal_at(due, version)
         if published > len(due.publications) or is_on_its_way(due, version):
             continue
-        what = _difference(spark, job, due, name, published, state)
-        if what is not None:
-            yield Drift(due.target, str(name), what)
+        change = _difference(spark, job, due, name, published, state)
+        if change is not None:
+            yield Drift(due.target, str(name), change)
 
 
-def difference_from_runs(spark: SparkSession, new: NewEpochs, name: TableName, look: Looks) -> str | None:
+def difference_from_runs(spark: SparkSession, new: NewEpochs, name: TableName, look: KnownTables) -> str | None:
     """Describe how the rows of an output's new epochs differ from what was published; None if they do not.
 
     They are read only if something but rewindow has changed the table since its last publication but one.
     """
     (due,) = [due for due in published_tables(new.state, MAIN) if due.target == new.target]
-    found = look(name, publication_id(new.state.ledger, new.job, due.target))
-    if not new.runs or found.is_untouched or is_on_its_way(due, found.reached):
+    history = look(name, publication_id(new.state.ledger, new.job, due.target))
+    if not new.runs or history.is_untouched or is_on_its_way(due, history.reached):
         return None
-    published, runs = ordinal_at(due, found.reached), {run.spec.run for run in new.runs}
+    published, runs = ordinal_at(due, history.reached), {run.spec.run for run in new.runs}
     return _difference(spark, new.job, due, name, published, new.state, runs)
 
 
@@ -128,15 +129,15 @@ def _difference(
         rows = rows.where(rows["_run"].isin(sorted(only)))
     with mapped():
         parts = rows.mapInArrow(_digests, "run long, rows long, digest string").collect()
-    found, digests = Counter[int](), dict[int, list[str]]()
+    counts, digests = Counter[int](), dict[int, list[str]]()
     for part in parts:
-        found[part["run"]] += part["rows"]
+        counts[part["run"]] += part["rows"]
         digests.setdefault(part["run"], []).append(part["digest"])
     wanted = due_rows(due, published)
     if only is not None:
         wanted = Counter({run: count for run, count in wanted.items() if run in only})
-    if found != wanted:
-        return difference_of(wanted, found, state)
+    if counts != wanted:
+        return difference_of(wanted, counts, state)
     for run in net(due.publications[:published]).adds:
         number = run.spec.run
         if number in wanted and add_digests(digests[number]) != run.commit.targets[due.target].digest:

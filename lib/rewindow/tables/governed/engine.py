@@ -85,7 +85,8 @@ class RowsEngine(SparkEngine):
         except NotNowError:
             raise
         except RewindowError as error:
-            failure = error  # the append may have landed: the journal decides
+            # The append may have landed: the journal decides.
+            failure = error
         journal.read_back(attempt, part)
         reports = journal.reports(attempt, part)
         if len(reports) != len(work.tasks):
@@ -124,13 +125,13 @@ class RowsEngine(SparkEngine):
         ]
         if wanted:
             columns = [list(column) for column in zip(*wanted, strict=True)]
-            asked = self._spark.createDataFrame(pa.table(columns, schema=_WANTED))
+            wanted_frame = self._spark.createDataFrame(pa.table(columns, schema=_WANTED))
             attempts = sorted({path.partition("/")[0] for *_, path in wanted})
-            found = self._journal.blocks(attempts).join(F.broadcast(asked), "path")
+            blocks = self._journal.blocks(attempts).join(F.broadcast(wanted_frame), "path")
             names = {TOPIC: _BLOCK_TOPIC, LAST: -1, PACK: -1}
             positions = [F.lit(number).cast("long").alias(name) for name, number in names.items()]
             # One array per block, exploded: a substring per exploded row would copy the block for each of its pieces.
-            pieces = found.select(GROUP, TASK, FIRST, *positions, F.expr(_PIECES).alias("pieces"))
+            pieces = blocks.select(GROUP, TASK, FIRST, *positions, F.expr(_PIECES).alias("pieces"))
             numbered = pieces.select(GROUP, TASK, FIRST, *names, F.posexplode("pieces").alias(PIECE, DATA))
             yield numbered.withColumn(PIECE, F.col(PIECE).cast("long"))
 
@@ -190,7 +191,8 @@ def _write_blocks(
                 # One file per task: the next task's pieces may arrive while this one still reads the same block.
                 file = Path(folder, "given", str(partition), paths[partition][number])
                 file.parent.mkdir(parents=True, exist_ok=True)
-                with file.open("ab" if piece else "wb") as out:  # the pieces of a block arrive in order
+                # The pieces of a block arrive in order.
+                with file.open("ab" if piece else "wb") as out:
                     out.write(data.as_buffer())
         if not is_block.all():
             yield batch.filter(pa.array(~is_block))

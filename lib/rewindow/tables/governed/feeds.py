@@ -133,20 +133,25 @@ class CatalogFeedTables:
 
         Yield the name of each commit before it, but not of one that is only made again.
         """
-        ledger, found = self._tables.landings(feed), self._landed(feed)
+        ledger, generations_landed = self._tables.landings(feed), self._landed(feed)
         token, count = identity(ledger.read()), ledger.count
         is_ours = self._published.get(feed, count) < count
         self._empty.clear()
-        if any(self._has_lost(feed, one, topic) for one in found for topic in one.last if topic != QUARANTINED):
-            found = self._all_landed(feed)
-        for index, landed in enumerate(found, start=1):
-            generation, is_newest = landed.definition, index == len(found)
+        if any(
+            self._has_lost(feed, other, topic)
+            for other in generations_landed
+            for topic in other.last
+            if topic != QUARANTINED
+        ):
+            generations_landed = self._all_landed(feed)
+        for index, landed in enumerate(generations_landed, start=1):
+            generation, is_newest = landed.definition, index == len(generations_landed)
             for topic, text in generation["logs"].items():
                 if topic not in generation.get("source_offsets", ()):
                     log = self._log(feed, token, landed, topic, LogSchema.from_json(text))
                     yield from self._publish(feed, log, is_newest=is_newest, is_ours=is_ours)
             if landed.due(QUARANTINED):
-                is_only = not any(one.last_of(QUARANTINED) for one in found[: index - 1])
+                is_only = not any(other.last_of(QUARANTINED) for other in generations_landed[: index - 1])
                 quarantine = self._quarantine(feed, token, landed, is_first=is_only)
                 yield from self._publish(feed, quarantine, is_newest=is_newest, is_ours=is_ours)
         self._published[feed] = count
@@ -162,7 +167,7 @@ class CatalogFeedTables:
             landed = newest if reached >= newest.last.get(topic, 0) else self._all_landed(of.feed)[-1]
             numbers = {number for number, _ in landed.due(topic)}
             counted = enumerate(landed.appends, landed.before + 1)
-            lacking[topic] = sum(len(some) for at, some in counted if at in numbers and at > reached)
+            lacking[topic] = sum(len(some) for ordinal, some in counted if ordinal in numbers and ordinal > reached)
         return {topic: count for topic, count in lacking.items() if count}
 
     def _reached(self, name: TableName, app_id: str) -> int:
@@ -238,7 +243,8 @@ class CatalogFeedTables:
         is_empty = self._is_empty(log.name)
         is_last_append = is_newest and last == log.landed.number
         if not (is_empty or log.is_shared or is_last_append):
-            return  # a later landing was appended after it was published
+            # A later landing was appended after it was published.
+            return
         name = log.create()
         is_first = len(due) == 1 and log.topic not in log.landed.last
         if log.is_shared or (not is_empty and is_first):
@@ -247,13 +253,15 @@ class CatalogFeedTables:
             reached = last_version(spark, name, log.app_id)
             if reached >= last:
                 return
-            if reached < log.landed.last.get(log.topic, 0):  # it lost rows that a stored fold covers
-                due = next(one for one in self._all_landed(feed) if one.definition == log.landed.definition).due(
+            # The table lost rows that a stored fold covers.
+            if reached < log.landed.last.get(log.topic, 0):
+                due = next(entry for entry in self._all_landed(feed) if entry.definition == log.landed.definition).due(
                     log.topic
                 )
             self._check_claim(feed, name, log, reached)
-            missing = [one for one in due if one[0] > reached]
-        else:  # an empty table gets all rows in one commit
+            missing = [entry for entry in due if entry[0] > reached]
+        else:
+            # An empty table gets all rows in one commit.
             missing = [(last, [file for _, some in due for file in some])] if is_empty else [(last, files)]
         for ordinal, some in missing:
             if is_ours or is_empty or log.is_shared or is_first:

@@ -39,21 +39,24 @@ class CatalogFeedGc:
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
         """Yield what can be deleted now. All of it is found before the first is yielded."""
-        listed = self._rows.listed()  # before the ledger, which names a landing before its workers append
+        # The journal is listed before the ledger is read, which names a landing before its workers append.
+        listed = self._rows.listed()
         rows, oldest = self._tables.state(self._feed), now_ms() - max(keep_ms, UNKNOWN_MS)
         check_stored_feed(self._feed, rows)
         dead = fold_progress(rows).dead
-        known = {row.body["attempt"]["id"] for row in rows if row.kind == PLAN}
-        known |= {row.body["attempt"] for row in rows if row.kind == LANDING}
-        found = [(one, "of a landing that did not finish") for one in listed if one.attempt in dead]
-        found += [
-            (one, "of an unknown attempt") for one in listed if one.attempt not in known and one.recorded_at < oldest
+        attempts = {row.body["attempt"]["id"] for row in rows if row.kind == PLAN}
+        attempts |= {row.body["attempt"] for row in rows if row.kind == LANDING}
+        garbage = [(item, "of a landing that did not finish") for item in listed if item.attempt in dead]
+        garbage += [
+            (item, "of an unknown attempt")
+            for item in listed
+            if item.attempt not in attempts and item.recorded_at < oldest
         ]
-        yield from list(self._rows.garbage(found))
+        yield from list(self._rows.garbage(garbage))
 
     def delete(self, garbage: Sequence[Garbage]) -> None:
         """Delete rows of the journal, if they are still there."""
-        self._rows.delete([one.path for one in garbage])
+        self._rows.delete([item.path for item in garbage])
 
     def compact_ledger(self) -> None:
         """Merge the files that have the feed's rows."""

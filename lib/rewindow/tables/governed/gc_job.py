@@ -28,12 +28,13 @@ class CatalogJobGc:
 
     def drop_reports(self) -> int:
         """Delete the reports and metrics of dead attempts in one commit; return how many attempts."""
-        listed = self._rows.listed()  # before the ledger: an attempt without a row there could else be a new one
+        # The journal is listed before the ledger is read: otherwise an attempt without a row could be a new one.
+        listed = self._rows.listed()
         dead = dead_attempts(self._tables.state(self._job))
-        found = [one for one in listed if one.attempt in dead and is_report(one.part)]
-        if found:
-            self._rows.delete([f"{one.attempt}/{one.part}" for one in found])
-        return len({one.attempt for one in found})
+        reports = [item for item in listed if item.attempt in dead and is_report(item.part)]
+        if reports:
+            self._rows.delete([f"{item.attempt}/{item.part}" for item in reports])
+        return len({item.attempt for item in reports})
 
     def due(self, _least: int) -> int:
         """Return 0: the files of outputs are the platform's to merge (OPTIMIZE)."""
@@ -51,31 +52,31 @@ class CatalogJobGc:
         state, now = self._tables.state(self._job), now_ms()
         dead, needed = dead_attempts(state), Needed(rows, state, now - keep_ms)
         is_quiet, oldest = self._is_quiet(state), now - max(keep_ms, UNKNOWN_MS)
-        found = [
-            (one, "of an attempt that did not finish")
-            for one in listed
-            if one.attempt in dead and not is_report(one.part)
+        garbage = [
+            (item, "of an attempt that did not finish")
+            for item in listed
+            if item.attempt in dead and not is_report(item.part)
         ]
-        others = [one for one in listed if one.attempt not in dead]
-        found += [
-            (one, "of an unknown attempt")
-            for one in others
-            if not needed.is_known(one.attempt) and one.recorded_at < oldest
+        others = [item for item in listed if item.attempt not in dead]
+        garbage += [
+            (item, "of an unknown attempt")
+            for item in others
+            if not needed.is_known(item.attempt) and item.recorded_at < oldest
         ]
         left = [
-            one
-            for one in others
-            if needed.is_known(one.attempt)
-            and not needed.has(one.attempt, one.part)
-            and (is_quiet or not is_state(one.part))
+            item
+            for item in others
+            if needed.is_known(item.attempt)
+            and not needed.has(item.attempt, item.part)
+            and (is_quiet or not is_state(item.part))
         ]
-        due = self._tables.unpublished(self._job, state, {one.attempt for one in left})
-        found += [(one, WHY[one.part]) for one in left if one.attempt not in due]
-        yield from list(self._rows.garbage(sorted(found)))
+        due = self._tables.unpublished(self._job, state, {item.attempt for item in left})
+        garbage += [(item, WHY[item.part]) for item in left if item.attempt not in due]
+        yield from list(self._rows.garbage(sorted(garbage)))
 
     def delete(self, garbage: Sequence[Garbage]) -> None:
         """Delete rows of the journal, if they are still there."""
-        self._rows.delete([one.path for one in garbage])
+        self._rows.delete([item.path for item in garbage])
 
     def compact_ledger(self) -> None:
         """Merge the files that have the job's rows."""

@@ -88,7 +88,8 @@ class CatalogInlineEngine(LocalEngine):
 
     def _is_small(self, work: SubTopologyWork) -> bool:
         if any(table.source_offsets is not None for table in work.tables.values()):
-            return False  # the log is not copied, so it has no blocks
+            # The log is not copied, so it has no blocks.
+            return False
         paths = [path for task in work.tasks for path in _blocks_of(task)]
         stored = [self._made.get(path, self._tables.rows_staged(path)) for path in paths]
         if None in stored:

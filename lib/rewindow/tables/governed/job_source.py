@@ -23,22 +23,23 @@ def look_at_output(
     Raises `SourceError` (66) if the job never ran, has no such output, or was rewound behind the landed position, and
     `StorageError` (74) if rows that are not landed yet are not those that were published.
     """
-    found = new_epochs(tables, spec, position)
-    name, version = tables.name_of(found.table.path), tables.version_of(found.table)
+    new = new_epochs(tables, spec, position)
+    name, version = tables.name_of(new.table.path), tables.version_of(new.table)
     if version is None:
         raise output_gone(str(name))
-    if (what := difference_from_runs(spark, found, name, tables.looks(found.job))) is not None:
-        raise altered(found.job, str(name), what)
+    if (change := difference_from_runs(spark, new, name, tables.known_tables(new.job))) is not None:
+        raise altered(new.job, str(name), change)
     with mapped():
         schema = open_delta(spark, named(name.quoted), version).schema.json()
-    governed = Governed(name.quoted)  # the epoch of a row says whether it is new
+    # The epoch of a row says whether it is new.
+    governed = Governed(name.quoted)
     return SourceLook(
         {},
         (Piece(NEW_ROWS),),
-        schema=found.marked(schema),
+        schema=new.marked(schema),
         version=version,
-        epochs=found.epochs,
-        on_hold=found.on_hold,
+        epochs=new.epochs,
+        on_hold=new.on_hold,
         governed=governed,
-        keys=found.keys,
+        keys=new.keys,
     )

@@ -72,8 +72,8 @@ class SparkJournal:
 
     def forget(self) -> None:
         """Forget what was read and held."""
-        for known in (self._held, self._texts, self._digests, self._blocks):
-            known.clear()
+        for cache in (self._held, self._texts, self._digests, self._blocks):
+            cache.clear()
 
     def know(self, texts: Iterable[tuple[str, int, str]]) -> None:
         """Take reports that were read, as attempt, sub-topology and text."""
@@ -159,24 +159,28 @@ class SparkJournal:
         """Return the decoded JSON that the tasks of an attempt reported, in arbitrary order."""
         if attempt not in self._texts:
             self._read_reports()
-        known = self._texts.get(attempt, [])
-        return [load_stored(text, str(self._table.name)) for one, text in known if part in (None, one)]
+        reports = self._texts.get(attempt, [])
+        return [
+            load_stored(text, str(self._table.name)) for part_of_text, text in reports if part in (None, part_of_text)
+        ]
 
     def _read_reports(self) -> None:
         """Read the reports of all attempts that are not known, in one query."""
-        found = self._table.texts(lambda: (F.col("name") == self.name) & (F.col("kind") == REPORT))
-        new = [row for row in found if row["attempt"] not in self._texts]
+        rows = self._table.texts(lambda: (F.col("name") == self.name) & (F.col("kind") == REPORT))
+        new = [row for row in rows if row["attempt"] not in self._texts]
         self.know((row["attempt"], row["sub_topology"], row["body"]) for row in new)
 
     def read_back(self, attempt: str, part: int | None = None) -> None:
         """Read what was appended, of an attempt or of one part of it: the reports, and the digest of each block."""
-        self._texts[attempt] = [] if part is None else [one for one in self._texts.get(attempt, []) if one[0] != part]
+        self._texts[attempt] = (
+            [] if part is None else [entry for entry in self._texts.get(attempt, []) if entry[0] != part]
+        )
         if not self._table.exists():
             return
         rows = self._of([attempt]).where(F.col("kind") != METRIC)
-        found = self._digested(rows if part is None else rows.where(F.col("sub_topology") == part))
-        self._texts[attempt] += [(row["part"], row["text"]) for row in found if row["kind"] == REPORT]
-        blocks = [row for row in found if row["kind"] == BLOCK]
+        digested = self._digested(rows if part is None else rows.where(F.col("sub_topology") == part))
+        self._texts[attempt] += [(row["part"], row["text"]) for row in digested if row["kind"] == REPORT]
+        blocks = [row for row in digested if row["kind"] == BLOCK]
         self._digests |= {row["path"]: [] for row in blocks}
         for row in blocks:
             self._digests[row["path"]].append(row["text"])
@@ -213,15 +217,15 @@ class SparkJournal:
         """
         wanted = set(paths)
         data = {path: self._blocks[path] for path in wanted if path in self._blocks}
-        asked = sorted(wanted - data.keys())
-        if asked:
-            attempts = sorted({path.partition("/")[0] for path in asked})
+        lacking = sorted(wanted - data.keys())
+        if lacking:
+            attempts = sorted({path.partition("/")[0] for path in lacking})
             with mapped():
                 rows = self._table.in_command().where((F.col("kind") == BLOCK) & F.col("attempt").isin(attempts))
-                found = rows.where(F.col("path").isin(asked)).select("path", "data").collect()
-            if sorted(row["path"] for row in found) != asked:
+                blocks = rows.where(F.col("path").isin(lacking)).select("path", "data").collect()
+            if sorted(row["path"] for row in blocks) != lacking:
                 raise self._lost_blocks()
-            data |= {row["path"]: bytes(row["data"]) for row in found}
+            data |= {row["path"]: bytes(row["data"]) for row in blocks}
         return data
 
     def in_memory(self, paths: Iterable[str]) -> bool:
@@ -230,11 +234,11 @@ class SparkJournal:
 
     def require(self, paths: Iterable[str]) -> None:
         """Check that some blocks are in memory or in the table. Raises as `block_data` does."""
-        asked = {path for path in paths if path not in self._blocks}
-        attempts = sorted({path.partition("/")[0] for path in asked})
+        lacking = {path for path in paths if path not in self._blocks}
+        attempts = sorted({path.partition("/")[0] for path in lacking})
         with mapped():
-            found = self.blocks(attempts).where(F.col("path").isin(sorted(asked))).select("path").collect()
-        if sorted(row["path"] for row in found) != sorted(asked):
+            present = self.blocks(attempts).where(F.col("path").isin(sorted(lacking))).select("path").collect()
+        if sorted(row["path"] for row in present) != sorted(lacking):
             raise self._lost_blocks()
 
     def check(self, attempt: str, staged: Iterable[StagedFile]) -> None:
@@ -245,13 +249,13 @@ class SparkJournal:
         for file in staged:
             path = block_path(attempt, file.target, file.path)
             if self._digests.get(path) != [file.file_digest]:
-                what = "differs from what was staged" if path in self._digests else "is gone"
+                fault = "differs from what was staged" if path in self._digests else "is gone"
                 raise StorageError(
                     "journal-altered",
                     "the journal {table}: {path} {fault}. Nothing was committed: run again",
                     table=self._table.name,
                     path=path,
-                    fault=what,
+                    fault=fault,
                 )
 
     def drop(self, attempts: Sequence[str]) -> None:
@@ -361,20 +365,20 @@ class JournalRows:
             return []
         grouped = self._rows().groupBy("attempt", F.expr(_PART).alias("part"))
         with mapped():
-            found = grouped.agg(F.coalesce(F.max("recorded_at"), F.lit(_NEVER)).alias("last")).collect()
-        return sorted(Listed(row["attempt"], row["part"], row["last"]) for row in found)
+            parts = grouped.agg(F.coalesce(F.max("recorded_at"), F.lit(_NEVER)).alias("last")).collect()
+        return sorted(Listed(row["attempt"], row["part"], row["last"]) for row in parts)
 
-    def garbage(self, found: Sequence[tuple[Listed, str]]) -> Iterator[Garbage]:
-        """Yield garbage with its size. ``found``: what can be deleted, and why. A path names an attempt and a part."""
-        for some in _in_parts(found):
-            attempts = sorted({one.attempt for one, _ in some})
+    def garbage(self, garbage: Sequence[tuple[Listed, str]]) -> Iterator[Garbage]:
+        """Yield garbage with its size. ``garbage``: what can be deleted, and why. A path names an attempt and a part."""
+        for some in _in_parts(garbage):
+            attempts = sorted({item.attempt for item, _ in some})
             rows = self._rows().where(F.col("attempt").isin(attempts))
             sizes = rows.groupBy("attempt", F.expr(_PART).alias("part")).agg(F.sum(F.length("data")).alias("size"))
             with mapped():
-                known = {(row["attempt"], row["part"]): row["size"] or 0 for row in sizes.collect()}
-            for one, why in some:
-                path = f"{one.attempt}/{one.part}"
-                yield Garbage(str(self._table.name), path, known.get((one.attempt, one.part), 0), why)
+                size_of = {(row["attempt"], row["part"]): row["size"] or 0 for row in sizes.collect()}
+            for item, why in some:
+                path = f"{item.attempt}/{item.part}"
+                yield Garbage(str(self._table.name), path, size_of.get((item.attempt, item.part), 0), why)
 
     def delete(self, paths: Sequence[str]) -> None:
         """Delete rows by `Garbage.path`, a few hundred attempts in one commit. What is gone already makes no difference."""

@@ -83,7 +83,8 @@ class CatalogLandingEngine(SparkLandingEngine):
         except NotNowError:
             raise
         except RewindowError as error:
-            failure = error  # the append may have landed: the journal decides
+            # The append may have landed: the journal decides.
+            failure = error
         if failure is not None and not journal.has(write.attempt, part):
             with naming_bad_rows(write, look):
                 raise failure
@@ -109,7 +110,7 @@ def _not_landed(rows: DataFrame, write: LogWrite) -> DataFrame:
     if not due:
         return rows
     is_new = own.isNull() | F.col(OFFSET).isNull() | ~own.isin(sorted(due))
-    return rows.where(reduce(or_, [(own == p) & (F.col(OFFSET) >= first) for p, first in due.items()], is_new))
+    return rows.where(reduce(or_, [(own == p) & (F.col(OFFSET) >= start) for p, start in due.items()], is_new))
 
 
 def _stage_blocks(

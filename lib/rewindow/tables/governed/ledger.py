@@ -29,21 +29,21 @@ from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity
 from rewindow.errors import AccessError, CheckpointError, InvariantError, NotNowError, not_committed
 from rewindow.tables.governed import ledger_folds
 from rewindow.tables.governed.commit_history import last_version
-from rewindow.tables.governed.ledger_folds import Found, Given, KeptFold, Seen
+from rewindow.tables.governed.ledger_folds import Found, Given, KeptFold, RecordedVersion
 from rewindow.tables.governed.own_table import OwnTable, is_text, rows_of
 from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, not_next, stored_body
 
 ROWS = "ROWS"
-"""The kind of a table row that holds several ledger rows, or what a run saw of its tables."""
+"""The kind of a table row that holds several ledger rows, or versions of its tables that a run recorded."""
 _ATTEMPTS = 6
 
 
 class _Append(NamedTuple):
-    """The rows of an append, the stored text, and what a run saw of its tables before it."""
+    """The rows of an append, the stored text, and the versions of its tables that a run recorded before it."""
 
     rows: list[LedgerRow]
     text: str
-    seen: list[Seen]
+    recorded: list[RecordedVersion]
 
 
 class _Known(NamedTuple):
@@ -63,10 +63,13 @@ class _Known(NamedTuple):
         return (self.kept.appends if self.kept else 0) + len(self.later)
 
     @property
-    def seen(self) -> list[Seen]:
-        """What runs saw of each table, the last run of those that saw it."""
-        every = [*(self.kept.seen if self.kept else ()), *(one for append in self.later for one in append.seen)]
-        return list({(one.table, one.app): one for one in every}.values())
+    def recorded(self) -> list[RecordedVersion]:
+        """The versions that runs recorded, of each table the last one."""
+        every = [
+            *(self.kept.recorded if self.kept else ()),
+            *(version for append in self.later for version in append.recorded),
+        ]
+        return list({(version.table, version.app): version for version in every}.values())
 
 
 class SparkLedger:
@@ -82,7 +85,7 @@ class SparkLedger:
         self._earlier = _Earlier(self._all)
 
     def keep(self, *, keeps: bool) -> None:
-        """Begin or end a command: forget what was read and held; keep from now on what is read if ``keeps``."""
+        """Begin or end a command: forget what was read and held, and from now on keep what is read only if ``keeps``."""
         self._known, self._held, self._keeps = None, [], keeps
         self._earlier = _Earlier(self._all)
 
@@ -94,23 +97,23 @@ class SparkLedger:
         return self._rows_of(self._look(), self._held)
 
     def read_afresh(self) -> StoredRows:
-        """Return all rows from a fresh look, also during a command."""
+        """Return all rows, read again even during a command."""
         return self._rows_of(self._look(afresh=True), [])
 
     def due_fold(self, give: Callable[[StoredRows], Given]) -> tuple[KeptFold, int] | None:
         """Return the fold of the stored rows, if it is time to store one, and since when reports are needed."""
-        known = self._look()
-        if len(known.later) < ledger_folds.EVERY:
+        ledger = self._look()
+        if len(ledger.later) < ledger_folds.EVERY:
             return None
-        rows = self._rows_of(known, [])
+        rows = self._rows_of(ledger, [])
         given = give(rows)
         fold = StoredFold(len(rows), identity(rows), frozenset(), given.lines)
-        return KeptFold(fold, known.appends, tuple(known.seen), given.landed), given.since_ms
+        return KeptFold(fold, ledger.appends, tuple(ledger.recorded), given.landed), given.since_ms
 
     def is_overtaken(self) -> bool:
         """Return whether other processes have appended rows since the current command read this name's rows."""
-        known = self._known
-        return self._keeps and known is not None and self._look(afresh=True).rows > known.rows
+        ledger = self._known
+        return self._keeps and ledger is not None and self._look(afresh=True).rows > ledger.rows
 
     @property
     def count(self) -> int:
@@ -119,17 +122,17 @@ class SparkLedger:
 
     def later(self) -> tuple[KeptFold | None, list[list[LedgerRow]]]:
         """Return the stored fold, if there is one, and the rows after it, grouped by append."""
-        known = self._look()
-        return known.kept, [append.rows for append in known.later]
+        ledger = self._look()
+        return ledger.kept, [append.rows for append in ledger.later]
 
     def appends(self) -> list[list[LedgerRow]]:
         """Return all rows of the table, grouped by append."""
-        known = self._look()
-        return [append.rows for append in (self._all() if known.kept else known.later)]
+        ledger = self._look()
+        return [append.rows for append in (self._all() if ledger.kept else ledger.later)]
 
-    def seen(self) -> list[Seen]:
-        """Return what runs saw of each table, the last run of those that saw it."""
-        return self._look().seen
+    def recorded(self) -> list[RecordedVersion]:
+        """Return the versions that runs recorded, of each table the last one."""
+        return self._look().recorded
 
     def hold(self, rows: Sequence[LedgerRow]) -> bool:
         """Hold rows until the next append or `flush`, under the token of that. False if another writer took their number."""
@@ -146,8 +149,10 @@ class SparkLedger:
         if self._held:
             self.append([])
 
-    def append(self, rows: Sequence[LedgerRow], more: pa.Table | None = None, seen: Sequence[Seen] = ()) -> bool:
-        """Append rows, after those held and with ``more`` rows of the journal, in one commit that records what was ``seen``.
+    def append(
+        self, rows: Sequence[LedgerRow], more: pa.Table | None = None, recorded: Sequence[RecordedVersion] = ()
+    ) -> bool:
+        """Append rows, after those held and with ``more`` rows of the journal, in one commit that records what was ``recorded``.
 
         False if another writer took the number. Raises `NotNowError` (75) for that if rows were held: what was made since
         names their numbers. Raises `InvariantError` (70) for numbers that leave a gap, `StorageError` (74) if the rows did
@@ -157,19 +162,20 @@ class SparkLedger:
         token = self._held[0].token if self._held else new_token()
         rows, self._held = [*self._held, *rows], []
         check_numbered(self.name, rows)
-        first = rows[0].seq
-        kind, body = _packed(rows, seen)
+        first_seq = rows[0].seq
+        kind, body = _packed(rows, recorded)
         text = stored_body(body, token)
         failure: Exception | None = None
-        known = self._look()
-        if known.rows != first - 1:
-            known = self._look(afresh=True)
+        ledger = self._look()
+        if ledger.rows != first_seq - 1:
+            ledger = self._look(afresh=True)
         for attempt in range(_ATTEMPTS):
-            if known.rows >= first:
+            if ledger.rows >= first_seq:
                 break
-            if known.rows != first - 1:
-                raise not_next(self.name, known.rows, first)
-            number = known.appends + 1
+            if ledger.rows != first_seq - 1:
+                raise not_next(self.name, ledger.rows, first_seq)
+            # Delta accepts any higher version, so only the next number makes this a compare-and-set.
+            number = ledger.appends + 1
             try:
                 values = (self.name, number, kind, text, rows[0].recorded_at)
                 columns = ("name", "seq", "kind", "body", "recorded_at")
@@ -180,14 +186,15 @@ class SparkLedger:
                 failure, has_landed = error, False
                 time.sleep(0.01 * 2**attempt)
             if has_landed or (self._table.exists() and self._table.token_of(self._app_id, number) == token):
-                made = _loaded(text, kind, rows[0].recorded_at, first, str(self._table.name))
-                self._known = known._replace(later=[*known.later, made])
+                made = _loaded(text, kind, rows[0].recorded_at, first_seq, str(self._table.name))
+                self._known = ledger._replace(later=[*ledger.later, made])
                 return True
+            # A right that is missing is still missing in the next attempt.
             if isinstance(failure, AccessError):
                 raise failure
-            known = self._look(afresh=True)
-        if known.rows < first:
-            if last_version(self._table.spark_of(), self._table.name, self._app_id) > known.appends:
+            ledger = self._look(afresh=True)
+        if ledger.rows < first_seq:
+            if last_version(self._table.spark_of(), self._table.name, self._app_id) > ledger.appends:
                 raise CheckpointError(
                     "catalog-ledger-rows-deleted",
                     "rows of the ledger of {name} were deleted from {table}: RESTORE the version of that "
@@ -195,8 +202,9 @@ class SparkLedger:
                     name=self.name,
                     table=self._table.name,
                 )
-            raise not_committed(f"row {first} of the ledger {self.name}", _ATTEMPTS, failure) from failure
-        has_landed = any(append.text == text for append in known.later)
+            raise not_committed(f"row {first_seq} of the ledger {self.name}", _ATTEMPTS, failure) from failure
+        has_landed = any(append.text == text for append in ledger.later)
+        # Rows that were held have numbered what was made since, so the caller cannot decide again.
         if was_held and not has_landed:
             raise NotNowError(
                 "ledger-decided-by-other",
@@ -211,13 +219,13 @@ class SparkLedger:
 
     def _look(self, *, afresh: bool = False) -> _Known:
         if self._known is None or afresh or not self._keeps:
-            found = self._read_rows(self.name) if afresh else self._stored(self.name)
-            self._known = _Known(self._parsed(found), found.kept)
+            stored = self._read_rows(self.name) if afresh else self._stored(self.name)
+            self._known = _Known(self._parsed(stored), stored.kept)
         return self._known
 
-    def _rows_of(self, known: _Known, held: Sequence[LedgerRow]) -> StoredRows:
-        rows = [*(row for append in known.later for row in append.rows), *held]
-        return StoredRows(rows, known.kept.fold if known.kept else None, self._earlier)
+    def _rows_of(self, ledger: _Known, held: Sequence[LedgerRow]) -> StoredRows:
+        rows = [*(row for append in ledger.later for row in append.rows), *held]
+        return StoredRows(rows, ledger.kept.fold if ledger.kept else None, self._earlier)
 
     def _all(self) -> list[_Append]:
         return self._parsed(self._read_rows(self.name))
@@ -225,10 +233,10 @@ class SparkLedger:
     def _read_rows(self, name: str) -> Found:
         return Found(self._table.texts(lambda: (F.col("name") == name) & F.col("seq").isNotNull() & is_text()))
 
-    def _parsed(self, found: Found) -> list[_Append]:
-        rows = sorted((row for row in found.rows if row["seq"] is not None), key=lambda row: int(row["seq"]))
-        numbers, covered = [row["seq"] for row in rows], _Known([], found.kept)
-        if numbers != [covered.appends + at for at in range(1, len(numbers) + 1)]:
+    def _parsed(self, stored: Found) -> list[_Append]:
+        rows = sorted((row for row in stored.rows if row["seq"] is not None), key=lambda row: int(row["seq"]))
+        numbers, covered = [row["seq"] for row in rows], _Known([], stored.kept)
+        if numbers != [covered.appends + number for number in range(1, len(numbers) + 1)]:
             raise InvariantError(
                 "catalog-ledger-damaged",
                 "the ledger of {name} in {table} is damaged: its last rows are numbered {numbers}. "
@@ -261,16 +269,20 @@ class _Earlier:
         return self._rows[: fold.rows]
 
 
-def _loaded(text: str, kind: str, recorded_at: int, first: int, table: str) -> _Append:
-    """Return a stored row, with its ledger rows numbered from ``first``."""
+def _loaded(text: str, kind: str, recorded_at: int, first_seq: int, table: str) -> _Append:
+    """Return a stored row, with its ledger rows numbered from ``first_seq``."""
     stored, token = load_body(text, table)
     bodies = stored["rows"] if kind == ROWS else [(kind, stored, recorded_at)]
-    rows = [LedgerRow(seq, one, body, at, token) for seq, (one, body, at) in enumerate(bodies, first)]
-    return _Append(rows, text, [Seen(*one) for one in stored.get("seen", ())] if kind == ROWS else [])
+    rows = [
+        LedgerRow(seq, row_kind, body, at_ms, token) for seq, (row_kind, body, at_ms) in enumerate(bodies, first_seq)
+    ]
+    return _Append(
+        rows, text, [RecordedVersion(*version) for version in stored.get("seen", ())] if kind == ROWS else []
+    )
 
 
-def _packed(rows: Sequence[LedgerRow], seen: Sequence[Seen]) -> tuple[str, Mapping[str, Any]]:
-    if len(rows) == 1 and not seen:
+def _packed(rows: Sequence[LedgerRow], recorded: Sequence[RecordedVersion]) -> tuple[str, Mapping[str, Any]]:
+    if len(rows) == 1 and not recorded:
         return rows[0].kind, rows[0].body
     body: dict[str, Any] = {"rows": [[row.kind, row.body, row.recorded_at] for row in rows]}
-    return ROWS, {**body, "seen": seen} if seen else body
+    return ROWS, {**body, "seen": recorded} if recorded else body

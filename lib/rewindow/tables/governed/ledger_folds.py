@@ -40,8 +40,8 @@ _SLACK_MS = 24 * 3_600_000
 """Reports are recorded before the COMMIT of their run, by the clocks of other machines."""
 
 
-class Seen(NamedTuple):
-    """At a Delta version of a table, the last version of an application id. Then the table had the rows of its publications."""
+class RecordedVersion(NamedTuple):
+    """The last version of an application id at a Delta version of a table, which then had exactly the published rows."""
 
     table: str
     app: str
@@ -58,14 +58,14 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeptFold:
-    """The stored fold of a ledger: the appends that it covers, and what runs saw of tables in them.
+    """The stored fold of a ledger: the appends that it covers, and the versions of tables that runs recorded in them.
 
     Of a feed, ``landed`` says what they landed (`tables.governed.log_tables`).
     """
 
     fold: StoredFold
     appends: int
-    seen: tuple[Seen, ...] = ()
+    recorded: tuple[RecordedVersion, ...] = ()
     landed: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -97,19 +97,19 @@ class StoredFolds:
         marks = self._marks(names)
         kinds = is_text if with_reports else lambda: is_text() & (F.col("seq").isNotNull() | (F.col("kind") == FOLD))
         rows = self._table.texts(lambda: _of_all(names, marks) & kinds())
-        found = {name: one for name in names if (one := self._found(name, rows, marks.get(name))) is not None}
-        lost = [name for name in names if name not in found]
+        ledgers = {name: ledger for name in names if (ledger := self._found(name, rows, marks.get(name))) is not None}
+        lost = [name for name in names if name not in ledgers]
         if lost:
             rows = self._table.texts(lambda: F.col("name").isin(lost) & kinds())
-            found |= {name: Found(_of(name, rows)) for name in lost}
-        return found
+            ledgers |= {name: Found(_of(name, rows)) for name in lost}
+        return ledgers
 
     def write(self, name: str, kept: KeptFold, since_ms: int) -> None:
         """Store a mark and a fold. A failure costs later commands time, and nothing else.
 
         The mark comes first: a user who may not alter the view would otherwise store folds again and again that nobody finds.
         """
-        more = {"appends": kept.appends, "seen": kept.seen, "landed": kept.landed}
+        more = {"appends": kept.appends, "seen": kept.recorded, "landed": kept.landed}
         body = b64encode(packed(name, kept.fold, more)).decode()
         values: dict[str, list[Any]] = {
             "name": [fold_name(name)],
@@ -127,14 +127,15 @@ class StoredFolds:
         if not self._table.exists():
             return {}
         kept: dict[str, str] = {}
-        with suppress(RewindowError), mapped():  # the view may be missing, or hidden from this user
+        # The view may be missing, or hidden from this user.
+        with suppress(RewindowError), mapped():
             rows = self._table.spark_of().sql(f"SHOW TBLPROPERTIES {self._table.view.quoted}").collect()
             kept = {row["key"]: row["value"] for row in rows}
-        found = {}
+        marks = {}
         for name in names:
             with suppress(LookupError, ValueError, TypeError):
-                found[name] = Mark(*map(int, json.loads(kept[f"{_PROPERTY}{name}"])))
-        return found
+                marks[name] = Mark(*map(int, json.loads(kept[f"{_PROPERTY}{name}"])))
+        return marks
 
     def _found(self, name: str, rows: Sequence[Row], mark: Mark | None) -> Found | None:
         """Return what was found of a ledger; None if rows before ``mark`` were left out that no fold covers."""
@@ -142,7 +143,9 @@ class StoredFolds:
         if mark is None:
             return Found(own)
         folds = [row["body"] for row in rows if row["name"] == fold_name(name)]
-        kept = max(filter(None, (self._kept(name, text) for text in folds)), key=lambda one: one.appends, default=None)
+        kept = max(
+            filter(None, (self._kept(name, text) for text in folds)), key=lambda fold: fold.appends, default=None
+        )
         if kept is None or kept.appends < mark.appends:
             return None
         return Found([row for row in own if row["seq"] is None or row["seq"] > kept.appends], kept)
@@ -151,14 +154,14 @@ class StoredFolds:
         """Return a stored fold: the same object for the same text, so that a state is not folded again."""
         with suppress(ValueError, LookupError, TypeError):
             removal = f"Run `DELETE FROM {self._table.name} WHERE name = '{fold_name(name)}'`"  # noqa: S608 - for the user to read
-            found = unpacked(name, b64decode(text), removal)
-            if found is None:
+            stored = unpacked(name, b64decode(text), removal)
+            if stored is None:
                 return None
-            fold, head = found
-            known = self._known.get(name)
-            if known is None or known.fold.digest != fold.digest:
-                seen = tuple(Seen(*one) for one in head["seen"])
-                self._known[name] = KeptFold(fold, head["appends"], seen, head["landed"])
+            fold, head = stored
+            kept_before = self._known.get(name)
+            if kept_before is None or kept_before.fold.digest != fold.digest:
+                recorded = tuple(RecordedVersion(*values) for values in head["seen"])
+                self._known[name] = KeptFold(fold, head["appends"], recorded, head["landed"])
             return self._known[name]
         return None
 

@@ -1,4 +1,4 @@
-"""Landed blocks as local files, for commands that read the records of logs again, one partition here and there.
+"""Landed blocks as local files, for commands that read a few partitions of logs again.
 
 The blocks are written below a temporary folder under the names that they were staged with, which state their checksums.
 """

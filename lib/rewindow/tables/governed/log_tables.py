@@ -75,18 +75,23 @@ def landed_appends(kept: KeptFold | None, later: Sequence[Sequence[LedgerRow]]) 
     stored = kept.landed["generations"] if kept else ()
     before = [LandedAppends(definition, number, last, []) for definition, number, last in stored]
     begun = before.pop() if before else None
-    found = [LandedAppends(one, 0, {}, appends) for one, appends in generations(later, begun and begun.definition)]
+    landed = [
+        LandedAppends(definition_begun, 0, {}, appends)
+        for definition_begun, appends in generations(later, begun and begun.definition)
+    ]
     if begun:
-        found[0] = begun._replace(appends=found[0].appends)
-    return [*before, *found]
+        landed[0] = begun._replace(appends=landed[0].appends)
+    return [*before, *landed]
 
 
 def to_store(landed: Sequence[LandedAppends], ranges: Mapping[TopicPartition, LandedRange]) -> dict[str, Any]:
     """Return what a stored fold keeps of the landings that it covers, as JSON. ``ranges``: the last of each partition."""
     made = []
-    for one in landed:
-        last = {topic: one.last_of(topic) for topic in (*one.definition["logs"], QUARANTINED)}
-        made.append([one.definition, one.number, {topic: number for topic, number in last.items() if number}])
+    for generation in landed:
+        last = {topic: generation.last_of(topic) for topic in (*generation.definition["logs"], QUARANTINED)}
+        made.append(
+            [generation.definition, generation.number, {topic: number for topic, number in last.items() if number}]
+        )
     ends: dict[str, dict[int, int]] = {}
     for (topic, partition), landed_range in ranges.items():
         ends.setdefault(topic, {})[partition] = landed_range.end
@@ -104,8 +109,8 @@ def landed_blocks(bodies: Sequence[Mapping[str, Any]], part: str, topic: str | N
     return [
         (block_path(body["attempt"], staged.target, staged.path), body["attempt"])
         for body in bodies
-        for one, files in body[part].items()
-        if topic in (None, one)
+        for name, files in body[part].items()
+        if topic in (None, name)
         for staged in map(StagedFile.from_json, files)
     ]
 
@@ -118,7 +123,7 @@ def landed_files(ledger: SparkLedger, topic: str, partition: int, spans: Sequenc
 
 
 def _block_files(rows: Iterable[LedgerRow], topic: str, partition: int, spans: Sequence[LogSpan]) -> list[LogFile]:
-    found = []
+    files = []
     for row in rows:
         if row.kind != LANDING:
             continue
@@ -129,8 +134,8 @@ def _block_files(rows: Iterable[LedgerRow], topic: str, partition: int, spans: S
                 span.generation == values["generation"] and first <= span.last and last >= span.first for span in spans
             ):
                 path = block_path(row.body["attempt"], f"log/{topic}", staged.path)
-                found.append(LogFile(f"{ROOT}{path}", first, last))
-    return sorted(found, key=lambda file: file.first)
+                files.append(LogFile(f"{ROOT}{path}", first, last))
+    return sorted(files, key=lambda file: file.first)
 
 
 class LogPublication(NamedTuple):
@@ -199,19 +204,19 @@ def _blocks_gone(journal: str) -> StorageError:
 def _decoded(
     journal: str, names: Sequence[str], wanted: set[str], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    found = set()
+    present = set()
     for batch in batches:
         for path, data in zip(batch.column("path").to_pylist(), batch.column("data").to_pylist(), strict=True):
-            found.add(path)
+            present.add(path)
             yield from _rows_of(names, path, data)
-    if not wanted <= found:
+    if not wanted <= present:
         raise RuntimeError(mark(_blocks_gone(journal)))
 
 
 def _rows_of(names: Sequence[str], path: str, data: bytes) -> Iterator[pa.RecordBatch]:
     rows = rows_of_block(data)
     for part in path.split("/")[:-1]:
-        column, found, number = part.partition("=")
-        if found and column in LOG_PARTITIONS and column in names:
+        column, separator, number = part.partition("=")
+        if separator and column in LOG_PARTITIONS and column in names:
             rows = rows.append_column(column, pa.array([int(number)] * rows.num_rows, pa.int32()))
     yield from rows.select(list(names)).to_batches()

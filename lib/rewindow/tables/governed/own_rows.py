@@ -18,7 +18,7 @@ from rewindow.engine.spark.spark_job import mapped, planned_once
 from rewindow.errors import StorageError
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.ledger import SparkLedger
-from rewindow.tables.governed.ledger_folds import Found, Given, Seen, StoredFolds
+from rewindow.tables.governed.ledger_folds import Found, Given, RecordedVersion, StoredFolds
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_table import FOLD, METRIC, REPORT, OwnTable
 from rewindow.tables.shared.paths import JOURNAL, LANDINGS, METRICS, RUNS
@@ -89,9 +89,9 @@ class OwnRows:
         rows: Sequence[LedgerRow],
         give: Callable[[StoredRows], Given],
         attempts: Sequence[str],
-        seen: Sequence[Seen] = (),
+        recorded: Sequence[RecordedVersion] = (),
     ) -> bool:
-        """Append rows to a ledger, what the journal holds of some attempts, and what was ``seen``, in one commit.
+        """Append rows to a ledger, what the journal holds of some attempts, and what was ``recorded``, in one commit.
 
         Before rows that make attempts count, what the rows so far ``give`` is stored if it is time.
         """
@@ -99,7 +99,7 @@ class OwnRows:
             self.keep_fold(name, give)
         journal = self.journal(name)
         held = [some for attempt in dict.fromkeys(attempts) if (some := journal.held(attempt)) is not None]
-        landed = self.ledger(name).append(rows, pa.concat_tables(held) if held else None, seen)
+        landed = self.ledger(name).append(rows, pa.concat_tables(held) if held else None, recorded)
         if landed:
             for attempt in attempts:
                 journal.landed(attempt)
@@ -131,9 +131,9 @@ class OwnRows:
             return self.folds.read([name], with_reports=False)[name]
         if self._found is None:
             self._found = self.folds.read(self.table.names, with_reports=True)
-            for one, found in self._found.items():
-                reports = [row for row in found.rows if row["kind"] == REPORT and row["seq"] is None]
-                self.journal(one).know((row["attempt"], row["sub_topology"], row["body"]) for row in reports)
+            for of_command, stored in self._found.items():
+                reports = [row for row in stored.rows if row["kind"] == REPORT and row["seq"] is None]
+                self.journal(of_command).know((row["attempt"], row["sub_topology"], row["body"]) for row in reports)
         return self._found[name]
 
 
@@ -155,11 +155,12 @@ def stated_formats(table: OwnTable) -> list[Stated]:
         "kind": "CASE WHEN seq IS NULL THEN kind ELSE 'ledger' END",
         "stated": _STATED,
     }
-    rows = table.frame().where(F.col("kind") != FOLD)  # it is read again only by the version that wrote it
+    # Only the version that wrote a fold reads it.
+    rows = table.frame().where(F.col("kind") != FOLD)
     grouped = rows.groupBy(*(F.expr(text).alias(column) for column, text in columns.items()))
     with mapped(), planned_once(table.spark_of()):
-        found = grouped.agg(F.count("*").alias("rows")).collect()
-    return sorted(Stated(*(row[column] for column in Stated._fields)) for row in found)
+        counts = grouped.agg(F.count("*").alias("rows")).collect()
+    return sorted(Stated(*(row[column] for column in Stated._fields)) for row in counts)
 
 
 def stored_tables(own: OwnTable) -> list[StoredTable]:
@@ -167,25 +168,25 @@ def stored_tables(own: OwnTable) -> list[StoredTable]:
     parts = {name: list[tuple[str, int, int]]() for name in (LANDINGS, RUNS, JOURNAL, METRICS)}
     if not own.exists():
         return [StoredTable(name, str(own.name), Fit.ABSENT, {}) for name in parts]
-    for one in stated_formats(own):
-        if not one.stated.isdigit():
+    for stated in stated_formats(own):
+        if not stated.stated.isdigit():
             raise StorageError(
                 "catalog-row-format-unknown",
                 "{table} has {rows} of {owner} (kind {kind}) of format {format}, which no version wrote: "
                 "RESTORE an earlier version of the table",
                 table=own.name,
-                rows=counted(one.rows, "row"),
-                owner=one.name,
-                kind=one.kind,
-                format=one.stated or "unknown",
+                rows=counted(stated.rows, "row"),
+                owner=stated.name,
+                kind=stated.kind,
+                format=stated.stated or "unknown",
             )
-        parts[one.part].append((one.name, int(one.stated), one.rows))
-    return [_of_part(name, str(own.name), found) for name, found in parts.items()]
+        parts[stated.part].append((stated.name, int(stated.stated), stated.rows))
+    return [_of_part(name, str(own.name), counts) for name, counts in parts.items()]
 
 
-def _of_part(part: str, path: str, found: Sequence[tuple[str, int, int]]) -> StoredTable:
+def _of_part(part: str, path: str, counts: Sequence[tuple[str, int, int]]) -> StoredTable:
     rows: Counter[int] = Counter()
-    for _name, stated, count in found:
+    for _name, stated, count in counts:
         rows[stated] += count
-    refused = {name for name, stated, _count in found if stated != FORMAT}
+    refused = {name for name, stated, _count in counts if stated != FORMAT}
     return StoredTable(part, path, fit_of(rows), dict(sorted(rows.items())), sorted(refused))

@@ -26,7 +26,7 @@ from rewindow.tables.governed.commit_history import exists, last_version
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.journal_blocks import batches_of_block, block_path
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.published import Looks, begins_epoch, changes_rows, lacking, ordinal_at, version_of
+from rewindow.tables.governed.published import KnownTables, begins_epoch, changes_rows, lacking, ordinal_at, version_of
 from rewindow.tables.governed.run_rows import check_counts
 from rewindow.tables.shared.publications import SHARED_TABLES, Due, due_tables, net, publication_id, unknown_rows
 
@@ -50,7 +50,7 @@ def unclaimed(state: JobState, spec: RunSpec) -> Iterator[tuple[str, TableSpec]]
     claimed = {due.target for due in published_tables(state, spec.branch) if lacking(due, 0)}
     for target, table in spec.binding.tables.items():
         changes = state.shared(table.path) if table.path in SHARED_TABLES else ()
-        is_claimed = target in claimed or any(changes_rows(one, target) for one in changes)
+        is_claimed = target in claimed or any(changes_rows(publication, target) for publication in changes)
         if is_published(target) and not is_claimed:
             yield target, table
 
@@ -62,11 +62,11 @@ def publish(
     branch: str,
     name_of: Callable[[str], TableName],
     reports: Callable[[CommittedRun], Sequence[TaskReport]],
-    look: Looks,
+    look: KnownTables,
 ) -> Iterator[str]:
     """Publish what is committed and a branch's tables lack; yield the name of each commit before it.
 
-    Of several publications, the table is looked at before each one: the history tells of alterations only since the last but one.
+    Before each of several publications, the table is checked: its history tells of alterations only since the last but one.
 
     Raises `StorageError` (74) if a commit does not land, or if a table that lacks several was altered.
     """
@@ -78,13 +78,15 @@ def publish(
         if not version and due.restart.epoch == 1:
             check_claim(spark(), journal.name, branch, name, due.table.path)
         ordinals = lacking(due, ordinal_at(due, version))
-        if not version:  # a new table gets all publications in one commit, so it needs no rows that were rewound
+        # A new table gets all publications in one commit, so it needs no rows that were rewound.
+        if not version:
             ordinals = ordinals[-1:]
         for ordinal in ordinals:
             yield f"publish {due.target} {ordinal}"
             replaces_all = begins_epoch(due, ordinal) or (not version and len(lacking(due, 0)) > 1)
             frame, replaces = _rows(spark(), journal, due, ordinal, name, reports, replaces_all=replaces_all)
             is_last = ordinal == ordinals[-1]
+            # After several commits, the history no longer shows whether the table was altered before them.
             if len(ordinals) > 1 and due.target.startswith(OUTPUT):
                 check_counts(spark(), journal.name, state, branch, due, name, look(name, app_id))
             look.forget(name)
@@ -101,7 +103,7 @@ def publish(
 
 
 def claim(
-    spark: SparkSession, state: JobState, spec: RunSpec, name_of: Callable[[str], TableName], look: Looks
+    spark: SparkSession, state: JobState, spec: RunSpec, name_of: Callable[[str], TableName], look: KnownTables
 ) -> None:
     """Check the tables of a run to which the job's ledger has published nothing. Raises `CheckpointError` (76)."""
     for target, table in unclaimed(state, spec):
@@ -141,12 +143,12 @@ def lagging(
     state: JobState,
     branch: str,
     name_of: Callable[[str], TableName],
-    look: Looks,
+    look: KnownTables,
 ) -> dict[str, int]:
     """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
     dues = published_tables(state, branch)
-    found = ((due.target, _lacking_now(spark, job, state, due, name_of(due.table.path), look)) for due in dues)
-    return {target: len(ordinals) for target, ordinals in found if ordinals}
+    lacking_of = ((due.target, _lacking_now(spark, job, state, due, name_of(due.table.path), look)) for due in dues)
+    return {target: len(ordinals) for target, ordinals in lacking_of if ordinals}
 
 
 def unpublished(
@@ -155,15 +157,16 @@ def unpublished(
     state: JobState,
     attempts: Collection[str],
     name_of: Callable[[str], TableName],
-    look: Looks,
+    look: KnownTables,
 ) -> set[str]:
     """Return those of some attempts whose rows a publication to some branch's table still adds."""
-    found: set[str] = set()
+    attempts_left: set[str] = set()
     for branch in state.branches:
         for due in published_tables(state, branch):
-            if _added(due, lacking(due, 0)) & set(attempts):  # otherwise the table's history need not be read
-                found |= _added(due, _lacking_now(spark, job, state, due, name_of(due.table.path), look))
-    return found
+            # Otherwise the table's history need not be read.
+            if _added(due, lacking(due, 0)) & set(attempts):
+                attempts_left |= _added(due, _lacking_now(spark, job, state, due, name_of(due.table.path), look))
+    return attempts_left
 
 
 def _added(due: Due, ordinals: Iterable[int]) -> set[str]:
@@ -171,7 +174,7 @@ def _added(due: Due, ordinals: Iterable[int]) -> set[str]:
 
 
 def _lacking_now(
-    spark: Callable[[], SparkSession], job: str, state: JobState, due: Due, name: TableName, look: Looks
+    spark: Callable[[], SparkSession], job: str, state: JobState, due: Due, name: TableName, look: KnownTables
 ) -> list[int]:
     if not lacking(due, 0):
         return []
@@ -246,7 +249,7 @@ def land_once(
 ) -> None:
     """Add rows as a table's next version of an application id. Raises `StorageError` (74) if it is not there in the end.
 
-    The history is asked, unless Spark reports no failure of the last one (``is_last``). A right that is missing is not tried
+    The history decides, unless it is the last version (``is_last``) and Spark reports no failure. A missing right is not tried
     again: `AccessError` (77).
     """
     failure: Exception | None = None
@@ -254,6 +257,7 @@ def land_once(
         try:
             with for_packs(spark, has_files=True):
                 add_once(frame, name, app_id, version, replaces=replaces, is_whole=replaces_all)
+            # Nothing depends on the last commit, and the next command reads the history before it publishes.
             if is_last:
                 return
         except Exception as error:  # noqa: BLE001 - the commit may have landed: the history decides

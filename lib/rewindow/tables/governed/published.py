@@ -4,11 +4,10 @@ A commit through Spark carries one transaction id, so it cannot close the ids of
 does. Instead all epochs share one id: a publication's version is its ordinal plus the number of republications before it. The
 commit that begins an epoch has a version above all of the epoch before, and Delta skips a writer that still publishes that one.
 
-The last version is read from a table's history, which is a Spark job, unless an earlier run has told. With its COMMIT a run
-records which version each table had when it looked (`Seen`). If the ledger has at most one publication since, that one is in the
-table, and the table has no other commit, then the table is as it was left. Delta tells both without a job of their own: the
-publication is asked for under its application id, whose state the next publication needs anyway, and a version that does not
-exist is refused.
+The last version is read from a table's history, which is a Spark job, unless an earlier run recorded it (`RecordedVersion`,
+in the same commit as its COMMIT). If the ledger has at most one publication since, that one is in the table, and the table has
+no other commit, then the table is as that run left it. Delta tells both without a job of their own: the publication is looked up
+under its application id, whose state the next publication needs anyway, and a version that does not exist is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pyspark.sql import SparkSession
 from rewindow.control.plan.job_state import Publication
 from rewindow.tables.governed.commit import is_there
 from rewindow.tables.governed.commit_history import TableLook, is_newest, look_at
-from rewindow.tables.governed.ledger_folds import Seen
+from rewindow.tables.governed.ledger_folds import RecordedVersion
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_rows import OwnRows
 from rewindow.tables.shared.publications import Due, missing
@@ -62,21 +61,24 @@ def changes_rows(publication: Publication, target: str) -> bool:
     return any((total := run.commit.targets.get(target)) is not None and total.rows > 0 for run in runs)
 
 
-class Looks:
-    """What the tables of one job have, during a command as it was read before."""
+class KnownTables:
+    """The last publication to each table of one job. During a command, a table is read once."""
 
     def __init__(
-        self, spark: Callable[[], SparkSession], is_kept: Callable[[], bool], seen: Callable[[], Iterable[Seen]]
+        self,
+        spark: Callable[[], SparkSession],
+        is_kept: Callable[[], bool],
+        recorded: Callable[[], Iterable[RecordedVersion]],
     ) -> None:
-        """``is_kept`` returns whether a look may be used again, ``seen`` what earlier runs recorded. Nothing is read."""
-        self._spark_of, self._is_kept, self._seen_of = spark, is_kept, seen
+        """``is_kept`` returns whether what was read counts again, ``recorded`` what earlier runs recorded. Nothing is read."""
+        self._spark_of, self._is_kept, self._recorded_of = spark, is_kept, recorded
         self._known: dict[tuple[TableName, str], TableLook] = {}
-        self._new: list[Seen] = []
+        self._new: list[RecordedVersion] = []
 
     def __call__(self, name: TableName, app_id: str, due: Due | None = None) -> TableLook:
         """Return what a table says of an application id.
 
-        ``due``: what is to be published under it, if that is next. Commands that only read have no right to ask by an append.
+        ``due``: what is to be published under it, if that is next. Commands that only read may lack the right to append.
         """
         if not self._is_kept():
             return look_at(self._spark_of(), name, app_id)
@@ -92,26 +94,29 @@ class Looks:
     def know_new(self, name: TableName, app_id: str) -> None:
         """Let the COMMIT record a table to which nothing was ever committed.
 
-        It is no look: until the first publication of this command, another process may have made it.
+        It is not kept as read: until the first publication of this command, another process may publish to it.
         """
         if self._is_kept() and is_newest(self._spark_of(), name, 0):
-            self._new.append(Seen(str(name), app_id, version=0, reached=0))
+            self._new.append(RecordedVersion(str(name), app_id, version=0, reached=0))
 
-    def seen(self) -> list[Seen]:
+    def to_record(self) -> list[RecordedVersion]:
         """Return what a COMMIT records: tables that nothing else has changed."""
-        looks = [(name, app, look) for (name, app), look in self._known.items() if look.is_untouched]
-        return [*self._new, *(Seen(str(name), app, look.version, look.reached) for name, app, look in looks)]
+        untouched = [(name, app, look) for (name, app), look in self._known.items() if look.is_untouched]
+        return [
+            *self._new,
+            *(RecordedVersion(str(name), app, look.version, look.reached) for name, app, look in untouched),
+        ]
 
     def _as_it_was_left(self, name: TableName, app_id: str, due: Due) -> TableLook | None:
         """Return what the table says if it certainly is as the last run left it."""
-        seen = next((one for one in self._seen_of() if (one.table, one.app) == (str(name), app_id)), None)
-        if seen is None or is_on_its_way(due, seen.reached):
+        recorded = next((mark for mark in self._recorded_of() if (mark.table, mark.app) == (str(name), app_id)), None)
+        if recorded is None or is_on_its_way(due, recorded.reached):
             return None
-        since = lacking(due, ordinal_at(due, seen.reached))
+        since = lacking(due, ordinal_at(due, recorded.reached))
         if len(since) > 1:
             return None
-        spark, version = self._spark_of(), seen.version + len(since)
-        reached = version_of(due, since[0]) if since else seen.reached
+        spark, version = self._spark_of(), recorded.version + len(since)
+        reached = version_of(due, since[0]) if since else recorded.reached
         # The version is asked for again: another process may have published after the first answer.
         if (
             is_newest(spark, name, version)
@@ -122,24 +127,26 @@ class Looks:
         return None
 
 
-class JobLooks:
-    """The looks of a catalog's jobs."""
+class KnownTablesOfJobs:
+    """What a command knows of the tables of each job."""
 
     def __init__(self, spark: Callable[[], SparkSession], own: OwnRows) -> None:
         """Bind to a catalog. Nothing is read."""
         self._spark_of, self._own = spark, own
-        self._looks: dict[str, Looks] = {}
+        self._of_job: dict[str, KnownTables] = {}
 
-    def __call__(self, job: str) -> Looks:
+    def __call__(self, job: str) -> KnownTables:
         """Return what is known of a job's tables."""
-        if job not in self._looks:
-            self._looks[job] = Looks(self._spark_of, lambda: self._own.is_in_command, lambda: self._seen(job))
-        return self._looks[job]
+        if job not in self._of_job:
+            self._of_job[job] = KnownTables(
+                self._spark_of, lambda: self._own.is_in_command, lambda: self._recorded(job)
+            )
+        return self._of_job[job]
 
     def clear(self) -> None:
         """Forget what was read."""
-        self._looks.clear()
+        self._of_job.clear()
 
-    def _seen(self, job: str) -> Iterable[Seen]:
-        """Return what earlier runs recorded. A command that only reads has no use for it: it does not ask by an append."""
-        return () if self._own.only_reads else self._own.ledger(job).seen()
+    def _recorded(self, job: str) -> Iterable[RecordedVersion]:
+        """Return what earlier runs recorded; nothing for a command that only reads, because it does not ask by an append."""
+        return () if self._own.only_reads else self._own.ledger(job).recorded()

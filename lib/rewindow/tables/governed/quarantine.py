@@ -1,4 +1,4 @@
-"""The quarantine of a catalog. Of a feed with replaced landings, the rows of the present ones are read from their blocks."""
+"""The quarantine of a catalog. If a feed has replaced landings, the rows of its present ones are read from their blocks."""
 
 from __future__ import annotations
 

@@ -73,8 +73,8 @@ class CatalogRepair:
         try:
             before = staged_rows(journal, run.commit.attempt, target, self._tables.reports(run))
         except StorageError:
-            first = now.slice(0, 1).to_pylist() if now is not None else []
-            return f"the rows it made before are gone; the first row is now {first[0] if first else 'none'}"
+            first_row = now.slice(0, 1).to_pylist() if now is not None else []
+            return f"the rows it made before are gone; the first row is now {first_row[0] if first_row else 'none'}"
         return first_difference(before, now) or "the rows are equal, their digests are not"
 
     def _is_whole(self, run: CommittedRun, target: str, path: str) -> bool:  # noqa: ARG002 - blocks have no tables

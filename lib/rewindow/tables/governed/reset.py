@@ -59,19 +59,19 @@ def unknown_tables(
     Raises `ConfigError` (78) for an output of another job.
     """
     check_owners(spark, map(name_of, outputs), owner(job, MAIN))
-    known = {(target, table.path) for run in state.committed for target, table in run.spec.binding.tables.items()}
-    found = []
+    published = {(target, table.path) for run in state.committed for target, table in run.spec.binding.tables.items()}
+    unknown = []
     for path in (*outputs, QUARANTINE, EXPECTATIONS):
         name = name_of(path)
         if not exists(spark, name):
             continue
-        ids = [publication_id(state.ledger, job, target) for target, known_path in known if known_path == path]
+        ids = [publication_id(state.ledger, job, target) for target, known_path in published if known_path == path]
         if any(last_version(spark, name, app_id) for app_id in ids):
             continue
         with mapped():
             if spark.table(name.quoted).where(own_rows(path, job)).limit(1).collect():
-                found.append(path)
-    return found
+                unknown.append(path)
+    return unknown
 
 
 def _ids(state: JobState, job: str, targets: Mapping[str, int]) -> list[str]:

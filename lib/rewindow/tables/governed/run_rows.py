@@ -44,18 +44,18 @@ def block_batches(
 
 
 def check_counts(
-    spark: SparkSession, job: str, state: JobState, branch: str, due: Due, name: TableName, found: TableLook
+    spark: SparkSession, job: str, state: JobState, branch: str, due: Due, name: TableName, history: TableLook
 ) -> None:
     """Check that an output has as many rows of each run as were published. They are counted only if it was touched.
 
     A table that is about to be republished is not checked. Raises `StorageError` (74) naming `republish`.
     """
-    if found.is_untouched or is_on_its_way(due, found.reached):
+    if history.is_untouched or is_on_its_way(due, history.reached):
         return
     with mapped():
         rows = spark.table(name.quoted).groupBy("_run").count().collect()
     counted = Counter({NO_RUN if row["_run"] is None else row["_run"]: row["count"] for row in rows})
-    wanted = due_rows(due, ordinal_at(due, found.reached))
+    wanted = due_rows(due, ordinal_at(due, history.reached))
     if counted != wanted:
         raise altered(job, branch, Drift(due.target, str(name), difference_of(wanted, counted, state)))
 

@@ -38,5 +38,5 @@ def similar_value(frame: DataFrame, name: str, text: str) -> str | None:
     """Return a value of a column that differs from a text only in case or in blanks around it; None if there is none."""
     column = F.col(f"`{name}`")
     is_similar = (F.lower(F.trim(column)) == text.strip().lower()) & (column != text)
-    found = frame.where(is_similar).select(column).limit(1).collect()
-    return str(found[0][0]) if found else None
+    values = frame.where(is_similar).select(column).limit(1).collect()
+    return str(values[0][0]) if values else None

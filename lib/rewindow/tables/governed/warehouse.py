@@ -47,7 +47,7 @@ from rewindow.tables.governed.publish import (
     published_tables,
     unpublished,
 )
-from rewindow.tables.governed.published import JobLooks, lacking
+from rewindow.tables.governed.published import KnownTablesOfJobs, lacking
 from rewindow.tables.governed.quarantine import CatalogQuarantine, open_quarantine
 from rewindow.tables.governed.reset import finish_reset, is_finished, unknown_tables
 from rewindow.tables.governed.run_rows import RunReports, block_batches
@@ -72,18 +72,18 @@ class CatalogTables:
         self._spark_of = spark
         self._home = TableName.parse(f"{home}.{NAME}", "")
         self.own, self._states, self._folded_feeds = OwnRows(spark, self._home), JobStates(), Feeds()
-        self._reports, self.looks = RunReports(self.journal), JobLooks(spark, self.own)
+        self._reports, self.known_tables = RunReports(self.journal), KnownTablesOfJobs(spark, self.own)
         self._copies = LogCopies()
         self._created, self._logs = set[tuple[str, str]](), dict[str, tuple[str, str]]()
 
     def command(self, *, feed: str, job: str | None = None) -> AbstractContextManager[None]:
         """See `Warehouse.command`: one query reads what the command needs of rewindow's own rows."""
-        self.looks.clear()
+        self.known_tables.clear()
         return self.own.command([feed_name(feed), *([job] if job else [])])
 
     def reading(self, feeds: Iterable[str], jobs: Iterable[str]) -> AbstractContextManager[None]:
         """Return the context of a command that only reads: one query reads these ledgers, and each history is read once."""
-        self.looks.clear()
+        self.known_tables.clear()
         return self.own.command([*map(feed_name, feeds), *jobs], only_reads=True)
 
     def journal(self, job: str) -> SparkJournal:
@@ -103,15 +103,19 @@ class CatalogTables:
         if self.own.is_in_command and may_hold(self.state(job), self.ledger_rows(job), rows):
             return self.own.ledger(job).hold(dated(rows))
         attempts = [row.body["attempt"] for row in rows if row.kind in (COMMIT, SNAPSHOT, RESTAGE)]
-        has_landed = self.own.append(job, dated(rows), give_state, attempts, self.looks(job).seen() if attempts else ())
-        if not has_landed and rows[0].kind == SNAPSHOT:  # the next one has another number
+        has_landed = self.own.append(
+            job, dated(rows), give_state, attempts, self.known_tables(job).to_record() if attempts else ()
+        )
+        # The next SNAPSHOT row has another number, so these rows are useless.
+        if not has_landed and rows[0].kind == SNAPSHOT:
             self.journal(job).drop(attempts)
-        if has_landed and rows[0].kind == RESTAGE:  # otherwise the view shows the metrics of both attempts
+        # Otherwise the view shows the metrics of both attempts.
+        if has_landed and rows[0].kind == RESTAGE:
             JournalRows(self.own.table, job).delete([f"{rows[0].body['was']}/{METRIC}"])
         return has_landed
 
     def ledger_rows(self, job: str) -> Sequence[LedgerRow]:
-        """Return the rows of a job's ledger: from a fresh look, or during a command as it has read or appended them."""
+        """Return the rows of a job's ledger: read again, or during a command as it has read or appended them."""
         return self.own.ledger(job).read()
 
     @property
@@ -165,11 +169,12 @@ class CatalogTables:
         """Create missing tables; return the path prefix of each target's blocks."""
         self.journal(spec.job).prepare()
         for _step in self.finish_reset(spec.job, self.state(spec.job)):
-            pass  # a RESET by another process since this run has published
+            # A RESET by another process since this run has published.
+            pass
         for target, table in spec.binding.tables.items():
             if is_published(target):
                 self._create(spec.job, spec.branch, table)
-        claim(self._spark_of(), self.state(spec.job), spec, self.name_of, self.looks(spec.job))
+        claim(self._spark_of(), self.state(spec.job), spec, self.name_of, self.known_tables(spec.job))
         return self.scratch_roots(spec, internal)
 
     def check_targets(self, spec: RunSpec) -> None:
@@ -238,7 +243,7 @@ class CatalogTables:
             if lacking(due, 0):
                 self._create(job, branch, due.table)
         journal = self.journal(job)
-        yield from publish(self._spark_of, journal, state, branch, self.name_of, self.reports, self.looks(job))
+        yield from publish(self._spark_of, journal, state, branch, self.name_of, self.reports, self.known_tables(job))
 
     def finish_reset(self, job: str, state: JobState) -> Iterator[str]:
         """Empty the tables that the last RESET names; yield before each commit. Nothing to do once a run was committed since.
@@ -250,7 +255,7 @@ class CatalogTables:
         branches = {MAIN, *(row.body["branch"] for row in self.ledger_rows(job) if row.kind == PLAN)}
         yield from finish_reset(self._spark_of(), job, state, branches, self.name_of)
         rows = JournalRows(self.own.table, job)
-        listed = [f"{one.attempt}/{one.part}" for one in rows.listed() if one.part == METRIC]
+        listed = [f"{item.attempt}/{item.part}" for item in rows.listed() if item.part == METRIC]
         now = self._states.fold(
             job, self.own.ledger(job).read_afresh()
         )  # after the list: it has no metrics of a later COMMIT
@@ -264,25 +269,29 @@ class CatalogTables:
 
     def unpublished(self, job: str, state: JobState, attempts: Collection[str]) -> set[str]:
         """Return those of some attempts whose rows a publication to some branch's table still adds."""
-        return unpublished(self._spark_of, job, state, attempts, self.name_of, self.looks(job))
+        return unpublished(self._spark_of, job, state, attempts, self.name_of, self.known_tables(job))
 
     def lagging(self, job: str, state: JobState, branch: str) -> dict[str, int]:
         """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
-        return lagging(self._spark_of, job, state, branch, self.name_of, self.looks(job))
+        return lagging(self._spark_of, job, state, branch, self.name_of, self.known_tables(job))
 
     def check_published(self, job: str, state: JobState, branch: str, *, brief: bool = False) -> None:  # noqa: ARG002
         """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
         fold, read = self._states.fold, self.own.ledger(job).read_afresh
-        check_published(self._spark_of(), job, state, branch, self.name_of, lambda: fold(job, read()), self.looks(job))
+        check_published(
+            self._spark_of(), job, state, branch, self.name_of, lambda: fold(job, read()), self.known_tables(job)
+        )
 
     def check_ledger(self, job: str, state: JobState, branch: str) -> None:
         """Check that no output has publications that the ledger lacks. Raises `CheckpointError` (76)."""
         fold, read = self._states.fold, self.own.ledger(job).read_afresh
-        check_ledger(self._spark_of(), job, state, branch, self.name_of, lambda: fold(job, read()), self.looks(job))
+        check_ledger(
+            self._spark_of(), job, state, branch, self.name_of, lambda: fold(job, read()), self.known_tables(job)
+        )
 
     def drift(self, job: str, state: JobState, branch: str) -> list[Drift]:
         """Return the tables of a branch that are not what was published. Reads all their rows."""
-        return list(find_drift(self._spark_of(), job, state, branch, self.name_of, self.looks(job)))
+        return list(find_drift(self._spark_of(), job, state, branch, self.name_of, self.known_tables(job)))
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
         """Return what a committed run's tasks reported. Raises `StorageError` (74) if the journal was altered."""

@@ -77,7 +77,8 @@ def canonical_values(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column's values as they are compared: -0.0 becomes 0.0 and every NaN the same NaN."""
     if not pa.types.is_floating(column.type):
         return column
-    whole = pc.add(column, 0.0)  # -0.0 + 0.0 is 0.0
+    # Adding 0.0 turns -0.0 into 0.0.
+    whole = pc.add(column, 0.0)
     return pc.if_else(pc.is_nan(whole), pa.scalar(float("nan"), column.type), whole)
 
 
@@ -98,9 +99,9 @@ def _canonical_bytes(column: pa.Array) -> list[bytes]:
 def json_value(value: Any) -> Any:
     """Return a value of a row, or rows, for `json`: decimals as text, bytes in hex, and numbers that JSON lacks by name."""
     if isinstance(value, dict):
-        return {name: json_value(one) for name, one in value.items()}
+        return {name: json_value(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [json_value(one) for one in value]
+        return [json_value(item) for item in value]
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, float) and not isfinite(value):

@@ -49,10 +49,10 @@ def current_rows(changes: pa.Table, run: CommittedRun, store: str, reports: Iter
     current = changes.take(last).filter(pc.invert(pc.field("_tombstone"))).drop_columns(["_run", "_tombstone"])
     described = _described(run.spec.binding.topology, store)
     kind = described["kind"]
-    at = "_record_time" if kind == JOIN else keys[_BOUND[kind]] if kind in _BOUND else None
-    if at is None or not described["retention_ms"]:
+    time_column = "_record_time" if kind == JOIN else keys[_BOUND[kind]] if kind in _BOUND else None
+    if time_column is None or not described["retention_ms"]:
         return current
-    return _without_expired(current, at, described["retention_ms"], _clocks(reports, store))
+    return _without_expired(current, time_column, described["retention_ms"], _clocks(reports, store))
 
 
 def in_order(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
@@ -85,7 +85,7 @@ def _clocks(reports: Iterable[TaskReport], store: str) -> dict[int, int]:
     }
 
 
-def _without_expired(rows: pa.Table, at: str, retention_ms: int, clocks: Mapping[int, int]) -> pa.Table:
-    """Leave out the rows that the store's clock has expired, by the times in column ``at``: they have no tombstones."""
+def _without_expired(rows: pa.Table, time_column: str, retention_ms: int, clocks: Mapping[int, int]) -> pa.Table:
+    """Leave out the rows that the store's clock has expired, by the times in column ``time_column``: they have no tombstones."""
     oldest = [clocks.get(partition, UNKNOWN) - retention_ms for partition in rows[PARTITION].to_pylist()]
-    return rows.filter(pc.greater(rows[at], pa.array(oldest, pa.int64())))
+    return rows.filter(pc.greater(rows[time_column], pa.array(oldest, pa.int64())))

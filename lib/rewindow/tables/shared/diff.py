@@ -64,14 +64,14 @@ def compare_pairs(pairs: Iterable[tuple[pa.Table, pa.Table]], keys: Sequence[str
     """Compare two tables part by part; all rows of a key are in one part."""
     total = TableDiff(0, 0, 0, 0)
     for first, second in pairs:
-        found = compare(first, second, keys, samples=samples)
+        part = compare(first, second, keys, samples=samples)
         total = TableDiff(
-            total.equal + found.equal,
-            total.different + found.different,
-            total.only_first + found.only_first,
-            total.only_second + found.only_second,
-            sorted([*total.samples, *found.samples], key=lambda sample: _order(sample[0].values()))[:samples],
-            total.only_epoch + found.only_epoch,
+            total.equal + part.equal,
+            total.different + part.different,
+            total.only_first + part.only_first,
+            total.only_second + part.only_second,
+            sorted([*total.samples, *part.samples], key=lambda sample: _order(sample[0].values()))[:samples],
+            total.only_epoch + part.only_epoch,
         )
     return total
 
@@ -103,33 +103,35 @@ def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: 
 def rows_apart(first: Sequence[Row], second: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     """Return the rows of a key without those that are equal: of equally many, in the same place, else at both ends."""
     if len(first) == len(second):
-        pairs = [(one, other) for one, other in zip(first, second, strict=True) if not _are_equal(one, other)]
-        return [one for one, _ in pairs], [other for _, other in pairs]
+        pairs = [(row, other) for row, other in zip(first, second, strict=True) if not _are_equal(row, other)]
+        return [row for row, _ in pairs], [other for _, other in pairs]
     shortest = min(len(first), len(second))
-    begin = next((at for at in range(shortest) if not _are_equal(first[at], second[at])), shortest)
+    begin = next((index for index in range(shortest) if not _are_equal(first[index], second[index])), shortest)
     least = shortest - begin
-    end = next((at for at in range(least) if not _are_equal(first[-1 - at], second[-1 - at])), least)
+    end = next((index for index in range(least) if not _are_equal(first[-1 - index], second[-1 - index])), least)
     return list(first[begin : len(first) - end]), list(second[begin : len(second) - end])
 
 
-def _are_equal(one: Row, other: Row) -> bool:
-    return one.keys() == other.keys() and all(
+def _are_equal(row: Row, other: Row) -> bool:
+    return row.keys() == other.keys() and all(
         value == other[name] or (value != value and other[name] != other[name])  # noqa: PLR0124 - NaN equals NaN here
-        for name, value in one.items()
+        for name, value in row.items()
     )
 
 
 def check_keys(first: pa.Schema, second: pa.Schema, keys: Sequence[str]) -> None:
     """Raise `UsageError` (2) unless two tables have the same key columns."""
     for name in keys:
-        one, other = (schema.field(name).type if name in schema.names else "missing" for schema in (first, second))
-        if one != other or one == "missing":
+        first_type, second_type = (
+            schema.field(name).type if name in schema.names else "missing" for schema in (first, second)
+        )
+        if first_type != second_type or first_type == "missing":
             raise UsageError(
                 "diff-key-types-differ",
                 "the key column {column!r} is {type} in one and {other_type} in the other: compare branches with the same keys",
                 column=name,
-                type=one,
-                other_type=other,
+                type=first_type,
+                other_type=second_type,
             )
 
 
@@ -149,18 +151,23 @@ def first_difference(before: pa.Table | None, now: pa.Table | None, *, ignored: 
         return None
     row, columns = apart[0], names or others
     where, opposite, has = ("before, not now", new, "now has") if row in gone else ("now, not before", gone, "had")
-    changed = [(at, one[at]) for one in opposite if (at := _only_difference(row, one)) is not None]
-    told = f"{where}: {_shown(columns, row)}"
+    changed = [
+        (position, candidate[position])
+        for candidate in opposite
+        if (position := _only_difference(row, candidate)) is not None
+    ]
+    description = f"{where}: {_shown(columns, row)}"
     if len(changed) == 1:
-        ((at, value),) = changed
-        told += f", which {has} {_shown([columns[at]], [value])}"
-    return told
+        ((position, value),) = changed
+        description += f", which {has} {_shown([columns[position]], [value])}"
+    return description
 
 
 def _only_difference(row: Sequence[Any], other: Sequence[Any]) -> int | None:
     """Return the position of the only value in which two rows differ; None if they differ in more."""
+    # `is not`: NaN is one object here, and unequal to itself.
     pairs = enumerate(zip(row, other, strict=True))
-    different = [at for at, (one, two) in pairs if one is not two and one != two]  # NaN is one object
+    different = [index for index, (old, new) in pairs if old is not new and old != new]
     return different[0] if len(different) == 1 else None
 
 
@@ -227,22 +234,22 @@ class DiffRows:
 
     def different(self) -> tuple[Bools, Bools]:
         """Return for each group whether both sides have its key, with different rows; and whether in `EPOCH` alone."""
-        one, other = self._sizes
-        differs: Bools = one != other
-        in_epoch = np.zeros(len(one), dtype=bool)
+        first_sizes, second_sizes = self._sizes
+        differs: Bools = first_sizes != second_sizes
+        in_epoch = np.zeros(len(first_sizes), dtype=bool)
         names = [self._values(side) for side in (0, 1)]
         if set(names[0]) != set(names[1]):
             differs[:] = True
         alike = np.flatnonzero(~differs)
         firsts = self._positions(alike)
         groups = self._group[firsts]
-        seconds = firsts + one[groups]
+        seconds = firsts + first_sizes[groups]
         rows = self._rows[firsts], self._rows[seconds] - self._tables[0].num_rows
         for name in names[0] if alike.size else ():
             values = [table[name].take(pa.array(taken)) for table, taken in zip(self._tables, rows, strict=True)]
             (in_epoch if name == EPOCH else differs)[groups[_differing(*values)]] = True
         in_epoch &= ~differs
-        differs = (differs | in_epoch) & (one > 0) & (other > 0)
+        differs = (differs | in_epoch) & (first_sizes > 0) & (second_sizes > 0)
         return differs, differs & in_epoch
 
     def keys_of(self, groups: Numbers) -> Iterator[tuple[Any, ...]]:
@@ -282,21 +289,21 @@ def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([chunk.view(pa.int64()) for chunk in whole.chunks], pa.int64())
 
 
-def unlike(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Bools:
+def unlike(column: pa.ChunkedArray, other: pa.ChunkedArray) -> Bools:
     """Return for each row whether two columns differ there; nulls are equal."""
-    differs = pc.fill_null(pc.not_equal(one, other), pa.scalar(value=False))
-    nulls = pc.not_equal(pc.is_null(one), pc.is_null(other))
+    differs = pc.fill_null(pc.not_equal(column, other), pa.scalar(value=False))
+    nulls = pc.not_equal(pc.is_null(column), pc.is_null(other))
     return np.asarray(pc.or_(differs, nulls).to_numpy(), dtype=bool)
 
 
-def _differing(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Bools:
+def _differing(column: pa.ChunkedArray, other: pa.ChunkedArray) -> Bools:
     """Return `unlike` for columns of any types: 1 equals 1.0, but not "1"."""
-    kinds = one.type, other.type
+    kinds = column.type, other.type
     if kinds[0] != kinds[1] and all(map(_is_number, kinds)):
-        one, other = one.cast(pa.float64(), safe=False), other.cast(pa.float64(), safe=False)
+        column, other = column.cast(pa.float64(), safe=False), other.cast(pa.float64(), safe=False)
     elif kinds[0] != kinds[1] and not all(map(pa.types.is_decimal, kinds)):
-        return np.asarray(pc.or_(pc.is_valid(one), pc.is_valid(other)).to_numpy(), dtype=bool)
-    return unlike(comparable(one), comparable(other))
+        return np.asarray(pc.or_(pc.is_valid(column), pc.is_valid(other)).to_numpy(), dtype=bool)
+    return unlike(comparable(column), comparable(other))
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -37,13 +37,13 @@ def _republish(job: str, branch: str) -> str:
     return f"`rewindow republish {job}{'' if branch == MAIN else f' --branch {branch}'}`"
 
 
-def difference_of(wanted: Mapping[int, int], found: Mapping[int, int], state: JobState) -> str:
+def difference_of(wanted: Mapping[int, int], actual: Mapping[int, int], state: JobState) -> str:
     """Describe the first run of which a table has another number of rows than were published."""
     names = {run.spec.run: f"run {run.spec.name}" for run in state.committed}
-    for run in sorted({*wanted, *found}):
-        if wanted.get(run, 0) != found.get(run, 0):
+    for run in sorted({*wanted, *actual}):
+        if wanted.get(run, 0) != actual.get(run, 0):
             name = names.get(run, f"run {run}")
-            return f"has {found.get(run, 0)} rows of {name}, {wanted.get(run, 0)} were published"
+            return f"has {actual.get(run, 0)} rows of {name}, {wanted.get(run, 0)} were published"
     return "has other rows than were published"
 
 
@@ -61,20 +61,20 @@ def lost_runs(
             for run in net(due.publications).adds:
                 if not is_whole(run, due.target, due.table.path):
                     lost[run.spec.run] = run
-    for run in (run for one in state.branch(branch).unpublished for run in one.adds):
+    for run in (run for run_of_basis in state.branch(branch).unpublished for run in run_of_basis.adds):
         tables = run.spec.binding.tables.items()
         if any(target in targets and not is_whole(run, target, table.path) for target, table in tables):
             lost[run.spec.run] = run
-    given_up = [number for number in lost if number not in repeated]
+    lost_for_good = [number for number in lost if number not in repeated]
     wanted = {number: run for number, run in lost.items() if number in repeated}
     waiting = list(wanted.values())
     while waiting:
-        for one in state.basis(waiting.pop().spec.parent):
-            number = one.spec.run
-            if number not in wanted and number not in snapshots and not _has_state(one, is_whole):
-                wanted[number] = one
-                waiting.append(one)
-    return sorted(wanted.values(), key=lambda run: run.spec.run), given_up
+        for run_of_basis in state.basis(waiting.pop().spec.parent):
+            number = run_of_basis.spec.run
+            if number not in wanted and number not in snapshots and not _has_state(run_of_basis, is_whole):
+                wanted[number] = run_of_basis
+                waiting.append(run_of_basis)
+    return sorted(wanted.values(), key=lambda run: run.spec.run), lost_for_good
 
 
 def repeatable(state: JobState) -> frozenset[int]:
@@ -83,7 +83,7 @@ def repeatable(state: JobState) -> frozenset[int]:
 
 
 def _snapshots(state: JobState) -> frozenset[int]:
-    return frozenset(one.spec.run for one in state.snapshots.values())
+    return frozenset(run.spec.run for run in state.snapshots.values())
 
 
 def _has_state(run: CommittedRun, is_whole: IsWhole) -> bool:

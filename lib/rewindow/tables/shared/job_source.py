@@ -59,15 +59,15 @@ def output_gone(table: str) -> SourceError:
     )
 
 
-def altered(job: str, table: str, what: str) -> StorageError:
-    """Return the error for an output of which rows that are to be landed are not those that were published."""
+def altered(job: str, table: str, change: str) -> StorageError:
+    """Return the error for an output whose rows to be landed differ from those that were published."""
     return StorageError(
         "job-output-altered",
         "{table} {change}: it was altered outside rewindow (UPDATE, DELETE, RESTORE, a rewrite, deleted "
         "files), and nothing of it was landed. Publish it again, then land again: `rewindow republish "
         "{job}`",
         table=table,
-        change=what,
+        change=change,
         job=job,
     )
 
@@ -125,7 +125,7 @@ def _epochs_after(
         if feed not in watermarks:
             watermarks[feed] = _watermarks(tables, *feed)
         held = output_lags(spec.binding.topology).get(output, 0)
-        for number in (one for one in spec.epochs if one > landed):
+        for number in (epoch for epoch in spec.epochs if epoch > landed):
             yield ProducedEpoch(number, watermarks[feed](number), spec.run, ledger, held)
         if spec.final:
             last = watermarks[feed](spec.input.last) if spec.input.last else UNKNOWN
@@ -137,15 +137,15 @@ def _watermarks(tables: Warehouse, feed: str, generation: int) -> Callable[[int]
     now = tables.feed(feed)
     if now.definition.generation == generation:
         return lambda number: now.landings[number - 1].watermark_ms
-    found: dict[int, int] = {}
+    marks: dict[int, int] = {}
     for row in tables.feed_rows(feed):
         if row.kind == GENERATION:
             if row.body["generation"] > generation:
                 break
-            found = {number: mark for number, mark in found.items() if number <= row.body["kept"]}
+            marks = {number: mark for number, mark in marks.items() if number <= row.body["kept"]}
         elif row.kind == LANDING:
-            found[row.body["landing"]] = row.body["watermark"]
-    return found.__getitem__
+            marks[row.body["landing"]] = row.body["watermark"]
+    return marks.__getitem__
 
 
 def standing_landings(tables: Warehouse, feed: str, job: str) -> tuple[int, int]:
@@ -166,8 +166,8 @@ def standing_landings(tables: Warehouse, feed: str, job: str) -> tuple[int, int]
 
 
 def _check_same_run(job: str, position: Mapping[str, Any], runs: Sequence[CommittedRun], ledger: str) -> None:
-    at = _at(runs, position["epoch"])
-    if not _is_of(runs[at] if at < len(runs) else None, ledger, position):
+    index = _at(runs, position["epoch"])
+    if not _is_of(runs[index] if index < len(runs) else None, ledger, position):
         raise LandedRunError(
             "landed-run-replaced",
             "epoch {epoch} of the job {job} was landed from a run that has been rewound, reset or replaced by a promoted branch "
@@ -178,7 +178,7 @@ def _check_same_run(job: str, position: Mapping[str, Any], runs: Sequence[Commit
 
 
 def _at(runs: Sequence[CommittedRun], epoch: int) -> int:
-    """Return the place of the first run with an epoch or a later one."""
+    """Return the index of the first run that has an epoch or a later one."""
     return bisect_left(runs, epoch, key=_last)
 
 

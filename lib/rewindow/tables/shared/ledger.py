@@ -101,9 +101,10 @@ class Bodies:
 
     def load(self, text: str) -> tuple[dict[str, Any], str]:
         """Return what `load_body` returns."""
-        at = text.find(self._text) if self._text else -1
-        if at >= 0:  # in a string, the quotation marks of its key would be escaped
-            body, token = load_body(f"{text[:at]}{_BINDING}0{text[at + len(self._text) :]}", self._table)
+        position = text.find(self._text) if self._text else -1
+        # In a string, the quotation marks of its key would be escaped.
+        if position >= 0:
+            body, token = load_body(f"{text[:position]}{_BINDING}0{text[position + len(self._text) :]}", self._table)
             if body.get("binding") == 0:
                 return {**body, "binding": self._binding}, token
         body, token = load_body(text, self._table)
@@ -120,7 +121,7 @@ class Unpacked(NamedTuple):
 
 
 def packed(name: str, fold: StoredFold, more: Mapping[str, Any]) -> bytes:
-    """Return a stored fold of a ledger as bytes. ``more``: what its head is to say besides, as JSON."""
+    """Return a stored fold of a ledger as bytes. ``more``: further values of its head, as JSON."""
     head = {"version": _VERSION, "name": name, "rows": fold.rows, "token": fold.token, **more}
     data = "\n".join((json.dumps(head), *fold.lines)).encode()
     body: bytes = pa.compress(data, codec=_CODEC, asbytes=True)
@@ -138,8 +139,8 @@ def unpacked(name: str, data: bytes, removal: str) -> Unpacked | None:
         if digest != _digest_of(body):
             return None
         text = pa.decompress(body, int(size), codec=_CODEC, asbytes=True).decode()
-        first, *lines = text.split("\n")
-        head = json.loads(first)
+        head_line, *lines = text.split("\n")
+        head = json.loads(head_line)
         if head["version"] == _VERSION and head["name"] == name:
             covers = frozenset(head.get("files", ()))
             return Unpacked(StoredFold(head["rows"], head["token"], covers, lines, digest, removal), head)

@@ -30,7 +30,7 @@ Failing = Callable[[Mapping[str, Any]], Any]
 
 def needed_columns(expectations: Iterable[Expectation], keys: Sequence[str]) -> list[str]:
     """Return the columns that must be read to observe these expectations. ``keys`` are those of the output's key."""
-    named = [name for one in expectations for name in one.columns]
+    named = [name for expectation in expectations for name in expectation.columns]
     return list(dict.fromkeys([*keys, *named, *_ORDER]))
 
 
@@ -44,8 +44,8 @@ def observe_rows(
 
     The bounds and allowed values must have the types of their columns.
     """
-    types = {one.name: one.type for one in arrow_schema(columns)}
-    observers = [_observer(one, types, keys) for one in expectations]
+    types = {column.name: column.type for column in arrow_schema(columns)}
+    observers = [_observer(expectation, types, keys) for expectation in expectations]
     rows = 0
     for batch in batches:
         rows += batch.num_rows
@@ -54,29 +54,37 @@ def observe_rows(
     return [observer.observation(rows) for observer in observers]
 
 
-def _observer(one: Expectation, types: Mapping[str, pa.DataType], keys: Sequence[str]) -> _Failing | _Repeated:
-    if one.kind is Kind.UNIQUE:
-        return _Repeated(one, one.columns or tuple(keys))
-    shown = list(dict.fromkeys([*keys, *one.columns]))
-    if one.kind is Kind.NOT_NULL:
+def _observer(expectation: Expectation, types: Mapping[str, pa.DataType], keys: Sequence[str]) -> _Failing | _Repeated:
+    if expectation.kind is Kind.UNIQUE:
+        return _Repeated(expectation, expectation.columns or tuple(keys))
+    shown = list(dict.fromkeys([*keys, *expectation.columns]))
+    if expectation.kind is Kind.NOT_NULL:
         return _Failing(
-            one, shown, partial(_is_null, one.columns), f"have a null in {' or '.join(one.columns)}", "none"
+            expectation,
+            shown,
+            partial(_is_null, expectation.columns),
+            f"have a null in {' or '.join(expectation.columns)}",
+            "none",
         )
-    (column,) = one.columns
-    if one.kind is Kind.VALUES:
-        allowed = pa.array(one.allowed, types[column])
-        expected = ", ".join(map(str, one.allowed))
-        return _Failing(one, shown, partial(_is_other, column, allowed), f"have another {column}", expected)
+    (column,) = expectation.columns
+    if expectation.kind is Kind.VALUES:
+        allowed = pa.array(expectation.allowed, types[column])
+        expected = ", ".join(map(str, expectation.allowed))
+        return _Failing(expectation, shown, partial(_is_other, column, allowed), f"have another {column}", expected)
     return _Failing(
-        one, shown, partial(_is_outside, one, types[column]), f"have {column} out of bounds", bounds_of(one)
+        expectation,
+        shown,
+        partial(_is_outside, expectation, types[column]),
+        f"have {column} out of bounds",
+        bounds_of(expectation),
     )
 
 
-def bounds_of(one: Expectation) -> str:
+def bounds_of(expectation: Expectation) -> str:
     """Return the bounds of an expectation in words."""
-    if one.minimum is None or one.maximum is None:
-        return f"at most {one.maximum}" if one.minimum is None else f"at least {one.minimum}"
-    return f"{one.minimum} to {one.maximum}"
+    if expectation.minimum is None or expectation.maximum is None:
+        return f"at most {expectation.maximum}" if expectation.minimum is None else f"at least {expectation.minimum}"
+    return f"{expectation.minimum} to {expectation.maximum}"
 
 
 def _is_null(names: Sequence[str], columns: Mapping[str, Any]) -> Any:
@@ -91,15 +99,18 @@ def _is_other(name: str, allowed: pa.Array, columns: Mapping[str, Any]) -> Any:
     return pc.and_(pc.is_valid(columns[name]), pc.invert(pc.is_in(columns[name], value_set=allowed)))
 
 
-def _is_outside(one: Expectation, column_type: pa.DataType, columns: Mapping[str, Any]) -> Any:
-    values = columns[one.columns[0]]
-    low, high = (None if bound is None else pa.scalar(bound, column_type) for bound in (one.minimum, one.maximum))
+def _is_outside(expectation: Expectation, column_type: pa.DataType, columns: Mapping[str, Any]) -> Any:
+    values = columns[expectation.columns[0]]
+    low, high = (
+        None if bound is None else pa.scalar(bound, column_type) for bound in (expectation.minimum, expectation.maximum)
+    )
     masks = [
         *([pc.less(values, low)] if low is not None else []),
         *([pc.greater(values, high)] if high is not None else []),
     ]
     if high is not None and pa.types.is_floating(column_type):
-        masks.append(pc.is_nan(values))  # NaN is the largest number
+        # NaN is the largest number.
+        masks.append(pc.is_nan(values))
     whole = pc.fill_null(masks[0], fill_value=False)
     for mask in masks[1:]:
         whole = pc.or_(whole, pc.fill_null(mask, fill_value=False))
@@ -108,31 +119,31 @@ def _is_outside(one: Expectation, column_type: pa.DataType, columns: Mapping[str
 
 @dataclass
 class _Failing:
-    """Counts the rows that a function names, and keeps the first ones. ``what`` and ``expected`` are for people."""
+    """Counts the rows that a function names, and keeps the first ones. ``fault`` and ``expected`` are for people."""
 
-    one: Expectation
+    expectation: Expectation
     shown: Sequence[str]
     failing: Failing
-    what: str
+    fault: str
     expected: str
     count: int = 0
     first: pa.Table | None = None
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Observe a batch."""
-        mask = self.failing({name: batch.column(name) for name in self.one.columns})
-        found = pc.sum(mask).as_py() or 0
-        if found:
-            self.count += found
+        mask = self.failing({name: batch.column(name) for name in self.expectation.columns})
+        failed = pc.sum(mask).as_py() or 0
+        if failed:
+            self.count += failed
             rows = pa.Table.from_batches([batch]).select([*self.shown, *_missing(self.shown)]).filter(mask)
             self.first = _first(rows if self.first is None else pa.concat_tables([self.first, rows]), _ORDER)
 
     def observation(self, rows: int) -> Observation:
         """Return what was observed in this many rows."""
         return observation(
-            self.one,
+            self.expectation,
             self.count,
-            f"{self.count} of {counted(rows, 'row')} {self.what}",
+            f"{self.count} of {counted(rows, 'row')} {self.fault}",
             self.expected,
             examples_of(self.first.select(self.shown) if self.first is not None else None),
         )
@@ -142,7 +153,7 @@ class _Failing:
 class _Repeated:
     """Finds rows that have the same values in some columns. Nulls are equal."""
 
-    one: Expectation
+    expectation: Expectation
     names: Sequence[str]
     parts: list[pa.RecordBatch] = field(default_factory=list)
 
@@ -154,7 +165,8 @@ class _Repeated:
         """Return what was observed in this many rows."""
         shown, repeated, too_many = None, 0, 0
         if self.parts:
-            by_number = [str(number) for number in range(len(self.names))]  # a user's column may be called as a count
+            # The columns are numbered, because a user's column may have the name of a count.
+            by_number = [str(number) for number in range(len(self.names))]
             rows_given = pa.Table.from_batches(self.parts)
             values = pa.table([canonical_values(column) for column in rows_given.columns], by_number)
             groups = values.group_by(by_number, use_threads=False).aggregate([([], "count_all")])
@@ -162,19 +174,26 @@ class _Repeated:
             repeated, too_many = groups.num_rows, (pc.sum(groups["count_all"]).as_py() or 0) - groups.num_rows
             count = next(name for name in ("rows", "times", "repeated rows") if name not in self.names)
             shown = _first(groups, by_number).rename_columns([*self.names, count])
-        what = "a key" if not self.one.columns else f"({', '.join(self.names)})"
-        told = f"{too_many} of {counted(rows, 'row')} repeat {what}" + (
+        value_name = "a key" if not self.expectation.columns else f"({', '.join(self.names)})"
+        observed = f"{too_many} of {counted(rows, 'row')} repeat {value_name}" + (
             f" ({counted(repeated, 'value')})" if repeated else ""
         )
-        return observation(self.one, too_many, told, "none", examples_of(shown))
+        return observation(self.expectation, too_many, observed, "none", examples_of(shown))
 
 
 def observation(
-    one: Expectation, failed: int, observed: str, expected: str, examples: Sequence[str] = ()
+    expectation: Expectation, failed: int, observed: str, expected: str, examples: Sequence[str] = ()
 ) -> Observation:
     """Return the observation of an expectation."""
     return Observation(
-        one.output, one.name, one.kind.value, one.on_fail.value, failed, observed, expected, tuple(examples)
+        expectation.output,
+        expectation.name,
+        expectation.kind.value,
+        expectation.on_fail.value,
+        failed,
+        observed,
+        expected,
+        tuple(examples),
     )
 
 
@@ -185,8 +204,8 @@ def counted(count: int, word: str) -> str:
 
 def examples_of(rows: pa.Table | None) -> list[str]:
     """Return rows as text, the bounds of windows as times."""
-    found = rows.to_pylist() if rows is not None else []
-    return [", ".join(f"{name}={_text(name, value)}" for name, value in row.items()) for row in found]
+    dicts = rows.to_pylist() if rows is not None else []
+    return [", ".join(f"{name}={_text(name, value)}" for name, value in row.items()) for row in dicts]
 
 
 def _missing(shown: Sequence[str]) -> Iterator[str]:

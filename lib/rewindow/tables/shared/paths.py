@@ -56,13 +56,13 @@ def internal_path(job: str, attempt: str, topic: str) -> str:
     return f"internal/{safe_name(job, 'job')}/{safe_name(attempt, 'attempt')}/{safe_name(topic, 'topic')}"
 
 
-def safe_name(name: str, what: str) -> str:
+def safe_name(name: str, kind: str) -> str:
     """Return a name unchanged if it is safe in paths and in SQL. Raises `ConfigError` (78) otherwise."""
     if not _NAME.fullmatch(name):
         raise ConfigError(
             "name-invalid",
             "{name!r} cannot name a {kind}: use letters, digits, '_', '-', single dots; a letter or digit first",
             name=name,
-            kind=what,
+            kind=kind,
         )
     return name

@@ -37,7 +37,8 @@ def due_tables(state: JobState, name: str) -> Iterator[Due]:
     for target in sorted(branch.tables, key=_outputs_first):
         table = branch.tables[target]
         if target.startswith(OUTPUT) and branch.standing is Standing.DROPPED:
-            continue  # `gc` removes them
+            # `gc` removes these tables.
+            continue
         yield _due(state, name, target, table)
 
 
@@ -135,7 +136,7 @@ def unknown_landings(
     )
 
 
-def older_ledger(table: str, job: str, published: int, known: int) -> CheckpointError:
+def older_ledger(table: str, job: str, published: int, named: int) -> CheckpointError:
     """Return the error of a table that has more publications than the ledger of its job names."""
     return CheckpointError(
         "job-ledger-behind-tables",
@@ -144,13 +145,14 @@ def older_ledger(table: str, job: str, published: int, known: int) -> Checkpoint
         table=table,
         published=published,
         job=job,
-        known=known,
+        known=named,
     )
 
 
 def due_rows(due: Due, published: int) -> Counter[int]:
     """Return how many rows of each run a table has after its first ``published`` publications."""
-    is_output = due.target.startswith(OUTPUT)  # whose rows are counted before each run
+    # The rows of outputs are counted before each run.
+    is_output = due.target.startswith(OUTPUT)
     stored, later = _stored(due.publications, published) if is_output else (None, due.publications[:published])
     rows = Counter(stored.rows(due.target) if stored else {})
     for publication in later:

@@ -74,7 +74,7 @@ class Stores:
                     store=store,
                     keys=_listed(keys),
                 )
-            rows = rows.filter(pa.array([_text(one) == value for one in rows[column].to_pylist()], pa.bool_()))
+            rows = rows.filter(pa.array([_text(cell) == value for cell in rows[column].to_pylist()], pa.bool_()))
         return in_order(rows, keys)
 
     def keys(self, store: str) -> Sequence[str]:
@@ -104,16 +104,16 @@ class Stores:
         }
 
 
-def changes(first: pa.Table, second: pa.Table, keys: Sequence[str]) -> Iterator[StoreChange]:
+def changes(before: pa.Table, second: pa.Table, keys: Sequence[str]) -> Iterator[StoreChange]:
     """Yield the entries, in the order of keys and partitions, whose values differ between two states of a store."""
-    one, other = _by_key(first, keys), _by_key(second, keys)
-    entries = {**one, **other}
+    old, new = _by_key(before, keys), _by_key(second, keys)
+    entries = {**old, **new}
     copies = Counter(key for key, _partition in entries)
     for entry in sorted(entries, key=repr):
-        if one.get(entry) != other.get(entry):
+        if old.get(entry) != new.get(entry):
             key, partition = entry
             named = dict(zip(keys, key, strict=True))
-            yield StoreChange(named, partition, one.get(entry), other.get(entry), in_several=copies[key] > 1)
+            yield StoreChange(named, partition, old.get(entry), new.get(entry), in_several=copies[key] > 1)
 
 
 def as_rows(rows: pa.Table) -> list[Row]:
@@ -145,11 +145,11 @@ def export(rows: pa.Table, to: Path) -> None:
 
 def _by_key(rows: pa.Table, keys: Sequence[str]) -> dict[tuple[tuple[Any, ...], int], Row]:
     """Return the values by key and partition: stores of different tasks may have the same key."""
-    found = {}
+    values = {}
     for row in as_rows(rows):
         entry = tuple(row[name] for name in keys), row[PARTITION]
-        found[entry] = {name: value for name, value in row.items() if name not in keys and name != PARTITION}
-    return found
+        values[entry] = {name: value for name, value in row.items() if name not in keys and name != PARTITION}
+    return values
 
 
 def _rows(run: CommittedRun, target: str) -> int:

@@ -1,7 +1,7 @@
 """The formats that a warehouse's stored rows state, and whether this version reads them. Nothing is changed.
 
-Ledgers and the journal state the format of each row. All other tables are read only as far as a ledger names their files, so
-its format is theirs; a metrics table of format 1 is told by its columns. In a catalog, ledgers, journal and metrics are rows of
+Ledgers and the journal state the format of each row. All other tables are read only as far as a ledger names their files, so its
+format is theirs; a metrics table of format 1 is recognized by its columns. In a catalog, ledgers, journal and metrics are rows of
 one table, each of which states its format.
 """
 
@@ -30,7 +30,7 @@ class Fit(StrEnum):
 class StoredTable:
     """A table of rewindow's own: the number of its rows by format, and the jobs or feeds that have rows in other formats.
 
-    Rows that state no format have None: their table is told by its columns.
+    Rows that state no format have None: their table is recognized by its columns.
     """
 
     table: str
@@ -40,7 +40,7 @@ class StoredTable:
     refused: Sequence[str] = ()
 
 
-def fit_of(found: Collection[int]) -> Fit:
+def fit_of(formats: Collection[int]) -> Fit:
     """Return what this version makes of a table whose rows state some formats."""
-    newer, older = any(stated > FORMAT for stated in found), any(stated < FORMAT for stated in found)
+    newer, older = any(stated > FORMAT for stated in formats), any(stated < FORMAT for stated in formats)
     return Fit.NEWER if newer else Fit.OLDER if older else Fit.READ

@@ -51,7 +51,7 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def ledger_rows(self, job: str) -> Sequence[LedgerRow]:
-        """Return the rows of a job's ledger from a fresh look."""
+        """Return the rows of a job's ledger, read again."""
         ...
 
     def feed(self, feed: str) -> Feed:
@@ -59,7 +59,7 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def feed_rows(self, feed: str) -> Sequence[LedgerRow]:
-        """Return the rows of a feed's landing ledger from a fresh look."""
+        """Return the rows of a feed's landing ledger, read again."""
         ...
 
     def check_owners(self, job: str, branch: str, outputs: Iterable[TableSpec]) -> None:
@@ -206,14 +206,14 @@ class JobStates:
 
     def fold(self, job: str, rows: Sequence[LedgerRow]) -> JobState:
         """Return the state that a job's ledger describes. Raises `InvariantError` (70) if a row does not fit."""
-        known, state = self._known.get(job, ((), JobState()))
-        if rows is known:
+        known_rows, state = self._known.get(job, ((), JobState()))
+        if rows is known_rows:
             return state
-        (was, seen), (stored, later) = known_part(known), known_part(rows)
-        if was is not stored or list(later[: len(seen)]) != list(seen) or not known:
-            seen, state = [], state_of(stored.lines) if stored else JobState()
+        (was, folded), (stored, later) = known_part(known_rows), known_part(rows)
+        if was is not stored or list(later[: len(folded)]) != list(folded) or not known_rows:
+            folded, state = [], state_of(stored.lines) if stored else JobState()
         keeps_until = rows.keeps_until if isinstance(rows, StoredRows) else 0
-        for row in later[len(seen) :]:
+        for row in later[len(folded) :]:
             state = fold_row(state, row)
             if row.seq == keeps_until:
                 self._kept[job] = state
@@ -274,14 +274,14 @@ class Feeds:
 
     def find(self, name: str, rows: Sequence[LedgerRow], home: str) -> Feed:
         """Return a feed as the rows of its landing ledger define it. Raises as `find_feed` does."""
-        known, feed = self._known.get(name, ((), None))
-        if rows is known:
+        known_rows, feed = self._known.get(name, ((), None))
+        if rows is known_rows:
             return _landed(name, feed, home)
-        (was, seen), (stored, later) = known_part(known), known_part(rows)
-        if was is not stored or list(later[: len(seen)]) != list(seen) or not known:
+        (was, folded), (stored, later) = known_part(known_rows), known_part(rows)
+        if was is not stored or list(later[: len(folded)]) != list(folded) or not known_rows:
             feed = _with_rows(None, rows)
         else:
-            feed = _with_rows(feed, later[len(seen) :])
+            feed = _with_rows(feed, later[len(folded) :])
         self._known[name] = rows, feed
         return _landed(name, feed, home)
 
@@ -293,9 +293,9 @@ def find_feed(name: str, rows: Sequence[LedgerRow], home: str) -> Feed:
 
 def _with_rows(before: Feed | None, rows: Sequence[LedgerRow]) -> Feed | None:
     stored, later = known_part(rows)
-    known = feed_of(stored.lines, stored.token) if stored else before
-    found = fold_feed(((row.kind, row.body) for row in later), known)
-    return replace(found, ledger=known.ledger if known else identity(rows)) if found else None
+    base = feed_of(stored.lines, stored.token) if stored else before
+    feed = fold_feed(((row.kind, row.body) for row in later), base)
+    return replace(feed, ledger=base.ledger if base else identity(rows)) if feed else None
 
 
 def _landed(name: str, feed: Feed | None, home: str) -> Feed:

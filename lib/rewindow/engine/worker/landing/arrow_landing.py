@@ -184,11 +184,12 @@ class ArrowLandingEngine:
         reader = source.reader
         with scratch_folder() as folder:
             chunks = _due_chunks(reader, self._followed(source.portions), write.memory_bytes)
-            first = deque(islice(chunks, 2))
-            if len(first) < 2:  # everything fits into memory
-                blocks = write_log(write, first)
+            head = deque(islice(chunks, 2))
+            # Everything fits into memory.
+            if len(head) < 2:
+                blocks = write_log(write, head)
             else:
-                runs = list(write_runs(released(first, chunks), folder, write.attempt))
+                runs = list(write_runs(released(head, chunks), folder, write.attempt))
                 blocks = merge(write, runs, range(write.partitions), reader.sort_names)
             with as_in_a_worker():
                 return list(blocks)

@@ -53,8 +53,8 @@ class _Parser:
     def columns(self) -> list[dict[str, Any]]:
         fields = list(self._fields(""))
         names = [field["name"].lower() for field in fields]
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            self._refuse(f"declares {twice} twice, in capitals or not")
+        if repeated := next((name for name in names if names.count(name) > 1), None):
+            self._refuse(f"declares {repeated} twice, in capitals or not")
         return fields
 
     def _fields(self, end: str) -> Iterator[dict[str, Any]]:
@@ -123,21 +123,21 @@ class _Parser:
     def _numbers(self) -> list[int]:
         """Return the numbers in parentheses."""
         self._expect("(")
-        found: list[int] = []
+        numbers: list[int] = []
         while True:
             number = self._next().text
             if not number.isdigit():
                 self._refuse(f"has {number!r} where a number is expected")
-            found.append(int(number))
+            numbers.append(int(number))
             sign = self._next().text
             if sign == ")":
-                return found
+                return numbers
             if sign != ",":
                 self._refuse(f"has {sign!r} where ) is expected")
 
     def _expect(self, text: str) -> None:
-        if (found := self._next().text) != text:
-            self._refuse(f"has {found!r} where {text} is expected")
+        if (token := self._next().text) != text:
+            self._refuse(f"has {token!r} where {text} is expected")
 
     def _peek(self) -> _Token:
         return self._tokens[self._position]
@@ -147,8 +147,8 @@ class _Parser:
         self._position = min(self._position + 1, len(self._tokens) - 1)
         return token
 
-    def _refuse(self, what: str) -> NoReturn:
-        raise ConfigError("schema-not-usable", "log {topic}: `schema` {reason}", topic=self._spec.topic, reason=what)
+    def _refuse(self, reason: str) -> NoReturn:
+        raise ConfigError("schema-not-usable", "log {topic}: `schema` {reason}", topic=self._spec.topic, reason=reason)
 
 
 def _tokens(ddl: str) -> Iterator[_Token]:

@@ -28,7 +28,7 @@ _NEARLY_A_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 _WORD = re.compile(r"(?!T\d)[A-Za-z].*", re.DOTALL)
 """No number and no date begins with a letter. ``T10`` may be a time."""
 _OF_JAVA = re.compile(r"[0-9.][dDfF]\s*$|0[xX]")
-"""What Spark takes for a number besides: ``7D`` and ``7F`` are 7, and ``0x1p3`` is 8. They may well be codes."""
+"""Texts that Spark also takes for numbers: ``7D`` and ``7F`` are 7, and ``0x1p3`` is 8. They may well be codes."""
 _NO_WORDS = frozenset({"nan", "infinity", "epoch", "now", "today", "tomorrow", "yesterday"})
 
 
@@ -39,13 +39,13 @@ def directory_values(path: str, base: str | None) -> Values:
     """
     if base is None or not path.startswith(f"{base}/"):
         return ()
-    found = []
+    values = []
     for part in Path(path).relative_to(base).parts[:-1]:
         name, mark, text = map(_unescaped, part.partition("="))
         if not (mark and name):
             raise UnsuitableError(f"the directory {part} names no column, but others on its path do")
-        found.append((name, None if text == _NULL else text))
-    return tuple(found)
+        values.append((name, None if text == _NULL else text))
+    return tuple(values)
 
 
 def directory_types(pieces: Sequence[Piece], base: str | None) -> dict[str, str]:
@@ -54,7 +54,10 @@ def directory_types(pieces: Sequence[Piece], base: str | None) -> dict[str, str]
     names = {tuple(name for name, _ in values) for values in every}
     if len(names) > 1:
         raise UnsuitableError("its directories have different columns")
-    return {name: _inferred(name, (values[at][1] for values in every)) for at, name in enumerate(next(iter(names), ()))}
+    return {
+        name: _inferred(name, (values[index][1] for values in every))
+        for index, name in enumerate(next(iter(names), ()))
+    }
 
 
 def text_directories(pieces: Sequence[Piece], base: str | None) -> frozenset[str]:
@@ -91,16 +94,16 @@ def check_values(spec: LogSpec, values: Values, types: dict[str, str]) -> None:
 
 
 def _inferred(name: str, texts: Iterable[str | None]) -> str:
-    found = {text for text in texts if text is not None}
-    if not found:
+    present = {text for text in texts if text is not None}
+    if not present:
         raise UnsuitableError(f"the directories {name}= have no value")
-    if all(_INTEGER.fullmatch(text) for text in found):
-        return "integer" if all(-(2**31) <= int(text) < 2**31 for text in found) else "long"
-    if all(_DATE.fullmatch(text) and _is_day(text) for text in found):
+    if all(_INTEGER.fullmatch(text) for text in present):
+        return "integer" if all(-(2**31) <= int(text) < 2**31 for text in present) else "long"
+    if all(_DATE.fullmatch(text) and _is_day(text) for text in present):
         return "date"
-    if any(_OF_JAVA.search(text) for text in found):
+    if any(_OF_JAVA.search(text) for text in present):
         return "string"
-    if all(_WORD.fullmatch(text) and text.lower() not in _NO_WORDS for text in found):
+    if all(_WORD.fullmatch(text) and text.lower() not in _NO_WORDS for text in present):
         return "string"
     raise UnsuitableError(f"the type of the directories {name}= is not certain")
 
@@ -114,7 +117,7 @@ def _is_day(text: str) -> bool:
 
 
 def _unescaped(text: str) -> str:
-    found = unquote(text)
-    if "%" in text and not found.isascii():
+    plain = unquote(text)
+    if "%" in text and not plain.isascii():
         raise UnsuitableError(f"the directory {text} has an escaped character that is not ASCII")
-    return found
+    return plain

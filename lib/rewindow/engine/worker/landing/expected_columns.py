@@ -1,7 +1,7 @@
 """The columns that a log will have when it is landed, and whether its files have those that the feed's file names.
 
-Before anything is landed, the schema serves to check a job's code, as far as it can be told without Spark and without reading
-large files. A type that is not certain is `UNSURE`, which fits everything.
+Before anything is landed, the schema serves to check a job's code, if it is known without Spark and without reading large files.
+A type that is not certain is `UNSURE`, which fits everything.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def wrong_columns(spec: LogSpec, look: SourceLook, texts: TextFiles | None = Non
 
 
 def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
-    """Return the schema (JSON, as Spark's) of a source, as far as it can be told; None if nothing can be.
+    """Return the schema (JSON, as Spark's) of a source, with `UNSURE` for uncertain types; None if the columns are unknown.
 
     Raises a `RewindowError` for files that could not be landed.
     """
@@ -55,9 +55,9 @@ def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
     names = csv_columns(source, str(files[0])) if source.format == CSV else None
     if not names:
         return None
-    found: dict[str, Any] = {**dict.fromkeys(names, _UNSURE), **dict.fromkeys(nested_renames(spec, names), _UNSURE)}
+    kinds: dict[str, Any] = {**dict.fromkeys(names, _UNSURE), **dict.fromkeys(nested_renames(spec, names), _UNSURE)}
     keys = {old for old, new in (spec.renames or {}).items() if new in spec.key} | set(spec.key)
-    return schema_of({name: "string" if name in keys else kind for name, kind in found.items()})
+    return schema_of({name: "string" if name in keys else kind for name, kind in kinds.items()})
 
 
 def _names(spec: LogSpec, look: SourceLook, texts: TextFiles | None) -> Sequence[str] | None:
@@ -70,8 +70,8 @@ def _names(spec: LogSpec, look: SourceLook, texts: TextFiles | None) -> Sequence
         return [*declared_columns(spec, source.schema), *directories]
     if source.format == "parquet" and not source.options:
         files = parquet_fields(source, pieces, look.base)
-        found = {name for file in files for name in file.present if "." not in name}
-        return sorted(found) if len(files) == len(pieces) else None
+        present = {name for file in files for name in file.present if "." not in name}
+        return sorted(present) if len(files) == len(pieces) else None
     if source.format == JSON:
         if texts is None and sum(file.stat().st_size for file in local_files(pieces)) > SMALL_JSON_BYTES:
             return None
@@ -81,5 +81,5 @@ def _names(spec: LogSpec, look: SourceLook, texts: TextFiles | None) -> Sequence
         return None
     headers = [header for piece in pieces if (header := csv_columns(source, piece.path)) is not None]
     spelling = {name.lower(): name for header in reversed(headers) for name in header}
-    first = [name.lower() for header in headers for name in header]
-    return [*(spelling[name] for name in dict.fromkeys(first)), *directories] if headers else None
+    in_order = [name.lower() for header in headers for name in header]
+    return [*(spelling[name] for name in dict.fromkeys(in_order)), *directories] if headers else None

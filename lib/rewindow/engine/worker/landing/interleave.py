@@ -42,23 +42,24 @@ def interleaved(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[
 
 def _in_order(write: LogWrite, partition: int, group: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     chunks = sorted_chunks(_with_stream_time(write.spec, group), _ORDER, write.memory_bytes)
-    first = deque(islice(chunks, 2))
-    if len(first) < 2:  # everything fits into memory
-        yield from first
+    head = deque(islice(chunks, 2))
+    # Everything fits into memory.
+    if len(head) < 2:
+        yield from head
         return
     with scratch_folder() as folder:
-        runs = list(write_runs(released(first, chunks), folder, write.attempt))
+        runs = list(write_runs(released(head, chunks), folder, write.attempt))
         yield from merged([read_run(run, partition) for run in runs], _ORDER)
 
 
 def _with_stream_time(spec: LogSpec, group: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     name = order_name(OUTPUT_TIME) if spec.extractor else TIMESTAMP
-    source, known = None, _KeyTimes()
+    source, key_times = None, _KeyTimes()
     for rows in chain.from_iterable(cut(batch, _SOURCE) for batch in group):
         if (own := rows.column(_SOURCE)[0].as_py()) != source:
-            source, known = own, _KeyTimes()
+            source, key_times = own, _KeyTimes()
         times = longs(rows.column(name).cast(pa.int64()), _NEVER)
-        yield rows.append_column(_STREAM_TIME, pa.array(known.add(_hashes_of_keys(spec, rows), times)))
+        yield rows.append_column(_STREAM_TIME, pa.array(key_times.add(_hashes_of_keys(spec, rows), times)))
 
 
 def _hashes_of_keys(spec: LogSpec, rows: pa.RecordBatch) -> _Words:
@@ -85,30 +86,30 @@ class _KeyTimes:
         hashes = hashes[order]
         is_first = np.concatenate(([True], hashes[1:] != hashes[:-1]))
         keys, numbers = hashes[is_first], np.cumsum(is_first) - 1
-        at, is_known = self._find(keys)
+        positions, is_known = self._find(keys)
         before = np.full(len(keys), _NEVER)
-        before[is_known] = self._latest[at[is_known]]
+        before[is_known] = self._latest[positions[is_known]]
         latest = np.maximum(_largest_so_far(numbers, times[order]), before[numbers])
         last = latest[np.concatenate((is_first[1:], [True]))]
-        self._latest[at[is_known]] = last[is_known]
+        self._latest[positions[is_known]] = last[is_known]
         if not is_known.all():
-            self._hashes = np.insert(self._hashes, at[~is_known], keys[~is_known])
-            self._latest = np.insert(self._latest, at[~is_known], last[~is_known])
-        found: _Longs = np.empty_like(latest)
-        found[order] = latest
-        return found
+            self._hashes = np.insert(self._hashes, positions[~is_known], keys[~is_known])
+            self._latest = np.insert(self._latest, positions[~is_known], last[~is_known])
+        stream_times: _Longs = np.empty_like(latest)
+        stream_times[order] = latest
+        return stream_times
 
     def _find(self, keys: _Words) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
         """Return where keys are among those known, or would be inserted, and which of them are known."""
-        at = np.searchsorted(self._hashes, keys)
-        is_known = at < len(self._hashes)
-        is_known[is_known] = self._hashes[at[is_known]] == keys[is_known]
-        return at, is_known
+        positions = np.searchsorted(self._hashes, keys)
+        is_known = positions < len(self._hashes)
+        is_known[is_known] = self._hashes[positions[is_known]] == keys[is_known]
+        return positions, is_known
 
 
 def _largest_so_far(numbers: _Longs, times: _Longs) -> _Longs:
     """Return the largest time so far within each group. Groups are numbered from 0 on and follow each other."""
     values, ranks = np.unique(times, return_inverse=True)
     base = numbers * len(values)
-    found: _Longs = values[np.maximum.accumulate(base + ranks) - base]
-    return found
+    largest: _Longs = values[np.maximum.accumulate(base + ranks) - base]
+    return largest

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec
-from rewindow.contracts.source_fields import json_texts, named_twice, separator_in
+from rewindow.contracts.source_fields import json_texts, repeated_names, separator_in
 from rewindow.errors import ConfigError
 from rewindow.streams.serde.schema import Column
 
@@ -49,8 +49,8 @@ def source_types(spec: LogSpec, schema: str, hidden: Sequence[str] = ()) -> dict
     if spec.source_offsets is None and spec.source.format != "csv":
         nested = {".".join(path): (path, kind) for field in fields for path, kind in _below(field)}
         every += [nested[name] for name in renames if name not in names and name in nested]
-    known = {".".join(path) for path, _ in every}
-    if wrong := sorted(set(renames) - known):
+    paths = {".".join(path) for path, _ in every}
+    if wrong := sorted(set(renames) - paths):
         meant = [
             ".".join(path)
             for field in fields
@@ -58,10 +58,10 @@ def source_types(spec: LogSpec, schema: str, hidden: Sequence[str] = ()) -> dict
             for path, _ in _below(field)
         ]
         raise _unknown(spec, [(name, "columns") for name in wrong], [*names, *meant])
-    found: dict[str, tuple[tuple[str, ...], Any]] = {}
+    types: dict[str, tuple[tuple[str, ...], Any]] = {}
     for path, kind in every:
         name = renames.get(".".join(path), ".".join(path))
-        if name in found:
+        if name in types:
             raise ConfigError(
                 "source-column-ambiguous",
                 "log {topic}: {source} has two columns called {column}. Rename one under `columns:`",
@@ -70,17 +70,17 @@ def source_types(spec: LogSpec, schema: str, hidden: Sequence[str] = ()) -> dict
                 column=name,
             )
         if name not in hidden:
-            found[name] = path, kind
-    return found
+            types[name] = path, kind
+    return types
 
 
 def _below(field: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield the path and the type of each field in a struct."""
     kind = field["type"]
     if isinstance(kind, dict) and kind["type"] == "struct":
-        for one in kind["fields"]:
-            yield (field["name"], one["name"]), one["type"]
-            yield from (((field["name"], *path), below) for path, below in _below(one))
+        for inner in kind["fields"]:
+            yield (field["name"], inner["name"]), inner["type"]
+            yield from (((field["name"], *path), below) for path, below in _below(inner))
 
 
 def nested_renames(spec: LogSpec, names: Collection[str]) -> list[str]:
@@ -93,31 +93,31 @@ def nested_renames(spec: LogSpec, names: Collection[str]) -> list[str]:
 def log_columns(spec: LogSpec, schema: str) -> LogColumns:
     """Decide the typed columns of a log. Raises `ConfigError` (78) for columns that cannot be landed."""
     sources = source_types(spec, schema)
-    found = {name: kind for name, (_, kind) in sources.items()}
+    types = {name: kind for name, (_, kind) in sources.items()}
     roles = _roles(spec)
-    if missing := _missing(spec, list(found)):
+    if missing := _missing(spec, list(types)):
         raise missing
     taken = {*spec.key, *roles["arrived_at"], *roles["timestamp"], *(spec.source_offsets or ())}
     for name in spec.source_offsets or ():
-        if landed_type(found[name]) != "long":
+        if landed_type(types[name]) != "long":
             raise ConfigError(
                 "offset-column-not-integer",
                 "log {topic}: {column} is {type}, but must be an integer",
                 topic=spec.topic,
                 column=name,
-                type=shown_type(found[name]),
+                type=shown_type(types[name]),
             )
     ignored = {(spec.renames or {}).get(name, name) for name in spec.ignore}
-    values = spec.value if spec.value is not None else [name for name in found if name not in {*taken, *ignored}]
+    values = spec.value if spec.value is not None else [name for name in types if name not in {*taken, *ignored}]
     if spec.value is None and spec.is_output:
         values = [name for name in values if not name.startswith("_")]
-    seen: set[str] = set()
+    names: set[str] = set()
     for name in (*spec.key, *values):
-        _check_name(spec, name, seen)
-        seen.add(name.lower())
+        _check_name(spec, name, names)
+        names.add(name.lower())
     texts = json_texts(schema)
-    key = [Column(name, landed_type(found[name])) for name in spec.key]
-    value = [Column(name, "json" if sources[name][0][0] in texts else landed_type(found[name])) for name in values]
+    key = [Column(name, landed_type(types[name])) for name in spec.key]
+    value = [Column(name, "json" if sources[name][0][0] in texts else landed_type(types[name])) for name in values]
     for column in key:
         if column.type == "json":
             path, kind = sources[column.name]
@@ -141,8 +141,9 @@ def missing_columns(spec: LogSpec, names: Sequence[str]) -> ConfigError | None:
     A nested field is not missing if its column is there.
     """
     renames, maybe = spec.renames or {}, nested_renames(spec, names)
-    wrong = _unknown_renames(spec, [*names, *maybe])
-    if wrong:  # what they are renamed to would be missing, too
+    wrong = [(name, "columns") for name in sorted(set(renames) - {*names, *maybe})]
+    # The new names of columns that do not exist would be missing, too: name the cause.
+    if wrong:
         return _unknown(spec, wrong, names)
     return _missing(spec, [renames.get(name, name) for name in (*names, *maybe)])
 
@@ -157,10 +158,6 @@ def _roles(spec: LogSpec) -> dict[str, Sequence[str]]:
         **{role: (name,) for role, name in zip(("partition", "offset"), spec.source_offsets or (), strict=False)},
         "timestamp": () if spec.timestamp == ARRIVAL or spec.extractor else (spec.timestamp,),
     }
-
-
-def _unknown_renames(spec: LogSpec, names: Sequence[str]) -> list[tuple[str, str]]:
-    return [(name, "columns") for name in sorted(set(spec.renames or {}) - set(names))]
 
 
 def _missing(spec: LogSpec, names: Sequence[str]) -> ConfigError | None:
@@ -203,7 +200,7 @@ def unknown_column(spec: LogSpec, name: str, role: str, *, names: Sequence[str])
             source=spec.source.name,
             format=spec.source.format,
         )
-    known = f"It has {', '.join(names)}{_hint(spec, [name], names)}"
+    hint = f"It has {', '.join(names)}{_hint(spec, [name], names)}"
     return ConfigError(
         "column-unknown",
         "log {topic}, `{option}`: {source} has no column {column!r}. {known}",
@@ -211,7 +208,7 @@ def unknown_column(spec: LogSpec, name: str, role: str, *, names: Sequence[str])
         option=role,
         source=spec.source.name,
         column=name,
-        known=known,
+        known=hint,
     )
 
 
@@ -221,12 +218,14 @@ def _hint(spec: LogSpec, missing: Sequence[str], names: Sequence[str]) -> str:
     if spec.source.format == "csv" and separator is not None:
         option = f"`options: {{delimiter: {json.dumps(separator)}}}`"
         return f". That is one column: if {json.dumps(separator)} separates them, add {option}"
-    twice = [name for name in missing if name.lower() in named_twice(names)] if spec.source.format == "csv" else []
-    if twice:
-        numbered = f"The header has {twice[0]!r} more than once (case does not count), so all are numbered"
+    repeated = (
+        [name for name in missing if name.lower() in repeated_names(names)] if spec.source.format == "csv" else []
+    )
+    if repeated:
+        numbered = f"The header has {repeated[0]!r} more than once (case does not count), so all are numbered"
         return f". {numbered}: rename the others in the files"
     lower = {name.lower(): name for name in names}
-    near = [lower[found] for name in missing for found in get_close_matches(name.lower(), list(lower), 1)]
+    near = [lower[match] for name in missing for match in get_close_matches(name.lower(), list(lower), 1)]
     return f". Did you mean {' and '.join(dict.fromkeys(map(repr, near)))}?" if near else ""
 
 
@@ -242,7 +241,7 @@ def not_a_time(spec: LogSpec, name: str, kind: str) -> ConfigError:
     )
 
 
-def _check_name(spec: LogSpec, name: str, seen: set[str]) -> None:
+def _check_name(spec: LogSpec, name: str, taken: set[str]) -> None:
     reason = None
     if not name.isidentifier() or keyword.iskeyword(name):
         reason = "is not a Python identifier, so it cannot be a field of a record"
@@ -250,7 +249,7 @@ def _check_name(spec: LogSpec, name: str, seen: set[str]) -> None:
         reason = "begins with an underscore, as the columns do that rewindow adds to rows"
     elif name.lower() in RESERVED:
         reason = f"is the name of a column that every log has ({', '.join(sorted(RESERVED))})"
-    elif name.lower() in seen:
+    elif name.lower() in taken:
         reason = "occurs twice (Delta ignores case), or is both key and value"
     if reason:
         hint = ""

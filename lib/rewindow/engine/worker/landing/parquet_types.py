@@ -1,6 +1,6 @@
 """Refuse Parquet files whose columns have a type that nobody reads as the log's, or that Spark would read with another meaning.
 
-Spark says so only when it reads the file, and takes times without a zone for times with one without a word.
+Spark reports a bad type only when it reads the file, and silently takes times without a zone for times with one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The folder of a landing's sorted runs, and the removal of those that killed landings of this machine left.
 
 A process holds a lock on a file of its folder, which the system releases however the process ends. So a folder whose lock can be
-taken belongs to no living process, whatever became of its process number.
+taken belongs to no living process, even if its process number is in use again.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ def scratch_folder() -> Iterator[str]:
         with taking.open("w") as lock:
             lock.write(socket.gethostname())
             lock.flush()
-            with suppress(OSError):  # a file system without locks: the folder is then never taken for an abandoned one
+            # On a file system without locks, the folder is never taken for an abandoned one.
+            with suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                taking.rename(Path(folder, _LOCK))  # only now, so that whoever sees it finds it locked
+                # The lock gets its name last, so that whoever sees it finds it locked.
+                taking.rename(Path(folder, _LOCK))
             yield folder
 
 

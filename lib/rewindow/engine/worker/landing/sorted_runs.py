@@ -54,10 +54,10 @@ def write_runs(chunks: Iterable[pa.RecordBatch], folder: str, attempt: str) -> I
     return map(partial(write_run, folder, attempt), chunks)
 
 
-def released(first: deque[pa.RecordBatch], others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def released(head: deque[pa.RecordBatch], others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield all chunks, and keep none of them in memory."""
-    while first:
-        yield first.popleft()
+    while head:
+        yield head.popleft()
     yield from others
 
 
@@ -127,12 +127,12 @@ def order_of(columns: Sequence[pa.Array]) -> _Longs | None:
     for column in columns:
         if len(equal) < 2:
             break
-        found = equal if order is None else order[equal]
-        ranks = _ranks(column if len(found) == rows and order is None else column.take(pa.array(found)))
+        rows_so_far = equal if order is None else order[equal]
+        ranks = _ranks(column if len(rows_so_far) == rows and order is None else column.take(pa.array(rows_so_far)))
         positions = _positions_of(groups, ranks)
         if positions is not None:
             order = np.arange(rows) if order is None else order
-            order[equal] = found[positions]
+            order[equal] = rows_so_far[positions]
             ranks = ranks[positions]
         is_same = (ranks[1:] == ranks[:-1]) & (groups[1:] == groups[:-1])
         is_tied = np.concatenate((is_same, [False])) | np.concatenate(([False], is_same))
@@ -151,7 +151,8 @@ def _sorted(chunk: list[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch
     """Return the rows of all batches, sorted. Empties the list, so that the batches are gone before sorting takes memory."""
     rows = pa.concat_batches(chunk)
     chunk.clear()
-    pa.default_memory_pool().release_unused()  # otherwise the process keeps twice of what is in use
+    # Otherwise the process would keep twice the memory that is in use.
+    pa.default_memory_pool().release_unused()
     return sorted_rows(rows, names)
 
 
@@ -165,11 +166,11 @@ def _write(path: str, rows: pa.RecordBatch) -> dict[int, tuple[int, int]]:
         pa.ipc.new_file(stream, rows.schema, options=options) as file,
     ):
         for partition, some in by_partition(rows):
-            first = written
+            first_batch = written
             for start in range(0, some.num_rows, _BATCH_ROWS):
                 file.write_batch(some.slice(start, _BATCH_ROWS))
                 written += 1
-            batches[partition] = (first, written)
+            batches[partition] = (first_batch, written)
     return batches
 
 
@@ -231,7 +232,8 @@ def _positions_of(groups: _Longs, ranks: _Longs) -> _Longs | None:
     if groups[0] != groups[-1]:
         return np.lexsort((ranks, groups))
     if ranks.min() >= 0 and ranks.max() <= _SMALL:
-        return np.argsort(ranks.astype(np.int16), kind="stable")  # a radix sort
+        # NumPy sorts 16-bit integers by radix.
+        return np.argsort(ranks.astype(np.int16), kind="stable")
     return np.argsort(ranks, kind="stable")
 
 
@@ -263,5 +265,5 @@ def _value_ranks(column: pa.Array) -> _Longs:
     coded = column.dictionary_encode() if not pa.types.is_dictionary(kind) else column
     ranks = np.empty(len(coded.dictionary), dtype=np.int64)
     ranks[np.asarray(pc.sort_indices(coded.dictionary))] = np.arange(len(ranks))
-    found: _Longs = ranks[np.asarray(coded.indices.fill_null(0) if coded.null_count else coded.indices)]
-    return found
+    of_rows: _Longs = ranks[np.asarray(coded.indices.fill_null(0) if coded.null_count else coded.indices)]
+    return of_rows

@@ -85,24 +85,24 @@ class ArrowSource:
 
     def arrivals(self, intervals: Intervals, until_ms: int) -> Arrivals:
         """Return when the due rows arrived, by interval. From ``until_ms`` on they wait."""
-        found = chain.from_iterable(map(self.reader.arrivals, self.portions))
-        return arrivals_of(intervals, until_ms, found)
+        columns = chain.from_iterable(map(self.reader.arrivals, self.portions))
+        return arrivals_of(intervals, until_ms, columns)
 
     def first_arrivals(self) -> dict[str, int]:
         """Return the first arrival of the due rows of each file that has any."""
-        found: dict[str, int] = {}
+        arrivals: dict[str, int] = {}
         for portion in self.portions:
             name = portion.piece.name
             for arrived, _ in self.reader.arrivals(portion):
-                if (first := pc.min(arrived).as_py()) is not None:
-                    found[name] = min(first, found.get(name, first))
-        return found
+                if (arrival_ms := pc.min(arrived).as_py()) is not None:
+                    arrivals[name] = min(arrival_ms, arrivals.get(name, arrival_ms))
+        return arrivals
 
     def bad_times(self, column: str) -> BadTimes | None:
         """Return the rows of text files that have no valid time in a column (its name in the log); None if there are none."""
         reader = self.reader
         spec, source = reader.spec, reader.sources[column]
-        kind, found = reader.types[source], BadTimesFound(column)
+        kind, faults_found = reader.types[source], BadTimesFound(column)
         is_checked = kind in INTEGERS and column not in spec.units
         for portion in self.portions:
             rows = reader.text_rows(portion)
@@ -119,8 +119,8 @@ class ArrowSource:
             for row in pc.indices_nonzero(is_bad).to_pylist():
                 if not faults[row].is_valid:
                     wrong = wrong_text(spec, column, texts[row].as_py(), times[row].as_py(), is_number=kind in INTEGERS)
-                    found.add(wrong, rows.location(row))
-        return found.summary()
+                    faults_found.add(wrong, rows.location(row))
+        return faults_found.summary()
 
 
 def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
@@ -139,13 +139,13 @@ def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
     except UnsuitableError as error:
         raise next(_not_inferred(spec, pieces, str(error)), error) from error
     except MixedTypesError as error:
-        told = " and ".join(f"{shown_type(kind)} in {file}" for file, kind in (error.one, error.other))
+        types = " and ".join(f"{shown_type(kind)} in {file}" for file, kind in error.types)
         raise SourceError(
             "column-types-mixed",
             "log {topic}: {column} is {types}. Nothing was landed. Write the files with one type{fix}",
             topic=spec.topic,
             column=error.column,
-            types=told,
+            types=types,
             fix="" if error.column in needed else f", or set `ignore: [{error.column}]` to leave the column out",
         ) from error
     return with_fields(schema, directory_types(pieces, look.base))
@@ -163,7 +163,8 @@ def check_for_spark(spec: LogSpec, look: SourceLook, error: UnsuitableError) -> 
                 schema = _footer(piece.path).schema
             except UnsuitableError:
                 check_not_empty((piece,))
-                check_whole(spec, piece.path)  # Spark says what else is wrong with it
+                # Spark says what else is wrong with it.
+                check_whole(spec, piece.path)
             else:
                 check_nanoseconds(spec, piece.path, schema, str(error))
 
@@ -229,8 +230,8 @@ def _readable(
     for piece in pieces:
         file, footer = shown(spec.source, piece.path), _footer(piece.path)
         names = Counter(name.lower() for name in _roots(footer))
-        if twice := next((name for name, count in names.items() if count > 1), None):
-            raise column_repeated(spec, file, twice, names[twice])
+        if repeated := next((name for name, count in names.items() if count > 1), None):
+            raise column_repeated(spec, file, repeated, names[repeated])
         for name, kind in unreadable_types(footer.schema).items():
             if is_needed(name):
                 leave = "" if is_read(name, named) else f", or leave the column out: `ignore: [{name}]`"
@@ -256,13 +257,14 @@ def _roots(footer: pq.FileMetaData) -> list[str]:
 
 
 def _not_inferred(spec: LogSpec, pieces: Sequence[Piece], reason: str) -> Iterator[SourceError]:
-    """Yield an error for each column that keeps Spark from inferring the others, which it has to do for a reason."""
+    """Yield an error for each column that keeps Spark from inferring the others. ``reason``: why Spark has to infer them."""
     for piece in pieces:
         try:
-            found = unreadable_types(_footer(piece.path).schema)
+            unreadable = unreadable_types(_footer(piece.path).schema)
         except UnsuitableError:
-            continue  # Spark says what is wrong with it
-        for name, kind in found.items():
+            # Spark says what is wrong with it.
+            continue
+        for name, kind in unreadable.items():
             yield SourceError(
                 "parquet-columns-not-inferred",
                 "log {topic}: {file} has {column} as {type}, which Spark does not read. Nothing was landed, and Spark has to "
@@ -390,7 +392,8 @@ def _least(column: Any) -> int | None:
     kind = json.loads(column.logical_type.to_json())
     if kind["Type"] == "Date":
         return _GREGORIAN_DAY
-    if kind["Type"] == "Timestamp" and kind["isAdjustedToUTC"]:  # Spark never converts local times
+    # Spark never converts local times.
+    if kind["Type"] == "Timestamp" and kind["isAdjustedToUTC"]:
         return _STANDARD_TIME_S * _PER_SECOND[kind["timeUnit"]]
     return None
 

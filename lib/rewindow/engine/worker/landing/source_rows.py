@@ -120,10 +120,10 @@ class RowReader:
         """Yield the arrivals of the due rows of a portion, and their faults. Of Parquet files, reads no other column."""
         name = self.spec.arrived_at
         with self._naming():
-            for found in self._found(portion, {self.sources[name]} if name else set()):
-                arrived, faults = self._arrived(found)
+            for batch in self._found(portion, {self.sources[name]} if name else set()):
+                arrived, faults = self._arrived(batch)
                 due = portion.due(arrived)
-                faults = pc.coalesce(found.faults(), faults) if isinstance(found, TextRows) else faults
+                faults = pc.coalesce(batch.faults(), faults) if isinstance(batch, TextRows) else faults
                 yield arrived.filter(due), faults.filter(due)
 
     def text_rows(self, portion: Portion) -> TextRows:
@@ -134,9 +134,9 @@ class RowReader:
         )
         return TextRows(self.spec, self.types, times, page.read(), portion.piece, portion.first_line)
 
-    def times(self, found: TextRows, name: str) -> pa.Array:
+    def times(self, batch: TextRows, name: str) -> pa.Array:
         """Return a column of times of text rows as epoch milliseconds, null where one is not valid."""
-        return self._time(found, name)
+        return self._time(batch, name)
 
     def latest(self, piece: Piece, group: pq.RowGroupMetaData) -> int | None:
         """Return a time (epoch ms) that no arrival in a row group of a file exceeds; None if its statistics do not tell.
@@ -160,7 +160,8 @@ class RowReader:
             return None
         arrived, _ = self._arrived(_StoredRows(pa.record_batch([stored], names=[source]), Piece(""), self.types))
         last = arrived[0].as_py()
-        return None if last is None else last + 1  # the statistics of nanoseconds are cut off
+        # The statistics of nanoseconds are cut off.
+        return None if last is None else last + 1
 
     def _found(self, portion: Portion, names: set[str]) -> Iterator[_StoredRows | TextRows]:
         if portion.page is not None:
@@ -185,26 +186,26 @@ class RowReader:
             ) from error
 
     def _converted(
-        self, found: _StoredRows | TextRows, arrived: pa.Array, faults: pa.Array
+        self, batch: _StoredRows | TextRows, arrived: pa.Array, faults: pa.Array
     ) -> Iterator[pa.RecordBatch]:
-        if not found.rows:
+        if not batch.rows:
             return
         spec, sources, zone = self.spec, self.sources, self.spec.zone
         landed = {}
         for column in self.columns.all:
             source = sources[column.name]
-            landed[column.name] = as_landed(found.column(source), self.types[source], zone)
-        timestamp = pa.nulls(found.rows, pa.int64())
+            landed[column.name] = as_landed(batch.column(source), self.types[source], zone)
+        timestamp = pa.nulls(batch.rows, pa.int64())
         if not spec.extractor:
-            timestamp = arrived if spec.timestamp == ARRIVAL else self._time(found, spec.timestamp)
+            timestamp = arrived if spec.timestamp == ARRIVAL else self._time(batch, spec.timestamp)
         if self.needs_arrival and arrived.null_count:
             faults = pc.coalesce(faults, pc.if_else(arrived.is_null(), NEVER_ARRIVED, None))
-        keys = [found.coded(sources[column.name]) or landed[column.name] for column in self.columns.key]
-        ordered = {order_name(name): _ordered(found.column(sources[name])) for name in spec.order if name not in landed}
-        told = {}
-        if isinstance(found, TextRows):
-            faults = pc.coalesce(found.faults(), faults)
-            told = self._no_time(found, timestamp)
+        keys = [batch.coded(sources[column.name]) or landed[column.name] for column in self.columns.key]
+        ordered = {order_name(name): _ordered(batch.column(sources[name])) for name in spec.order if name not in landed}
+        no_time = {}
+        if isinstance(batch, TextRows):
+            faults = pc.coalesce(batch.faults(), faults)
+            no_time = self._no_time(batch, timestamp)
         columns = {
             PARTITION: partitions_of(keys, is_scalar=self.columns.scalar_key, partitions=self.partitions),
             ARRIVED: arrived,
@@ -212,40 +213,40 @@ class RowReader:
             FAULT: faults,
             **landed,
             **ordered,
-            **told,
+            **no_time,
         }
         yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
-    def _no_time(self, found: TextRows, timestamp: pa.Array) -> dict[str, pa.Array]:
+    def _no_time(self, batch: TextRows, timestamp: pa.Array) -> dict[str, pa.Array]:
         """Return the texts that are not valid times, for the quarantine and messages."""
         if self.spec.extractor or self.spec.timestamp == ARRIVAL:
             return {}
-        texts = found.texts(self.sources[self.spec.timestamp])
+        texts = batch.texts(self.sources[self.spec.timestamp])
         return {NO_TIME: pc.if_else(timestamp.is_null(), texts, pa.scalar(None, pa.string()))}
 
-    def _arrived(self, found: _StoredRows | TextRows) -> tuple[pa.Array, pa.Array]:
+    def _arrived(self, batch: _StoredRows | TextRows) -> tuple[pa.Array, pa.Array]:
         """Return the arrivals (epoch ms) and why a row has none. A number in another unit is none."""
-        faults = pa.nulls(found.rows, pa.string())
+        faults = pa.nulls(batch.rows, pa.string())
         name = self.spec.arrived_at
         if name is None:
-            return pa.repeat(pa.scalar(found.piece.arrival_ms, pa.int64()), found.rows), faults
-        arrived = self._time(found, name)
+            return pa.repeat(pa.scalar(batch.piece.arrival_ms, pa.int64()), batch.rows), faults
+        arrived = self._time(batch, name)
         if self.spec.is_output or name in self.spec.units or self.types[self.sources[name]] not in INTEGERS:
             return arrived, faults
-        for unit, (first, end) in RANGES.items():
-            is_wrong = pc.and_(pc.greater_equal(arrived, first), pc.less(arrived, end)).fill_null(fill_value=False)
+        for unit, (low, end) in RANGES.items():
+            is_wrong = pc.and_(pc.greater_equal(arrived, low), pc.less(arrived, end)).fill_null(fill_value=False)
             if pc.any(is_wrong).as_py():
                 before, after = wrong_unit("arrived_at", "|", unit).split("|")
                 reasons = pc.binary_join_element_wise(before, arrived.cast(pa.string()), after, "")
                 faults, arrived = pc.if_else(is_wrong, reasons, faults), pc.if_else(is_wrong, None, arrived)
         return arrived, faults
 
-    def _time(self, found: _StoredRows | TextRows, name: str) -> pa.Array:
+    def _time(self, batch: _StoredRows | TextRows, name: str) -> pa.Array:
         source, zone = self.sources[name], self.spec.zone
         kind = self.types[source]
-        if isinstance(found, TextRows) and kind not in INTEGERS:
-            return as_time(found.instants(source), "timestamp", zone)
-        return as_time(found.column(source), kind, zone, self.spec.units.get(name, MILLISECONDS))
+        if isinstance(batch, TextRows) and kind not in INTEGERS:
+            return as_time(batch.instants(source), "timestamp", zone)
+        return as_time(batch.column(source), kind, zone, self.spec.units.get(name, MILLISECONDS))
 
 
 @contextmanager
@@ -261,7 +262,8 @@ def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFil
             stored = [name for name in coded if name in footer.schema.names]
             file = pq.ParquetFile(stream, metadata=footer, read_dictionary=stored, page_checksum_verification=True)
             yield file
-    except MemoryError:  # which Arrow's is, too
+    except MemoryError:
+        # Arrow's error is of this class, too.
         raise
     except (OSError, pa.ArrowException) as error:
         reason = " ".join(str(error).split()).rstrip(".")
@@ -287,9 +289,11 @@ def partitions_of(keys: Sequence[pa.Array], *, is_scalar: bool, partitions: int)
     for code, distinct in zip(codes, values, strict=True):
         # Renumbered after each column, so the numbers never exceed rows times the distinct values of one column.
         combined = np.unique(combined * len(distinct) + code, return_inverse=True)[1].astype(np.int64)
-    _, first = np.unique(combined, return_index=True)
-    found = [tuple(distinct[code[row]] for code, distinct in zip(codes, values, strict=True)) for row in first.tolist()]
-    return pa.array(_hashed(found, partitions)[combined])
+    _, first_rows = np.unique(combined, return_index=True)
+    distinct_keys = [
+        tuple(distinct[code[row]] for code, distinct in zip(codes, values, strict=True)) for row in first_rows.tolist()
+    ]
+    return pa.array(_hashed(distinct_keys, partitions)[combined])
 
 
 class _StoredRows:
@@ -314,12 +318,13 @@ class _StoredRows:
             return pa.repeat(pa.scalar(self._values[name], pa.string()), self.rows).cast(kind)
         if name not in self._batch.schema.names:
             return pa.nulls(self.rows, kind)
-        found = self._batch.column(name)
-        if pa.types.is_timestamp(found.type) and found.type.unit == "ns":
-            return in_micros(found, kind)
+        column = self._batch.column(name)
+        if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+            return in_micros(column, kind)
         try:
-            return found if found.type == kind else found.cast(kind)
-        except pa.ArrowInvalid as error:  # milliseconds whose microseconds exceed 64 bits: Spark fails too
+            return column if column.type == kind else column.cast(kind)
+        except pa.ArrowInvalid as error:
+            # Spark fails too for milliseconds whose microseconds exceed 64 bits.
             raise BadRowsError(
                 "parquet-value-too-large",
                 "{file} has a value in {column} that does not fit into {type} ({reason}). Nothing was "
@@ -331,9 +336,9 @@ class _StoredRows:
             ) from error
 
     def coded(self, name: str) -> pa.DictionaryArray | None:
-        """Return a column whose distinct values the file has told; None if it has not."""
-        found = self._batch.column(name) if name in self._batch.schema.names else None
-        return found if found is not None and pa.types.is_dictionary(found.type) else None
+        """Return a column whose distinct values the file lists; None if it lists none."""
+        column = self._batch.column(name) if name in self._batch.schema.names else None
+        return column if column is not None and pa.types.is_dictionary(column.type) else None
 
 
 @contextmanager
@@ -352,7 +357,8 @@ def _fitting(path: str) -> Iterator[None]:
 
 
 def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-    outside = dict(portion.piece.values)  # the file may have these columns too, with other values
+    # The file may have these columns too, with other values.
+    outside = dict(portion.piece.values)
     with open_parquet(portion.piece.path, [name for name in coded if name not in outside]) as file:
         stored = [name for name in file.schema_arrow.names if name in names and name not in outside]
         for number in portion.row_groups:
@@ -382,28 +388,28 @@ def _indices(coded: pa.DictionaryArray) -> npt.NDArray[np.int32]:
 
 def _partitions_of_dictionary(dictionary: pa.Array, partitions: int) -> npt.NDArray[np.int32]:
     """Return the partition of each distinct value, and of null. Only values that the last dictionaries lack are hashed."""
-    known, of_known = _known.get(partitions, (dictionary.slice(0, 0), np.zeros(0, np.int32)))
-    if known.type != dictionary.type:
-        known, of_known = dictionary.slice(0, 0), of_known[:0]
-    at = pc.index_in(dictionary, value_set=known)
-    is_new = np.asarray(at.is_null())
-    found = np.full(len(dictionary) + 1, _NULL_PARTITION, np.int32)
-    found[:-1][~is_new] = of_known[np.asarray(at.drop_null())]
+    kept, of_kept = _known.get(partitions, (dictionary.slice(0, 0), np.zeros(0, np.int32)))
+    if kept.type != dictionary.type:
+        kept, of_kept = dictionary.slice(0, 0), of_kept[:0]
+    positions = pc.index_in(dictionary, value_set=kept)
+    is_new = np.asarray(positions.is_null())
+    partition_of = np.full(len(dictionary) + 1, _NULL_PARTITION, np.int32)
+    partition_of[:-1][~is_new] = of_kept[np.asarray(positions.drop_null())]
     if is_new.any():
         new = dictionary.filter(pa.array(is_new))
         of_new = _hashed([*new.to_pylist(), None], partitions)[:-1]
-        found[:-1][is_new] = of_new
-        fits = len(known) + len(new) <= _MOST_KEPT
-        known, of_known = (
-            (pa.concat_arrays([known, new]), np.concatenate([of_known, of_new])) if fits else (new[:_MOST_KEPT], of_new)
+        partition_of[:-1][is_new] = of_new
+        fits = len(kept) + len(new) <= _MOST_KEPT
+        kept, of_kept = (
+            (pa.concat_arrays([kept, new]), np.concatenate([of_kept, of_new])) if fits else (new[:_MOST_KEPT], of_new)
         )
-        _known[partitions] = known, of_known[:_MOST_KEPT]
-    return found
+        _known[partitions] = kept, of_kept[:_MOST_KEPT]
+    return partition_of
 
 
 def _hashed(keys: Sequence[object], partitions: int) -> npt.NDArray[np.int32]:
     if keys and all(isinstance(key, str) for key in keys[:-1]) and keys[-1] is None:
         hashes = [crc32(key.encode()) for key in keys[:-1]]  # type: ignore[attr-defined] # all are str
-        return np.array([*(found % partitions for found in hashes), _NULL_PARTITION], dtype=np.int32)
-    found = [_NULL_PARTITION if key is None else crc32(encode_key(key)) % partitions for key in keys]
-    return np.array(found, dtype=np.int32)
+        return np.array([*(number % partitions for number in hashes), _NULL_PARTITION], dtype=np.int32)
+    numbers = [_NULL_PARTITION if key is None else crc32(encode_key(key)) % partitions for key in keys]
+    return np.array(numbers, dtype=np.int32)

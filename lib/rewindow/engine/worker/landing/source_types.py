@@ -44,9 +44,9 @@ class UnsuitableError(Exception):
 class MixedTypesError(Exception):
     """Files have a column with different types: its name, and two files with their types."""
 
-    def __init__(self, column: str, one: tuple[str, str], other: tuple[str, str]) -> None:
+    def __init__(self, column: str, *types: tuple[str, str]) -> None:
         super().__init__(column)
-        self.column, self.one, self.other = column, one, other
+        self.column, self.types = column, types
 
 
 def fields_of(schema: str) -> dict[str, str]:
@@ -64,29 +64,30 @@ def spark_schema(files: Iterable[tuple[str, pq.FileMetaData]], needed: Callable[
     A column that is not ``needed`` and has several types is left out. Raises `UnsuitableError` if Spark has to decide, and
     `MixedTypesError` for a needed column with several types.
     """
-    found: dict[str, tuple[dict[str, Any], str]] = {}
+    columns: dict[str, tuple[dict[str, Any], str]] = {}
     mixed: set[str] = set()
     for file, footer in files:
         for field in _inferred(footer):
             name = field["name"]
-            known, first = found.setdefault(name, (field, file))
-            kind = _merged(known["type"], field["type"])
+            field_before, file_before = columns.setdefault(name, (field, file))
+            kind = _merged(field_before["type"], field["type"])
             if kind is None and needed(name):
-                raise MixedTypesError(name, (first, known["type"]), (file, field["type"]))
+                raise MixedTypesError(name, (file_before, field_before["type"]), (file, field["type"]))
             mixed |= {name} if kind is None else set()
-            found[name] = {**known, "type": kind or known["type"]}, first
-    if len({name.lower() for name in found}) < len(found):
+            columns[name] = {**field_before, "type": kind or field_before["type"]}, file_before
+    if len({name.lower() for name in columns}) < len(columns):
         raise UnsuitableError("its files have columns that differ in case only")
     fields = [
-        {**field, "type": "integer"} if field["type"] == _VOID else field  # as Spark has it
-        for name, (field, _) in found.items()
+        # Spark takes a column of nulls for an integer.
+        {**field, "type": "integer"} if field["type"] == _VOID else field
+        for name, (field, _) in columns.items()
         if name not in mixed
     ]
     return json.dumps({"fields": fields, "type": "struct"}, separators=(",", ":"), sort_keys=True)
 
 
 def with_fields(schema: str, types: Mapping[str, str]) -> str:
-    """Return a schema (JSON) with more columns at its end. Where it has one of them, that gets the other type, as in Spark."""
+    """Return a schema (JSON) with more columns at its end. A column that it has already gets the new type, as in Spark."""
     fields = json.loads(schema)["fields"]
     fields = [{**field, "type": types.get(field["name"], field["type"])} for field in fields]
     names = {field["name"].lower() for field in fields}
@@ -148,7 +149,8 @@ def as_landed(column: pa.Array, type_name: Any, zone: str) -> pa.Array:
             raise UnsuitableError("it has dates outside the years 1 to 9999")
         return column.cast(pa.string())
     if type_name in ("float", "double"):
-        return pc.add(column, 0.0)  # -0.0 becomes 0.0
+        # Adding 0.0 turns -0.0 into 0.0.
+        return pc.add(column, 0.0)
     return column
 
 
@@ -215,24 +217,24 @@ def fits(stored: str, wanted: str) -> bool:
 def unreadable_types(schema: pq.ParquetSchema) -> dict[str, str]:
     """Return the columns that have such a type, or a field of such a type, and the type."""
     columns = [schema.column(number) for number in range(len(schema))]
-    found = {column.path.split(".")[0]: _unreadable_type(column) for column in columns}
-    return {name: kind for name, kind in found.items() if kind is not None}
+    types = {column.path.split(".")[0]: _unreadable_type(column) for column in columns}
+    return {name: kind for name, kind in types.items() if kind is not None}
 
 
-def _merged(one: Any, other: Any) -> Any:
+def _merged(kind_before: Any, other: Any) -> Any:
     """Return the type of a column that has two types; None if there is none.
 
     Numbers get the wider type, as they are landed, and decimals of one scale the larger precision.
     """
-    if other in (one, _VOID):
-        return one
-    if one == _VOID:
+    if other in (kind_before, _VOID):
+        return kind_before
+    if kind_before == _VOID:
         return other
     for numbers in (INTEGERS, ("float", "double")):
-        if one in numbers and other in numbers:
-            return max(one, other, key=numbers.index)
-    if all(isinstance(kind, str) and kind.startswith("decimal(") for kind in (one, other)):
-        (digits, scale), (more, same) = decimal_of(one), decimal_of(other)
+        if kind_before in numbers and other in numbers:
+            return max(kind_before, other, key=numbers.index)
+    if all(isinstance(kind, str) and kind.startswith("decimal(") for kind in (kind_before, other)):
+        (digits, scale), (more, same) = decimal_of(kind_before), decimal_of(other)
         return f"decimal({max(digits, more)},{scale})" if scale == same else None
     return None
 
@@ -267,7 +269,7 @@ def _fields(schema: pq.ParquetSchema, wanted: Mapping[str, str] | None = None) -
 
     Then, columns of a type that nobody can read are left out.
     """
-    found = []
+    fields = []
     for number in range(len(schema)):
         column = schema.column(number)
         name, is_nested = column.path, "." in column.path and column.path != column.name
@@ -277,8 +279,8 @@ def _fields(schema: pq.ParquetSchema, wanted: Mapping[str, str] | None = None) -
         if kind is None and wanted is None:
             raise UnsuitableError(f"the column {name} is {column.physical_type} {column.logical_type}")
         if kind is not None and (wanted is None or name in wanted):
-            found.append({"metadata": {}, "name": name, "nullable": True, "type": kind})
-    return found
+            fields.append({"metadata": {}, "name": name, "nullable": True, "type": kind})
+    return fields
 
 
 def _inferred(file: pq.FileMetaData) -> list[dict[str, Any]]:

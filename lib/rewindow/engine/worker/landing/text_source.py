@@ -261,9 +261,9 @@ def _csv_types(files: Sequence[TextFile], options: TextOptions) -> dict[str, str
     for file in files:
         for part in file.parts:
             for name in part.names:
-                first = spelling.setdefault(name.lower(), name)
-                kinds[first] = kinds.get(first, ALL_KINDS) & (part.kinds or {}).get(name, ALL_KINDS)
-                filled |= {first} if name in part.filled else set()
+                spelled = spelling.setdefault(name.lower(), name)
+                kinds[spelled] = kinds.get(spelled, ALL_KINDS) & (part.kinds or {}).get(name, ALL_KINDS)
+                filled |= {spelled} if name in part.filled else set()
     if not options.infer:
         return dict.fromkeys(kinds, "string")
     return {name: inferred_kind(fits, is_filled=name in filled) for name, fits in kinds.items()}
@@ -271,27 +271,27 @@ def _csv_types(files: Sequence[TextFile], options: TextOptions) -> dict[str, str
 
 def _json_types(spec: LogSpec, files: Sequence[TextFile]) -> dict[str, Any]:
     """Return the type of each field of JSON files. Raises `DataError` (65) for a field with values of several types."""
-    found: dict[str, JsonType] = {}
+    fields: dict[str, JsonType] = {}
     for file in files:
         for name, types in _fields_of(file).items():
-            found[name] = merge(found.get(name) or JsonType(), types)
-    for name, types in found.items():
+            fields[name] = merge(fields.get(name) or JsonType(), types)
+    for name, types in fields.items():
         for mixture in mixtures(types, name):
             if _is_landed(spec, mixture.path.replace("[]", "")):
                 raise _mixed(spec, mixture)
     # in Spark's order of fields
-    return {name: schema_type(found[name]) for name in sorted(found, key=lambda name: name.encode("utf-16-be"))}
+    return {name: schema_type(fields[name]) for name in sorted(fields, key=lambda name: name.encode("utf-16-be"))}
 
 
 def _fields_of(file: TextFile) -> dict[str, JsonType]:
     """Return the types of the fields of a JSON file, with the file and a line as examples."""
-    found: dict[str, JsonType] = {}
+    fields: dict[str, JsonType] = {}
     before = 0
     for part in file.parts:
         for name, types in (part.kinds or {}).items():
-            found[name] = merge(found.get(name) or JsonType(), _located(types, file, before))
+            fields[name] = merge(fields.get(name) or JsonType(), _located(types, file, before))
         before += part.lines
-    return found
+    return fields
 
 
 def _is_landed(spec: LogSpec, path: str) -> bool:
@@ -312,7 +312,7 @@ def _located(types: JsonType, file: TextFile, before: int) -> JsonType:
 
 
 def _mixed(spec: LogSpec, mixture: Mixture) -> BadRowsError:
-    one, other = (
+    earlier, later = (
         f"{shown_type(kind).upper()} in {shown(spec.source, path)}, line {line}"
         for kind, (path, line) in zip(mixture.kinds, mixture.examples, strict=True)
     )
@@ -323,8 +323,8 @@ def _mixed(spec: LogSpec, mixture: Mixture) -> BadRowsError:
         "declare {column} as JSON in a `schema:` of the source, which lands any value as its text",
         topic=spec.topic,
         field=mixture.path,
-        one=one,
-        other=other,
+        one=earlier,
+        other=later,
         column=name,
     )
 
@@ -349,37 +349,37 @@ def directory_types(spec: LogSpec, pieces: Sequence[Piece], base: str | None) ->
     for piece in pieces:
         for name, text in text_directories_of(spec, piece.path, base):
             texts.setdefault(name, []).append(text)
-    found = {}
+    kinds = {}
     for name, values in texts.items():
         column = pa.array(values, pa.string())
         among = ALL_KINDS - {"timestamp", "double"}
-        found[name] = inferred_kind(
+        kinds[name] = inferred_kind(
             kinds_of(column, name, TextOptions(), among), is_filled=column.null_count < len(column)
         )
-    return found
+    return kinds
 
 
 def text_types(spec: LogSpec, columns: LogColumns) -> dict[str, Any]:
     """Return the types with which a log's text columns are read, by their names in the source, or paths of nested fields."""
     schema = read_schema(spec, columns)
-    found = {".".join(path): kind for path, kind in source_types(spec, schema).values()}
-    return text_kinds(found)
+    types = {".".join(path): kind for path, kind in source_types(spec, schema).values()}
+    return text_kinds(types)
 
 
 def text_fields(spec: LogSpec, columns: LogColumns, look: SourceLook, files: TextFiles) -> SourceFields:
     """Return the fields of a log's schema, and those that occur in each file to land."""
     if spec.source.format == CSV:
         return stored_fields(spec, columns, look)
-    known, structs, _ = fields_of_schema(json.loads(columns.source_schema or "{}"))
-    found = []
+    of_schema, structs, _ = fields_of_schema(json.loads(columns.source_schema or "{}"))
+    of_files = []
     for file in sorted(files.read(spec, look.fresh or look.rest), key=lambda file: file.piece.path):
         if not file.rows:
             continue
         fields = dict(chain.from_iterable(starmap(_paths, _fields_of(file).items())))
         empty = frozenset(path for path, has_value in fields.items() if not has_value)
         directories = directory_columns(file.piece.path, look.base)
-        found.append(FileFields(shown(spec.source, file.piece.path), frozenset(fields.keys() | directories), empty))
-    return SourceFields(known, structs, tuple(found))
+        of_files.append(FileFields(shown(spec.source, file.piece.path), frozenset(fields.keys() | directories), empty))
+    return SourceFields(of_schema, structs, tuple(of_files))
 
 
 def _paths(path: str, types: JsonType) -> Iterator[tuple[str, bool]]:

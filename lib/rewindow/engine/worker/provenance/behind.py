@@ -142,13 +142,13 @@ def _behind(sent: Sent, traced: Traced, depth: Depth, *, with_clocks: bool) -> B
     external = traced.external
     own = sent.origin.cause
     is_released = sent.is_released or not own.is_record
-    found = causes_of(sent.origin, depth, is_released=is_released)
-    records = _external([*found.causes, *(() if is_released else (own,))], external)
-    punctuations = {one for one in [*found.causes, own] if one.node is not None}
-    clocks = {one._replace(node=None, due_ms=-1) for one in punctuations if one.topic in external}
+    above_row = causes_of(sent.origin, depth, is_released=is_released)
+    records = _external([*above_row.causes, *(() if is_released else (own,))], external)
+    punctuations = {cause for cause in [*above_row.causes, own] if cause.node is not None}
+    clocks = {cause._replace(node=None, due_ms=-1) for cause in punctuations if cause.topic in external}
     timed = [*(sent.schedule if punctuations else ()), *((sent.latest,) if sent.latest and with_clocks else ())]
-    for one in timed:
-        clocks |= _external([one.cause, *causes_of(one, depth).causes], external)
+    for cause in timed:
+        clocks |= _external([cause.cause, *causes_of(cause, depth).causes], external)
     senders = {own._replace(node=None, due_ms=-1)} if own.topic in external else set()
     if sent.origin.source is not None:
         above = causes_of(sent.origin.source, depth).causes
@@ -157,25 +157,25 @@ def _behind(sent: Sent, traced: Traced, depth: Depth, *, with_clocks: bool) -> B
         own,
         is_released,
         _in_order(records),
-        sorted(punctuations, key=lambda one: (one.epoch, one.due_ms)),
+        sorted(punctuations, key=lambda cause: (cause.epoch, cause.due_ms)),
         _in_order(clocks - records - senders),
         _in_order(senders),
         is_checked=True,
-        is_exact=found.is_sure and depth is not Depth.FAR,
+        is_exact=above_row.is_sure and depth is not Depth.FAR,
     )
 
 
 def _external(causes: Iterable[Cause], topics: Collection[str]) -> set[Cause]:
     """Return the records of these topics among causes."""
-    return {one for one in causes if one.is_record and one.topic in topics}
+    return {cause for cause in causes if cause.is_record and cause.topic in topics}
 
 
 def _gives_it_again(traced: Traced, epochs: Sequence[Epoch], records: Records, wanted: Wanted, behind: Behind) -> bool:
     named = behind.named
     search = Search(traced, Wanted(wanted.columns, wanted.epoch))
-    first = min((one.epoch for one in named), default=wanted.epoch)
+    first_epoch = min((cause.epoch for cause in named), default=wanted.epoch)
     traced.replay(
-        [epoch for epoch in epochs if first <= epoch.number <= wanted.epoch], only(records, named), search.take
+        [epoch for epoch in epochs if first_epoch <= epoch.number <= wanted.epoch], only(records, named), search.take
     )
     return search.is_done
 
@@ -183,9 +183,9 @@ def _gives_it_again(traced: Traced, epochs: Sequence[Epoch], records: Records, w
 def only(records: Records, named: Iterable[Cause]) -> ReadLog:
     """Return a function that reads nothing but these records."""
     chosen: dict[tuple[str, int, int], dict[int, int]] = {}
-    for one in named:
-        if one.topic is not None:
-            chosen.setdefault((one.topic, one.partition, one.epoch), {})[one.offset] = one.order_ms
+    for cause in named:
+        if cause.topic is not None:
+            chosen.setdefault((cause.topic, cause.partition, cause.epoch), {})[cause.offset] = cause.order_ms
 
     def read(topic: str, partition: int, epoch: int) -> Iterator[Rows]:
         orders = chosen.get((topic, partition, epoch))
@@ -200,12 +200,13 @@ def only(records: Records, named: Iterable[Cause]) -> ReadLog:
 def _in_order(causes: Iterable[Cause]) -> list[Cause]:
     """Return records in the order of the replay, each once."""
     ordered = sorted(
-        causes, key=lambda one: (one.epoch, one.order_ms, one.sub_topology, one.partition, one.rank, one.offset)
+        causes,
+        key=lambda cause: (cause.epoch, cause.order_ms, cause.sub_topology, cause.partition, cause.rank, cause.offset),
     )
-    return [next(same) for _, same in groupby(ordered, key=lambda one: (one.topic, one.partition, one.offset))]
+    return [next(same) for _, same in groupby(ordered, key=lambda cause: (cause.topic, cause.partition, cause.offset))]
 
 
-def _equal(one: Any, other: Any) -> bool:
-    if one.__class__ is float and other.__class__ is float and isnan(one):
+def _equal(value: Any, other: Any) -> bool:
+    if value.__class__ is float and other.__class__ is float and isnan(value):
         return isnan(other)
-    return bool(one == other)
+    return bool(value == other)

@@ -68,29 +68,29 @@ def extents(traced: Traced, key: Any, timestamp: int) -> list[Extent]:
 
 
 def _clocks(traced: Traced) -> tuple[str, ...]:
-    """Return the nodes whose clocks decide over a windowed row, if other keys matter for nothing else; otherwise none.
+    """Return the nodes whose clocks a windowed row depends on, if other keys matter for nothing else; otherwise none.
 
     That is one windowed aggregate, with or without a suppress. What an aggregate sends when windows close has the times of
     these windows, so a clock below it depends on records of other keys.
     """
     nodes, above = {node.name: node for node in traced.part.nodes}, list(traced.sink.parents)
-    found: dict[str, Any] = {}
+    suppliers_of: dict[str, Any] = {}
     while above:
         node = nodes.get(above.pop())
         if isinstance(node, ProcessorNode):
             supplier = node.supplier
             if isinstance(supplier, WindowAggregate | SessionAggregate | SuppressUntilWindowCloses):
-                found[node.name] = supplier
+                suppliers_of[node.name] = supplier
             elif node.stores or not type(supplier).__module__.endswith(_ONE_BY_ONE):
                 return ()
         above += node.parents if node is not None else ()
-    suppliers = list(found.values())
-    aggregates = [one for one in suppliers if not isinstance(one, SuppressUntilWindowCloses)]
+    suppliers = list(suppliers_of.values())
+    aggregates = [supplier for supplier in suppliers if not isinstance(supplier, SuppressUntilWindowCloses)]
     if len(aggregates) != 1 or len(suppliers) > 2 or aggregates[0].clock is not None:
         return ()
     if len(suppliers) == 2 and aggregates[0].emit is EmitStrategy.ON_WINDOW_CLOSE:
         return ()
-    return tuple(found)
+    return tuple(suppliers_of)
 
 
 def changes_keys(node: Node) -> bool:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from rewindow.contracts.tasks import LogFile
 from rewindow.engine.worker.arrow_rows import arrow_schema, decode
+from rewindow.engine.worker.changelog_reader import statistics_of
 from rewindow.engine.worker.checksums import UNREADABLE, open_verified, unreadable
 from rewindow.engine.worker.log_reader import ordered_batches, with_columns
 from rewindow.engine.worker.provenance.behind import LogRow
@@ -26,7 +27,7 @@ from rewindow.streams.ordering import Rows
 from rewindow.streams.serde.binding import LogShapes
 
 _BLOCK = 64
-"""The clock is asked before each so many rows. Among fewer, there are hardly fewer that are later."""
+"""The clock is read before each block of so many rows. Smaller blocks would hardly exclude more rows."""
 _Mask = Callable[[pa.Table], Any]
 """Returns which rows of a table to take."""
 
@@ -100,14 +101,14 @@ class LogRecords:
             return
         key, value = self.shapes[topic]
         wanted = pa.array(offsets, pa.int64())
-        found = self._matching(
+        table = self._matching(
             topic,
             self.files(topic, partition, offsets[0], offsets[-1] + 1),
             [*key.names, *value.names],
             {"offset": (offsets[0], offsets[-1])},
             lambda rows: pc.is_in(rows["offset"], wanted),
         )
-        rows = self._rows(topic, found, np.zeros(found.num_rows, np.int64))
+        rows = self._rows(topic, table, np.zeros(table.num_rows, np.int64))
         yield from map(LogRow._make, zip(rows.offsets, rows.timestamps, rows.keys, rows.values, strict=True))
 
     def of_key(
@@ -122,8 +123,8 @@ class LogRecords:
             ranges["timestamp"] = times
         ranges |= {name: (value, value) for name, value in own.items() if value.__class__ in (int, str)}
         files = self.files(topic, partition, start, end)
-        found = self._matching(topic, files, list(own), ranges, lambda rows: _is_key(rows, own))
-        return dict(zip(found["offset"].to_pylist(), found["timestamp"].to_pylist(), strict=True))
+        table = self._matching(topic, files, list(own), ranges, lambda rows: _is_key(rows, own))
+        return dict(zip(table["offset"].to_pylist(), table["timestamp"].to_pylist(), strict=True))
 
     def newest(self, topic: str, partition: int, epoch: int, offsets: Sequence[int]) -> list[int]:
         """Return for each of some offsets of an epoch the highest timestamp of the epoch so far."""
@@ -198,11 +199,11 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 def _is_key(rows: pa.Table, own: Mapping[str, Any]) -> Any:
     """Return which rows have a key."""
-    found: Any = None
+    is_equal: Any = None
     for name, value in own.items():
         same = _is_value(rows[name], value)
-        found = same if found is None else pc.and_(found, same)
-    return found
+        is_equal = same if is_equal is None else pc.and_(is_equal, same)
+    return is_equal
 
 
 def _is_value(column: Any, value: Any) -> Any:
@@ -216,35 +217,25 @@ def _is_value(column: Any, value: Any) -> Any:
 
 def _first_since(files: Sequence[LogFile], start: int, end: int, since_ms: int) -> int:
     """Return an offset before which no record of ``[start, end)`` is as late as a time."""
-    found = end
+    offset = end
     for file in files:
         metadata = _metadata(file.path)
         for number in range(metadata.num_row_groups):
             group = metadata.row_group(number)
-            offsets, times = (_statistics(group, name) for name in ("offset", "timestamp"))
+            offsets, times = (statistics_of(group, name) for name in ("offset", "timestamp"))
             if offsets is None or times is None:
                 return start
-            if times[1] >= since_ms and offsets[1] >= start:
-                found = min(found, max(offsets[0], start))
-    return found
+            if times.max >= since_ms and offsets.max >= start:
+                offset = min(offset, max(offsets.min, start))
+    return offset
 
 
 def _may_have(group: Any, ranges: Mapping[str, tuple[Any, Any]]) -> bool:
     for name, (low, high) in ranges.items():
-        known = _statistics(group, name)
-        if known is not None and (known[0] > high or known[1] < low):
+        statistics = statistics_of(group, name)
+        if statistics is not None and (statistics.min > high or statistics.max < low):
             return False
     return True
-
-
-def _statistics(group: Any, column: str) -> tuple[Any, Any] | None:
-    """Return the smallest and the largest value of a column; None if the file does not say."""
-    for number in range(group.num_columns):
-        chunk = group.column(number)
-        if chunk.path_in_schema == column:
-            known = chunk.statistics
-            return (known.min, known.max) if known is not None and known.has_min_max else None
-    return None
 
 
 def _metadata(path: str) -> Any:

@@ -99,15 +99,15 @@ class Found(NamedTuple):
 
 def causes_of(row: Origin, depth: Depth, *, is_released: bool = False) -> Found:
     """Return the causes behind a row, without its own."""
-    found: dict[Cause, None] = {}
+    causes: dict[Cause, None] = {}
     is_sure, waiting = row.is_sure, list(row.above(depth, is_released=is_released))
-    seen = {id(row), *map(id, waiting)}
+    visited = {id(row), *map(id, waiting)}
     while waiting:
         origin = waiting.pop()
         is_sure = is_sure and origin.is_sure
-        found[origin.cause] = None
-        for one in origin.above(depth):
-            if id(one) not in seen:
-                seen.add(id(one))
-                waiting.append(one)
-    return Found(found, is_sure)
+        causes[origin.cause] = None
+        for above in origin.above(depth):
+            if id(above) not in visited:
+                visited.add(id(above))
+                waiting.append(above)
+    return Found(causes, is_sure)

@@ -94,15 +94,15 @@ def _visits(entry: Callable[..., tuple[Any, Any]], *, is_visited: bool = False, 
 
     def wrap(watcher: Watcher, store: Store, method: Method) -> Method:
         def visiting(*args: Any, **kwargs: Any) -> Any:
-            found = watcher.quietly(method, *args, **kwargs)
+            result = watcher.quietly(method, *args, **kwargs)
 
             def follow(items: Iterable[Any]) -> Iterator[Any]:
                 named = (((store.name, *entry(item, *args, **kwargs)), item) for item in items)
                 return watcher.following(store.name, named, is_visited=is_visited, pops=pops)
 
-            if isinstance(found, list | tuple):
-                return _FollowedList(found, lambda: follow(found))
-            return follow(found)
+            if isinstance(result, list | tuple):
+                return _FollowedList(result, lambda: follow(result))
+            return follow(result)
 
         return visiting
 
@@ -129,8 +129,11 @@ def _each(name: str) -> Wrap:
         del watcher, method
 
         def calling(many: Any) -> list[Any]:
-            one = getattr(store, name)
-            return [one(*entry) for entry in (many.items() if isinstance(many, Mapping) else zip(many, strict=True))]
+            method_of_one = getattr(store, name)
+            return [
+                method_of_one(*entry)
+                for entry in (many.items() if isinstance(many, Mapping) else zip(many, strict=True))
+            ]
 
         return calling
 

@@ -171,7 +171,9 @@ class _TaskReplay:
             dropped=self._dropped if own and drop is not None else None,
         )
         suppliers = [node.supplier for node in part.nodes if isinstance(node, ProcessorNode)]
-        tables = {one.store for one in suppliers if isinstance(one, TableSource) and not one.is_versioned}
+        tables = {
+            supplier.store for supplier in suppliers if isinstance(supplier, TableSource) and not supplier.is_versioned
+        }
         watch(self._watcher, self.task, tables)
 
     def run(self, epochs: Sequence[Epoch], read: ReadLog) -> None:
@@ -200,7 +202,7 @@ class _TaskReplay:
         if not source.is_internal:
             return read(source.topic, self._partition, epoch)
         sent_to = 0 if source.is_global else self._partition
-        sent = sorted(self._internal.get((source.topic, sent_to, epoch), ()), key=lambda one: one[0][:3])
+        sent = sorted(self._internal.get((source.topic, sent_to, epoch), ()), key=lambda row: row[0][:3])
         rows = []
         for offset, (emission, origin) in enumerate(sent, start=self.task.offsets[source.topic]):
             self._sources[source.topic, offset] = origin
@@ -218,7 +220,11 @@ class _TaskReplay:
     def _send(self, record: Record) -> None:
         watcher = self._watcher
         origin, is_released = watcher.sent(record)
-        schedule = tuple(one for one in (watcher.first, watcher.fired_before) if one is not None)
+        schedule = tuple(
+            origin_of_schedule
+            for origin_of_schedule in (watcher.first, watcher.fired_before)
+            if origin_of_schedule is not None
+        )
         self._take(Sent(watcher.epoch, record, origin, is_released, watcher.latest, schedule))
 
     def _dropped(self, dropped: Dropped) -> None:
@@ -270,11 +276,11 @@ def _with_children(pruned: SubTopology, part: SubTopology) -> SubTopology:
 
     Those that lead nowhere take records and do nothing.
     """
-    known = {node.name for node in pruned.nodes}
+    names = {node.name for node in pruned.nodes}
     nodes = [
-        node if node.name in known else ProcessorNode(node.name, parents, _Ignores)
+        node if node.name in names else ProcessorNode(node.name, parents, _Ignores)
         for node in part.nodes
-        if node.name in known or (parents := tuple(name for name in node.parents if name in known))
+        if node.name in names or (parents := tuple(name for name in node.parents if name in names))
     ]
     return replace(pruned, nodes=tuple(nodes))
 

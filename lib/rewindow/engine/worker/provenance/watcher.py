@@ -115,9 +115,9 @@ class Watcher:
         if origin is None:
             self._absent.add(entry[1:])
         else:
-            known = self._by_key.setdefault(entry[1], {})
-            if known.get(entry) is not origin:
-                known[entry] = origin
+            of_key = self._by_key.setdefault(entry[1], {})
+            if of_key.get(entry) is not origin:
+                of_key[entry] = origin
                 self._read.append(origin)
             if is_visited:
                 self._visited.add(entry)
@@ -130,11 +130,11 @@ class Watcher:
         if self._is_muted:
             return
         cause = self.cause()
-        known, is_sure = self._near(entry[1], entry[2]) if from_reads else ({}, True)
+        read_nearby, is_sure = self._near(entry[1], entry[2]) if from_reads else ({}, True)
         if self._on_write is not None:
             self._on_write(cause, entry)
         before = self._entries.get(entry)
-        parents = (*known.values(), *((before,) if adds and before is not None else ()))
+        parents = (*read_nearby.values(), *((before,) if adds and before is not None else ()))
         read = self._read if from_reads else list(parents)
         near, replaced = ((), parents) if replaces else (parents, ())
         made = Origin(cause, near, read, is_sure=is_sure, source=self.source, replaced=replaced)
@@ -160,8 +160,8 @@ class Watcher:
         self, store: str, items: Iterable[tuple[Entry, Any]], *, is_visited: bool, pops: bool
     ) -> Iterator[Any]:
         """Yield what a store returns, noting each entry as it is reached: until the next one, it alone was read of the store."""
-        found = iter(items)
-        while (reached := self.quietly(next, found, None)) is not None:
+        iterator = iter(items)
+        while (reached := self.quietly(next, iterator, None)) is not None:
             entry, item = reached
             self.read(entry, is_visited=is_visited)
             if pops:
@@ -176,13 +176,13 @@ class Watcher:
         A key and position that were looked up, but had nothing, are made of the record alone, unless another store had the key.
         """
         own = self._by_key.get(key, {})
-        exact = {entry: one for entry, one in own.items() if position is not None and entry[2] == position}
+        exact = {entry: origin for entry, origin in own.items() if position is not None and entry[2] == position}
         is_other = position is None and bool(own)
         if exact or ((key, position) in self._absent and not is_other):
             return exact, True
         if own:
-            return {entry: one for entry, one in own.items() if self._focus.get(entry[0], entry) == entry}, True
-        everything = {entry: one for known in self._by_key.values() for entry, one in known.items()}
+            return {entry: origin for entry, origin in own.items() if self._focus.get(entry[0], entry) == entry}, True
+        everything = {entry: origin for of_key in self._by_key.values() for entry, origin in of_key.items()}
         return everything, len(self._by_key) <= 1
 
     def _calling(self, call: Callable[[Schedule, int], None]) -> Callable[[Schedule, int], None]:

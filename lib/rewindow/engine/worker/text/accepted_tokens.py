@@ -35,18 +35,19 @@ def typed_tokens(tokens: pa.Array, kind: Any, column: str, options: TextOptions,
         return _scalars(tokens, kind, column, options, zone)
 
     def leaves(texts: pa.Array, leaf: str) -> tuple[pa.Array, Flags]:
-        found = _binary(texts) if leaf == "binary" else typed(texts, leaf, column, options, zone)
-        values = found.values
-        if pa.types.is_timestamp(values.type):  # rounded down, as everywhere
+        leaf_values = _binary(texts) if leaf == "binary" else typed(texts, leaf, column, options, zone)
+        values = leaf_values.values
+        # Times are rounded down to milliseconds, as everywhere.
+        if pa.types.is_timestamp(values.type):
             values = pc.floor_temporal(values, unit="millisecond")
-        return values, np.zeros(len(texts), np.bool_) if found.bad is None else found.bad
+        return values, np.zeros(len(texts), np.bool_) if leaf_values.bad is None else leaf_values.bad
 
-    found = nested(tokens, kind, column, leaves)
-    if not found.misfits:
-        return Typed(found.texts)
+    converted = nested(tokens, kind, column, leaves)
+    if not converted.misfits:
+        return Typed(converted.texts)
     bad = np.zeros(len(tokens), np.bool_)
-    bad[list(found.misfits)] = True
-    return TypedTokens(found.texts, bad, found.misfits)
+    bad[list(converted.misfits)] = True
+    return TypedTokens(converted.texts, bad, converted.misfits)
 
 
 def unquoted(tokens: pa.Array) -> Typed:
@@ -60,8 +61,8 @@ def field_tokens(tokens: pa.Array, path: list[str]) -> pa.Array:
     for name in path:
         objects = pc.if_else(pc.starts_with(tokens, "{"), tokens, pa.scalar(None, pa.string()))
         lines = pc.binary_join(pa.array([objects.fill_null("{}").to_pylist()], pa.list_(pa.string())), "\n")
-        found = json_records(lines[0].as_py().encode(), wanted={name}, constants=True)
-        tokens = found.columns.get(name, pa.nulls(len(tokens), pa.string()))
+        records = json_records(lines[0].as_py().encode(), wanted={name}, constants=True)
+        tokens = records.columns.get(name, pa.nulls(len(tokens), pa.string()))
     return tokens
 
 
@@ -77,10 +78,10 @@ def _scalars(tokens: pa.Array, kind: str, column: str, options: TextOptions, zon
     if kind not in _OF_TEXTS:
         return typed(tokens, kind, column, options, zone)
     texts = unquoted(tokens)
-    found = _binary(texts.values) if kind == "binary" else typed(texts.values, kind, column, options, zone)
-    if texts.bad is None or found.bad is None:
-        return Typed(found.values, found.bad if texts.bad is None else texts.bad)
-    return Typed(found.values, texts.bad | found.bad)
+    converted = _binary(texts.values) if kind == "binary" else typed(texts.values, kind, column, options, zone)
+    if texts.bad is None or converted.bad is None:
+        return Typed(converted.values, converted.bad if texts.bad is None else texts.bad)
+    return Typed(converted.values, texts.bad | converted.bad)
 
 
 def _binary(texts: pa.Array) -> Typed:

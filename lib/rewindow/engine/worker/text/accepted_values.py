@@ -1,7 +1,7 @@
 """The accepted forms: for each type a pattern and a cast on whole columns. docs/guides/text-files.md is the table for users.
 
-A value in any other form is bad, whoever else might read it: the forms are few, so that a value that is landed is certainly the
-one that was meant (R9).
+A value in any other form is bad, even if another reader would accept it. The forms are few, so that a landed value is certainly
+the one that was meant (R9).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _USUAL_TIME = rf"^{_DAY}[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{{1,
 _HAS_ZONE = "(Z|UTC|:.*[+-][0-9:]+)$"
 _UNUSUAL_TIME = r"( UTC| [Z+-].*|\.[0-9]{7,9}.*)$"
 _CERTAIN_EXPONENT = r"^[^eE]*$|\.|[eE]-"
-"""Of numbers: those without an exponent, or with one that is certainly meant. ``1E5`` may be a code."""
+"""Numbers without an exponent, or with one that is certainly meant. ``1E5`` may be a code."""
 _LEADING_ZERO = "^-?0[0-9]"
-"""Of numbers that would lose it: ``007`` and ``07`` may be codes."""
+"""Numbers that would lose a leading zero: ``007`` and ``07`` may be codes."""
 _BITS: Mapping[str, int] = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _EXACT: Mapping[str, int] = {"double": 2**53, "float": 2**24}
 """Whole numbers up to these are exact."""
@@ -113,13 +113,14 @@ ALL_KINDS = frozenset({"long", "double", "boolean", "date", "timestamp"})
 
 
 def kinds_of(texts: pa.Array, column: str, options: TextOptions, among: frozenset[str] = ALL_KINDS) -> frozenset[str]:
-    """Return which types, among some, all texts of a column fit. Those of the whole column fit each of its parts."""
+    """Return which types, among some, all texts of a column fit."""
     values = texts.drop_null()
     if not len(values) or not among:
         return among
-    first = values.slice(0, 1)  # most columns fit few types, which one value tells
+    # Most columns fit few types, and one value excludes the others.
+    sample = values.slice(0, 1)
     if len(values) > 1:
-        among = kinds_of(first, column, options, among)
+        among = kinds_of(sample, column, options, among)
     return frozenset(kind for kind in among if _fits(values, kind, column, options))
 
 
@@ -152,7 +153,7 @@ def _cast(texts: pa.Array, pattern: str, cast: Callable[[pa.Array], pa.Array], k
 
 
 def _converted(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.DataType, bad: Flags | None) -> Typed:
-    """Convert texts that are null or have a form. One that is no value still, such as 30 February, is bad besides ``bad``."""
+    """Convert texts that are null or have a form. A text that is still no value (30 February) is bad like those in ``bad``."""
     try:
         return Typed(cast(texts), bad)
     except pa.ArrowInvalid:
@@ -161,7 +162,7 @@ def _converted(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.D
 
 
 def _apart(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.DataType) -> tuple[pa.Array, Flags]:
-    """Convert texts of which some are no values: halve them until those are alone."""
+    """Convert texts of which some are no values: halve them until each of those is alone."""
     try:
         return cast(texts), np.zeros(len(texts), np.bool_)
     except pa.ArrowInvalid:
@@ -173,7 +174,7 @@ def _apart(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.DataT
 
 
 def _and_bad(typed_values: Typed, wrong: Flags) -> Typed:
-    """Return values of which some more are bad."""
+    """Return values of which further ones are bad."""
     if not wrong.any():
         return typed_values
     values = pc.if_else(pa.array(wrong), pa.scalar(None, typed_values.values.type), typed_values.values)
@@ -199,12 +200,12 @@ def _with_points(texts: pa.Array, options: TextOptions, *, is_decimal: bool) -> 
 
 
 def _whole(texts: pa.Array, bits: int) -> Typed:
-    found = _cast(texts, WHOLE, lambda fit: fit.cast(pa.int64()), pa.int64())
-    if bits == 64 or len(found.values) == found.values.null_count:
-        return found
+    numbers = _cast(texts, WHOLE, lambda fit: fit.cast(pa.int64()), pa.int64())
+    if bits == 64 or len(numbers.values) == numbers.values.null_count:
+        return numbers
     least, most = -(1 << bits - 1), (1 << bits - 1) - 1
-    wrong = pc.or_(pc.less(found.values, least), pc.greater(found.values, most)).fill_null(False)
-    return _and_bad(found, np.asarray(wrong))
+    wrong = pc.or_(pc.less(numbers.values, least), pc.greater(numbers.values, most)).fill_null(False)
+    return _and_bad(numbers, np.asarray(wrong))
 
 
 def _floating(texts: pa.Array, kind: str, options: TextOptions) -> Typed:
@@ -250,7 +251,8 @@ def _times(texts: pa.Array, zone: str) -> pa.Array:
     if pc.any(unusual := pc.match_substring_regex(texts, _UNUSUAL_TIME), min_count=0).as_py():
         usual = pc.replace_substring_regex(texts, r" ?UTC$| Z$", "Z")
         usual = pc.replace_substring_regex(usual, r" ([+-][0-9:]+)$", r"\1")
-        usual = pc.replace_substring_regex(usual, r"(\.[0-9]{6})[0-9]{1,3}", r"\1")  # rounded down
+        # Further digits are cut off.
+        usual = pc.replace_substring_regex(usual, r"(\.[0-9]{6})[0-9]{1,3}", r"\1")
         texts = pc.if_else(unusual, usual, texts)
     has_zone = pc.match_substring_regex(texts, _HAS_ZONE)
     some, every = pc.any(has_zone, min_count=0).as_py(), pc.all(has_zone, min_count=0).as_py()
@@ -272,12 +274,12 @@ def _instants(local: pa.Array, zone: str) -> pa.Array:
     if zone == "UTC":
         return local.cast(pa.timestamp("us", "UTC"))
     mask = np.asarray(local.is_null()) if local.null_count else None
-    found = instants(np.asarray(local.drop_null()), zone)
+    micros = instants(np.asarray(local.drop_null()), zone)
     if mask is not None:
         every = np.zeros(len(local), np.int64)
-        every[~mask] = found
-        found = every
-    return pa.array(found, pa.int64(), mask=mask).cast(pa.timestamp("us", "UTC"))
+        every[~mask] = micros
+        micros = every
+    return pa.array(micros, pa.int64(), mask=mask).cast(pa.timestamp("us", "UTC"))
 
 
 def _by_pattern(texts: pa.Array, pattern: TimePattern, kind: str, zone: str) -> Typed:
@@ -290,17 +292,17 @@ def _by_pattern(texts: pa.Array, pattern: TimePattern, kind: str, zone: str) -> 
 
 def _composed(texts: pa.Array, pattern: TimePattern, kind: str, zone: str) -> pa.Array:
     """Return the times of texts that have a pattern. Raises `pa.ArrowInvalid` if one does not exist."""
-    found = pc.extract_regex(texts, pattern.regex)
+    parts = pc.extract_regex(texts, pattern.regex)
     mask = np.asarray(texts.is_null())
 
     def part(name: str, default: int = 0) -> npt.NDArray[np.int64]:
         if name not in pattern.parts:
             return np.full(len(texts), default, np.int64)
-        return np.asarray(pc.struct_field(found, name).fill_null("1").cast(pa.int64()))
+        return np.asarray(pc.struct_field(parts, name).fill_null("1").cast(pa.int64()))
 
     year = part("year") if "year" in pattern.parts else 2000 + part("short_year")
     if "month_name" in pattern.parts:
-        names = pc.utf8_lower(pc.struct_field(found, "month_name"))
+        names = pc.utf8_lower(pc.struct_field(parts, "month_name"))
         month = np.asarray(pc.index_in(names, pa.array(_MONTHS)).fill_null(-1)).astype(np.int64) + 1
         month[mask] = 1
     else:
@@ -310,27 +312,28 @@ def _composed(texts: pa.Array, pattern: TimePattern, kind: str, zone: str) -> pa
     if "half" in pattern.parts:
         half = part("half_hour")
         is_wrong |= (half < 1) | (half > 12)
-        is_pm = np.asarray(pc.equal(pc.utf8_lower(pc.struct_field(found, "half")), "pm").fill_null(False))
+        is_pm = np.asarray(pc.equal(pc.utf8_lower(pc.struct_field(parts, "half")), "pm").fill_null(False))
         hour = half % 12 + 12 * is_pm
     months = (year - 1970).astype("datetime64[Y]").astype("datetime64[M]") + (month - 1)
     days = months.astype("datetime64[D]") + (day - 1)
-    is_wrong |= days.astype("datetime64[M]") != months  # 30 February
+    # The day does not exist, as 30 February.
+    is_wrong |= days.astype("datetime64[M]") != months
     if (is_wrong & ~mask).any():
         raise pa.ArrowInvalid("it does not exist")
     if kind == "date":
         return pa.array(days.astype(np.int64).astype(np.int32), pa.int32(), mask=mask).cast(pa.date32())
     micros = ((days.astype(np.int64) * 24 + hour) * 60 + minute) * 60 + second
-    local = micros * 1_000_000 + _fraction(found, pattern, len(texts))
+    local = micros * 1_000_000 + _fraction(parts, pattern, len(texts))
     if "offset" not in pattern.parts:
         return _instants(pa.array(local, pa.int64(), mask=mask), zone)
-    offset = _offset_us(pc.struct_field(found, "offset"))
+    offset = _offset_us(pc.struct_field(parts, "offset"))
     return pa.array(local - offset, pa.int64(), mask=mask).cast(pa.timestamp("us", "UTC"))
 
 
-def _fraction(found: pa.StructArray, pattern: TimePattern, rows: int) -> npt.NDArray[np.int64]:
+def _fraction(parts: pa.StructArray, pattern: TimePattern, rows: int) -> npt.NDArray[np.int64]:
     if "fraction" not in pattern.parts:
         return np.zeros(rows, np.int64)
-    digits = pc.struct_field(found, "fraction")
+    digits = pc.struct_field(parts, "fraction")
     micros = pc.utf8_slice_codeunits(pc.utf8_rpad(digits, 6, "0"), 0, 6)
     return np.asarray(micros.fill_null("0").cast(pa.int64()))
 
@@ -342,5 +345,5 @@ def _offset_us(offsets: pa.Array) -> npt.NDArray[np.int64]:
         0 if text == "Z" else (1 if text[0] == "+" else -1) * (int(text[1:3]) * 60 + int(text[4:6])) * 60_000_000
         for text in coded.dictionary.to_pylist()
     ]
-    found: npt.NDArray[np.int64] = np.array(values, np.int64)[np.asarray(coded.indices)]
-    return found
+    micros: npt.NDArray[np.int64] = np.array(values, np.int64)[np.asarray(coded.indices)]
+    return micros

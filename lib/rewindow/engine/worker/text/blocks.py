@@ -19,10 +19,11 @@ from rewindow.storage.locations import filesystem_of
 
 BLOCK_BYTES = 8 << 20
 LARGEST = 64 << 20
-"""The most bytes of a record. More is no record, but what a file of another kind, or a quote without an end, seems to have."""
+"""The most bytes of a record. A longer one is a sign of another kind of file, or of a quote without an end."""
 _READ_BYTES = 1 << 20
 _UTF_8_MARK = codecs.BOM_UTF8
-_MARKS: Mapping[bytes, str] = {  # the longer ones first
+# UTF-32's mark begins with that of UTF-16, so the longer ones come first.
+_MARKS: Mapping[bytes, str] = {
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16",
@@ -83,7 +84,7 @@ def read_blocks(part: Part, options: TextOptions, *, size: int) -> Iterator[Bloc
         chunks.append(chunk)
         length += len(chunk)
         if length > size + LARGEST:
-            line += sum(one.count(b"\n") for one in chunks)
+            line += sum(chunk_before.count(b"\n") for chunk_before in chunks)
             raise BadTextError(line, f"it is longer than {LARGEST >> 20} MB")
         if length < size or b"\n" not in chunk:
             continue
@@ -103,8 +104,8 @@ def read_texts(part: Part, options: TextOptions) -> Iterator[bytes]:
             decoder.decode(chunk)
         except UnicodeDecodeError as error:
             raise BadTextError(line + chunk.count(b"\n", 0, error.start), "its bytes are not UTF-8") from error
-        if (found := chunk.find(b"\0")) >= 0:
-            raise BadTextError(line + chunk.count(b"\n", 0, found), "it has the character NUL")
+        if (nul := chunk.find(b"\0")) >= 0:
+            raise BadTextError(line + chunk.count(b"\n", 0, nul), "it has the character NUL")
         line += chunk.count(b"\n")
         yield chunk
     try:
@@ -132,27 +133,28 @@ def _cut(chunks: list[bytes]) -> tuple[bytes, bytes]:
 
 def _checked(data: bytes, line: int) -> bytes:
     try:
-        data.decode()  # of ASCII, this looks at 8 bytes at a time
+        # For ASCII, `decode` looks at 8 bytes at a time.
+        data.decode()
     except UnicodeDecodeError as error:
         raise BadTextError(line + data.count(b"\n", 0, error.start), "its bytes are not UTF-8") from error
-    if (found := data.find(b"\0")) >= 0:
-        raise BadTextError(line + data.count(b"\n", 0, found), "it has the character NUL")
+    if (nul := data.find(b"\0")) >= 0:
+        raise BadTextError(line + data.count(b"\n", 0, nul), "it has the character NUL")
     return data
 
 
 def _texts(part: Part, options: TextOptions) -> Iterator[bytes]:
     """Yield the text of a part in UTF-8, cut anywhere."""
     chunks = _bytes(part)
-    first = next(chunks, b"")
+    head = next(chunks, b"")
     if part.start == 0:
-        first = _without_mark(part.path, first, options)
+        head = _without_mark(part.path, head, options)
     if options.is_utf_8:
-        yield first
+        yield head
         yield from chunks
         return
     decoder, line = codecs.getincrementaldecoder(options.encoding)(), 0
     is_first = part.start == 0
-    for chunk in chain([first], chunks):
+    for chunk in chain([head], chunks):
         text = _decoded(decoder, chunk, line, options, final=False)
         if is_first and text:
             text, is_first = text.removeprefix(_UTF_8_MARK), False
@@ -174,12 +176,12 @@ def _decoded(
         raise BadTextError(line + before, f"its bytes are not {options.encoding.upper()}") from error
 
 
-def _without_mark(path: str, first: bytes, options: TextOptions) -> bytes:
+def _without_mark(path: str, head: bytes, options: TextOptions) -> bytes:
     if options.is_utf_8:
-        if first.startswith(_UTF_8_MARK):
-            return first[len(_UTF_8_MARK) :]
+        if head.startswith(_UTF_8_MARK):
+            return head[len(_UTF_8_MARK) :]
         for mark, name in _MARKS.items():
-            if first.startswith(mark):
+            if head.startswith(mark):
                 raise SourceError(
                     "text-not-utf8",
                     "{file} is {encoding}, as its first bytes say. Convert it to UTF-8, or, if all files are "
@@ -187,12 +189,12 @@ def _without_mark(path: str, first: bytes, options: TextOptions) -> bytes:
                     file=path,
                     encoding=name,
                 )
-    kind = next((kind for begin, kind in _CONTENTS.items() if first.startswith(begin)), None)
+    kind = next((kind for begin, kind in _CONTENTS.items() if head.startswith(begin)), None)
     if kind is not None:
         raise SourceError(
             "file-not-text", "{file} is no text, but {kind}. {fix}", file=path, kind=kind, fix=_advice(path, kind)
         )
-    return first
+    return head
 
 
 def _advice(path: str, kind: str) -> str:
@@ -226,7 +228,8 @@ def _lines_within(stream: IO[bytes], part: Part) -> Iterator[bytes]:
     """Yield the lines that begin in a part. A line belongs to the part in which its first byte is."""
     position = part.start
     if part.start:
-        stream.seek(part.start - 1)  # the byte before tells whether a line begins at the start
+        # The byte before tells whether a line begins at the start.
+        stream.seek(part.start - 1)
         while True:
             data = stream.read(_READ_BYTES)
             if not data:
@@ -266,7 +269,8 @@ def _decompressed(path: str, stream: IO[bytes], kind: str) -> Iterator[bytes]:
 
 def _decompressor(stream: IO[bytes], kind: str) -> IO[bytes]:
     open_: Mapping[str, Callable[[], object]] = {
-        "gzip": lambda: gzip.GzipFile(fileobj=stream),  # several members, and zeros behind them
+        # `GzipFile` reads several members, and zeros behind them.
+        "gzip": lambda: gzip.GzipFile(fileobj=stream),
         "bzip2": lambda: bz2.BZ2File(stream),
         "zstd": lambda: pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd"),
     }

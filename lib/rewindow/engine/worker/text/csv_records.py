@@ -45,12 +45,12 @@ def csv_header(data: bytes, options: TextOptions) -> tuple[tuple[str, ...], int]
         raise BadTextError(data.count(b"\n", 0, start), row.faults[0])
     values = [column[0].as_py() or "" for column in row.columns.values()]
     if not options.header:
-        return tuple(f"_c{at}" for at in range(len(values))), start
+        return tuple(f"_c{number}" for number in range(len(values))), start
     counts = Counter(name.lower() for name in values)
     empty = {"", options.null}
     names = tuple(
-        f"_c{at}" if name in empty else f"{name}{at}" if counts[name.lower()] > 1 else name
-        for at, name in enumerate(values)
+        f"_c{number}" if name in empty else f"{name}{number}" if counts[name.lower()] > 1 else name
+        for number, name in enumerate(values)
     )
     if len({name.lower() for name in names}) < len(names):
         raise BadTextError(data.count(b"\n", 0, start), "its header has the name of a column that is numbered")
@@ -109,11 +109,12 @@ def _parsed(data: bytes, options: TextOptions, names: Sequence[str] | None) -> t
         return "skip"
 
     if names is None and not data:
-        names = ["0"]  # the only record is a fault
+        # The only record is a fault.
+        names = ["0"]
     if names is None:
-        first = data[: _first_end(data, options)]
-        names = [str(at) for at in range(_count(first, options))]
-    unique = [str(at) for at in range(len(names))]
+        head = data[: _first_end(data, options)]
+        names = [str(number) for number in range(_count(head, options))]
+    unique = [str(number) for number in range(len(names))]
     if not data.strip(b"\r\n"):
         return pa.table({name: pa.array([], pa.string()) for name in names}), []
     table = pa_csv.read_csv(
@@ -156,8 +157,8 @@ def _count(line: bytes, options: TextOptions) -> int:
 def _are_filled(data: bytes, starts: Longs) -> npt.NDArray[np.bool_]:
     """Return which lines are not empty."""
     bytes_ = np.frombuffer(data + b"\n\n", np.uint8)
-    first = bytes_[starts]
-    is_filled: npt.NDArray[np.bool_] = (first != _LF) & ((first != _CR) | (bytes_[starts + 1] != _LF))
+    first_bytes = bytes_[starts]
+    is_filled: npt.NDArray[np.bool_] = (first_bytes != _LF) & ((first_bytes != _CR) | (bytes_[starts + 1] != _LF))
     return is_filled
 
 
@@ -189,8 +190,8 @@ def _spread(columns: Mapping[str, pa.Array], rows: int, faults: Mapping[int, str
         return dict(columns)
     is_bad = np.zeros(rows, np.bool_)
     is_bad[list(faults)] = True
-    at = pa.array(np.cumsum(~is_bad) - 1, mask=is_bad)
-    return {name: pc.take(column, at) for name, column in columns.items()}
+    positions = pa.array(np.cumsum(~is_bad) - 1, mask=is_bad)
+    return {name: pc.take(column, positions) for name, column in columns.items()}
 
 
 class _Structure:
@@ -218,7 +219,7 @@ class _Structure:
 
     def wrong(self) -> dict[int, str]:
         """Return the beginning of each record that is no CSV, and why."""
-        found = dict[int, str]()
+        reasons = dict[int, str]()
         size = len(self._bytes)
         padded = np.concatenate((self._bytes, [_LF, _LF])).astype(np.uint8)
         carriages = np.flatnonzero(self._bytes == _CR)
@@ -226,8 +227,8 @@ class _Structure:
         quotes = self._quotes
         starts = np.concatenate(([0], self.ends + 1))
         record = np.searchsorted(self.ends, quotes)
-        first = np.searchsorted(quotes, starts)
-        number = np.arange(len(quotes)) - first[record]
+        first_quotes = np.searchsorted(quotes, starts)
+        number = np.arange(len(quotes)) - first_quotes[record]
         opens = number % 2 == 0
         delimiter = ord(self._options.delimiter)
         before = np.where(quotes > 0, padded[quotes - 1], _LF)
@@ -238,32 +239,33 @@ class _Structure:
         is_next = (after == quote) if not self._options.escape else np.zeros(len(quotes), np.bool_)
         at_end = (after == delimiter) | (after == _LF) | ((after == _CR) & (padded[quotes + 2] == _LF))
         closes = at_end | is_next | (quotes + 1 >= size)
-        for at in np.flatnonzero(opens & ~begins).tolist():
-            found.setdefault(int(starts[record[at]]), "it has a quote within a value")
-        for at in np.flatnonzero(~opens & ~closes).tolist():
-            found.setdefault(int(starts[record[at]]), "it has text behind a quoted value")
-        counts = np.diff(np.concatenate((first, [len(quotes)])))
-        for at in np.flatnonzero(counts % 2).tolist():
+        for index in np.flatnonzero(opens & ~begins).tolist():
+            reasons.setdefault(int(starts[record[index]]), "it has a quote within a value")
+        for index in np.flatnonzero(~opens & ~closes).tolist():
+            reasons.setdefault(int(starts[record[index]]), "it has text behind a quoted value")
+        counts = np.diff(np.concatenate((first_quotes, [len(quotes)])))
+        for index in np.flatnonzero(counts % 2).tolist():
             goes_on = (
                 "its quoted value has no end"
                 if self._options.is_multiple
                 else ("its quoted value does not end in its line, which needs `lines: multiple`")
             )
-            found.setdefault(int(starts[at]), goes_on)
+            reasons.setdefault(int(starts[index]), goes_on)
         for position in alone.tolist():
-            inside = np.searchsorted(quotes, position) - first[np.searchsorted(self.ends, position)]
+            inside = np.searchsorted(quotes, position) - first_quotes[np.searchsorted(self.ends, position)]
             if not (self._options.is_multiple and inside % 2):
                 begin = int(starts[np.searchsorted(self.ends, position)])
-                found.setdefault(begin, "it has a carriage return without a line feed")
-        return found
+                reasons.setdefault(begin, "it has a carriage return without a line feed")
+        return reasons
 
 
 def _neutral(data: npt.NDArray[np.uint8], escape: int) -> npt.NDArray[np.uint8]:
     """Return a text in which escapes, and the characters that they escape, are letters."""
-    found = data.copy()
+    neutral = data.copy()
     position = -1
-    for at in np.flatnonzero(data == escape).tolist():
-        if at > position:  # an escaped escape escapes nothing
-            found[at : at + 2] = ord("x")
-            position = at + 1
-    return found
+    for index in np.flatnonzero(data == escape).tolist():
+        # An escaped escape escapes nothing.
+        if index > position:
+            neutral[index : index + 2] = ord("x")
+            position = index + 1
+    return neutral

@@ -83,10 +83,12 @@ class _Division:
     """The state between two blocks: always outside of the objects."""
 
     def __init__(self) -> None:
-        self.line = 0  # where the rest of the text begins
+        # `line` is where the rest of the text begins.
+        self.line = 0
         self.list_line: int | None = None
-        self.is_started = False  # whether anything but blanks was read
-        self.is_closed = False  # the list
+        # `is_started`: anything but blanks was read. `is_closed`: the list has ended.
+        self.is_started = False
+        self.is_closed = False
         self.has_objects = False
 
     def divide(self, text: bytes) -> tuple[JsonLines | None, bytes]:
@@ -105,7 +107,8 @@ class _Division:
         breaks = positions[is_break]
         steps = np.where(is_outside, _DEPTHS[marks], 0)
         depths = np.cumsum(steps)
-        below = np.flatnonzero(depths < 0)[:1]  # the end of the list
+        # A negative depth is the end of the list.
+        below = np.flatnonzero(depths < 0)[:1]
         if len(below):
             steps[below[0] :] = 0
         starts = positions[(steps == 1) & (depths == 1)]
@@ -131,8 +134,8 @@ class _Division:
             self.is_closed = True
             position = closing + 1
         self.line += int(np.searchsorted(breaks, position))
-        found = JsonLines(b"\n".join(objects), lines[: len(objects)]) if objects else None
-        return found, text[position:]
+        records = JsonLines(b"\n".join(objects), lines[: len(objects)]) if objects else None
+        return records, text[position:]
 
     def _begin(self, text: bytes) -> bytes:
         """Leave out blanks, and the bracket that begins the list."""

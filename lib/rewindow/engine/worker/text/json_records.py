@@ -27,7 +27,8 @@ _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _SCALAR = {False: f"{_NUMBER}|true|false|null", True: f"{_NUMBER}|true|false|null|NaN|-?Infinity"}
 _ESCAPES = np.isin(np.arange(256), list(b'"\\/bfnrtu'))
 _HEX = np.isin(np.arange(256), list(b"0123456789abcdefABCDEF"))
-_WORD = 8  # literals are compared eight bytes at a time
+# Literals are compared eight bytes at a time.
+_WORD = 8
 _TOGETHER = 256
 _WORTH = 64
 """A template costs as much as this many lines cost one by one."""
@@ -143,7 +144,8 @@ class _Template:
             self.literals.append(line[position:start])
             position, index = end, last + 1
         self.literals.append(line[position:])
-        self.ordinals = [0]  # of the fields, in the object
+        # `ordinals` number the fields within the object.
+        self.ordinals = [0]
         for hole in self.holes:
             self.ordinals.append(self.ordinals[-1] + (nested[-1] - nested[0] + 1 if hole.kind == "nested" else 1))
         self.names = {hole.name for hole in self.holes}
@@ -230,7 +232,8 @@ class _Block:
                 poor += 1
                 continue
             is_like, positions = self._match(template, left)
-            lines = left[is_like]  # with the one that it was made of
+            # These include the line of which the template was made.
+            lines = left[is_like]
             left = left[~is_like]
             poor = poor + 1 if len(lines) <= _WORTH else 0
             singles.append(self._read_alike(template, lines, positions, constants=constants))
@@ -309,7 +312,8 @@ class _Block:
         is_after_nested = False
         before, total = 0, sum(template.quotes)
         for index, literal in enumerate(template.literals):
-            if not template.quotes[index]:  # the end of the object
+            # Without a quote, the literal is the end of the object.
+            if not template.quotes[index]:
                 positions.append(self.line_ends[lines] - len(literal))
                 continue
             number = firsts + before
@@ -342,7 +346,8 @@ class _Block:
         ends = positions[1:]
         is_fit = np.ones(len(lines), np.bool_)
         for index, hole in enumerate(template.holes):
-            if hole.kind == "string":  # its characters are checked: `is_irregular`
+            # `is_irregular` checks the characters of texts.
+            if hole.kind == "string":
                 starts[index] -= 1
                 ends[index] = ends[index] + 1
             elif hole.kind == "scalar":
@@ -374,7 +379,8 @@ class _Block:
     ) -> None:
         """Read from the first nested value through the last one. Narrow each span to the first, and mark what is invalid."""
         ordinal = template.ordinals[index] + 1
-        head = b'{"":'  # the name is in the literal before
+        # The literal before has the name.
+        head = b'{"":'
         for row, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
             text = self.data[start:end]
             if not is_fit[row] or is_nested_value(text.decode(), constants=constants):
@@ -395,7 +401,7 @@ class _Block:
 
     def column(self, column: _Column, rows: Positions) -> pa.Array:
         """Return the values of a field."""
-        if not column.single and [len(lines) for lines in column.lines] == [len(rows)]:  # one template has all rows
+        if not column.single and [len(lines) for lines in column.lines] == [len(rows)]:
             starts, ends = column.starts[0], column.ends[0]
         else:
             # A missing value is the empty text at the beginning of its line, because spans have to ascend.

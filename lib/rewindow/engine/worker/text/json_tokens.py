@@ -104,7 +104,7 @@ def _parts(text: str, position: int, closing: str, *, constants: bool) -> Iterat
                 position = comma.end()
     except json.JSONDecodeError as error:
         raise TokenError(_located(_reason(error.msg), error.pos)) from None
-    except RecursionError:  # of a text whose brackets do not match
+    except RecursionError:
         raise TokenError(f"nested more than {MAX_DEPTH} levels deep") from None
     end = _after_blanks(text, position + 1)
     if end < len(text):
@@ -145,7 +145,7 @@ def _check_depth(text: str, most: int) -> None:
 
 
 def _reason(message: str) -> str:
-    """Return a message of Python's scanner, whose wording differs between versions, in ours."""
+    """Return an error of Python's scanner, whose wording differs between versions, in our words."""
     for part, reason in _REASONS.items():
         if part in message.lower():
             return reason

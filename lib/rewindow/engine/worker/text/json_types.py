@@ -18,7 +18,7 @@ _KINDS = {
     kind: np.isin(np.arange(256), list(signs))
     for kind, signs in {"string": b'"', "boolean": b"tf", "struct": b"{", "array": b"[", "number": _NUMBERS}.items()
 }
-"""Of each type, which bytes its tokens begin with."""
+"""The bytes with which the tokens of each type begin."""
 
 
 @dataclass(slots=True)
@@ -83,9 +83,9 @@ def inferred(tokens: pa.Array, source: Any = None) -> JsonType:
             continue
         if kind == "number":
             # Signs are counted in all tokens at once, because most of the time a match per token takes is its beginning.
-            first, last = starts[rows], ends[rows]
+            begins, until = starts[rows], ends[rows]
             counts = np.concatenate(([0], np.cumsum(_IS_FRACTION[data])))
-            is_double = counts[last] > counts[first]
+            is_double = counts[until] > counts[begins]
             for number, is_number in (("long", ~is_double), ("double", is_double)):
                 if is_number.any():
                     result.kinds[number] = (source, int(rows[is_number.argmax()]))
@@ -144,7 +144,8 @@ def _distinct_kinds(types: JsonType) -> list[str]:
 
 
 def _spark_order(name: str) -> bytes:
-    return name.encode("utf-16-be")  # how Java compares
+    # Java compares UTF-16 code units.
+    return name.encode("utf-16-be")
 
 
 def _kind_of(value: Any) -> str:

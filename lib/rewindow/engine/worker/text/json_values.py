@@ -144,7 +144,8 @@ class _Scalars(dict[str, Any]):
 
 def _as_json(values: pa.Array, kind: str) -> list[Any]:
     """Return values of a type as what canonical JSON is made of."""
-    if kind == "float":  # the shortest digits of a float, not of its double
+    # A float is written with its own shortest digits, not with those of its double.
+    if kind == "float":
         return [None if value is None else float(str(np.float32(value))) for value in values.to_pylist()]
     if kind == "date":
         return [None if day is None else day.isoformat() for day in values.to_pylist()]

@@ -40,15 +40,15 @@ def written(batches: Iterator[pa.RecordBatch], folder: str) -> Sequence[Page]:
 
     Raises `StorageError` (74), or `LimitError` (71) if the disk is full.
     """
-    first = next(batches, None)
-    if first is None:
+    head = next(batches, None)
+    if head is None:
         return ()
     path = f"{folder}/text-{uuid4().hex}.arrow"
     system, location = filesystem_of(path)
     pages: list[Page] = []
     try:
         with system.open_output_stream(location, compression=None) as file:
-            batch: pa.RecordBatch | None = first
+            batch: pa.RecordBatch | None = head
             while batch is not None:
                 start = file.tell()
                 with pa.ipc.new_stream(file, batch.schema) as stream:

@@ -117,7 +117,8 @@ class PartReader:
                     yield batch
                 if self._fault is not None:
                     return
-        except BadTextError as error:  # what follows cannot be trusted, so such a row is never left out
+        except BadTextError as error:
+            # What follows cannot be trusted, so such a row is never left out.
             self._fault = error.line, error.reason
 
     def _records(self) -> Iterator[tuple[Block, Records]]:
@@ -195,11 +196,11 @@ class PartReader:
     def _shown(self, block: Block, records: Records, faults: Mapping[int, str]) -> list[str | None]:
         """Return what is wrong with each row, with its text if that is one line."""
         lines = [] if self._read.options.is_multiple else block.data.split(b"\n")
-        found: list[str | None] = [None] * len(records.lines)
+        reasons: list[str | None] = [None] * len(records.lines)
         for row, reason in faults.items():
             text = lines[int(records.lines[row])].decode(errors="replace").rstrip("\r") if lines else ""
-            found[row] = f"{reason}: {text[:_SHOWN_TEXT]}"
-        return found
+            reasons[row] = f"{reason}: {text[:_SHOWN_TEXT]}"
+        return reasons
 
 
 def _locate(types: JsonType, start: int, lines: Longs) -> None:

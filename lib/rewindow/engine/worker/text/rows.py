@@ -1,4 +1,4 @@
-"""The rows of a page as values: each column is converted when it is asked for, and what is no value of its type is noted."""
+"""The rows of a page as values. Each column is converted when it is read, and texts that are no values of its type are noted."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ class TextRows:
         self._values = dict(piece.values)
         self._at = positions(batch.schema.names, kinds) if spec.source.format == CSV else {}
         self._found: dict[str, pa.Array] = {}
-        self._within: dict[str, pa.Array] = {}  # texts of fields in objects, which are dear to find
+        # Texts of fields within objects are kept, because finding them is expensive.
+        self._within: dict[str, pa.Array] = {}
         self._bad: dict[str, Flags] = {}
         self._misfits: dict[str, Mapping[int, Misfit]] = {}
 
@@ -79,14 +80,14 @@ class TextRows:
         Raises `BadValueError` for a bad value unless such rows are kept.
         """
         if name not in self._found:
-            found = self._typed(name, self.kinds[name])
-            self._found[name] = found.values
-            if isinstance(found, TypedTokens) and found.misfits:
-                self._misfits[name] = found.misfits
-            if found.bad is not None and name not in self._times:
+            converted = self._typed(name, self.kinds[name])
+            self._found[name] = converted.values
+            if isinstance(converted, TypedTokens) and converted.misfits:
+                self._misfits[name] = converted.misfits
+            if converted.bad is not None and name not in self._times:
                 if self.spec.unreadable == FAIL:
-                    raise BadValueError(self.described(name, int(np.argmax(found.bad))))
-                self._bad[name] = found.bad
+                    raise BadValueError(self.described(name, int(np.argmax(converted.bad))))
+                self._bad[name] = converted.bad
         return self._found[name]
 
     def instants(self, name: str) -> pa.Array:
@@ -97,26 +98,26 @@ class TextRows:
             days = self._typed(name, "date").values.cast(pa.int32()).cast(pa.int64())
             mask = np.asarray(days.is_null())
             local = np.asarray(days.fill_null(0)) * _DAY_US
-            found = instants(local, self._options.zone or self.spec.zone)
-            return pa.array(found, pa.int64(), mask=mask).cast(pa.timestamp("us", "UTC"))
+            micros = instants(local, self._options.zone or self.spec.zone)
+            return pa.array(micros, pa.int64(), mask=mask).cast(pa.timestamp("us", "UTC"))
         return self._typed(name, "timestamp").values
 
     def faults(self) -> pa.Array:
         """Return why each row cannot be landed, as far as it has been read; null for the others."""
-        found = pa.nulls(self.rows, pa.string())
+        faults = pa.nulls(self.rows, pa.string())
         if WRONG in self._batch.schema.names:
             wrong = self._batch.column(WRONG)
             reasons = [
                 None if reason is None else f"{UNREADABLE}: {self.location(row)}: {reason}"
                 for row, reason in enumerate(wrong.to_pylist())
             ]
-            found = pa.array(reasons, pa.string())
+            faults = pa.array(reasons, pa.string())
         for name, bad in self._bad.items():
             more: list[str | None] = [None] * self.rows
             for row in np.flatnonzero(bad).tolist():
                 more[row] = f"{UNREADABLE}: {self.described(name, row)}"
-            found = pc.coalesce(found, pa.array(more, pa.string()))
-        return found
+            faults = pc.coalesce(faults, pa.array(more, pa.string()))
+        return faults
 
     def texts(self, name: str) -> pa.Array:
         """Return a column as it is written; of JSON strings, what they say."""
@@ -156,8 +157,8 @@ class TextRows:
             return pa.repeat(pa.scalar(self._values[name], pa.string()), self.rows)
         names = self._batch.schema.names
         if self.spec.source.format == CSV:
-            at = self._at.get(name)
-            return pa.nulls(self.rows, pa.string()) if at is None else self._batch.column(at)
+            position = self._at.get(name)
+            return pa.nulls(self.rows, pa.string()) if position is None else self._batch.column(position)
         if name in names:
             return self._batch.column(name)
         outer, dot, inner = name.partition(".")
@@ -180,5 +181,5 @@ def _sql(kind: Any) -> str:
 
 def text_kinds(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the types with which text columns are read: a time has a zone, if only the feed's."""
-    found: dict[str, Any] = json.loads(json.dumps(fields).replace('"timestamp_ntz"', '"timestamp"'))
-    return found
+    kinds: dict[str, Any] = json.loads(json.dumps(fields).replace('"timestamp_ntz"', '"timestamp"'))
+    return kinds

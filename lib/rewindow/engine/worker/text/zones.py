@@ -21,27 +21,29 @@ _FIRST_CHANGE, _BY_RULE, _DAYS_OF_WEEK = -47_482, 43_099, 7
 def instants(local_us: npt.NDArray[np.int64], zone: str) -> npt.NDArray[np.int64]:
     """Return local times (microseconds since 1970-01-01 in the zone) as instants (microseconds since 1970 in UTC).
 
-    A time that the clocks leave out is taken as that much later; of one that they show twice, the earlier instant.
+    A time that the clocks skip becomes that much later. A time that they show twice becomes the earlier instant.
     """
     if zone == "UTC" or not len(local_us):
         return local_us
-    first, last = int(local_us.min()) // _DAY_US - 2, int(local_us.max()) // _DAY_US + 2
-    changes, offsets = _offsets(zone, max(first, _FIRST_DAY), min(last, _LAST_DAY))
+    first_day, last_day = int(local_us.min()) // _DAY_US - 2, int(local_us.max()) // _DAY_US + 2
+    changes, offsets = _offsets(zone, max(first_day, _FIRST_DAY), min(last_day, _LAST_DAY))
     # Until both clocks, the one before a change and the one after it, show a later time, the offset before the change counts.
     until = changes + np.maximum(offsets[:-1], offsets[1:])
     return local_us - offsets[np.searchsorted(until, local_us, side="right")]
 
 
 @cache
-def _offsets(zone: str, first: int, last: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _offsets(zone: str, first_day: int, last_day: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return when the offset of a zone changes within some days since 1970, and the offsets before and after (microseconds)."""
     info = ZoneInfo(zone)
     changes: list[int] = []
-    offsets = [_offset(info, first * _DAY_US)]
+    offsets = [_offset(info, first_day * _DAY_US)]
     days = [
-        day for day in range(first, last) if first == day or _FIRST_CHANGE <= day < _BY_RULE or day % _DAYS_OF_WEEK == 0
+        day
+        for day in range(first_day, last_day)
+        if first_day == day or _FIRST_CHANGE <= day < _BY_RULE or day % _DAYS_OF_WEEK == 0
     ]
-    for day, next_day in pairwise([*days, last]):
+    for day, next_day in pairwise([*days, last_day]):
         start, end = day * _DAY_US, next_day * _DAY_US
         while (after := _offset(info, end)) != offsets[-1]:
             low, high = start, end

@@ -131,13 +131,13 @@ class GroupFrame:
 
     def extend(self, number: int) -> Array:
         """Add slots and return them."""
-        first, self.size = self.size, self.size + number
+        start, self.size = self.size, self.size + number
         for name, (dtype, fill) in self._fills.items():
             array = self._arrays[name]
             if len(array) < self.size:
-                array = self._arrays[name] = np.concatenate([array[:first], np.empty(self.size, dtype)])
-            array[first : self.size] = fill
-        return np.arange(first, self.size)
+                array = self._arrays[name] = np.concatenate([array[:start], np.empty(self.size, dtype)])
+            array[start : self.size] = fill
+        return np.arange(start, self.size)
 
     def keep(self, mask: Array) -> None:
         """Drop the slots where the mask is false. The others keep their order and move together."""

@@ -55,10 +55,10 @@ class Batch:
         keys = [column.take(index) for column in self.keys]
         return Batch(self.timestamps[rows], keys, columns, _of(self.orders, rows), _of(self.positions, rows))
 
-    def slice(self, first: int, count: int) -> Batch:
+    def slice(self, start: int, count: int) -> Batch:
         """Return consecutive records of a batch without orders and positions."""
-        columns = {name: column.slice(first, count) for name, column in self.columns.items()}
-        return Batch(self.timestamps[first : first + count], [key.slice(first, count) for key in self.keys], columns)
+        columns = {name: column.slice(start, count) for name, column in self.columns.items()}
+        return Batch(self.timestamps[start : start + count], [key.slice(start, count) for key in self.keys], columns)
 
     def at(self, positions: Array) -> Batch:
         """Return the same records with their positions."""
@@ -88,14 +88,14 @@ class InternalSource:
 
 def internal_sources(topology: Topology, logs: LogShapes) -> Mapping[str, InternalSource]:
     """Return the repartition topics by name."""
-    found = {}
+    sources = {}
     for node in topology.nodes.values():
         if isinstance(node, SinkNode) and node.is_internal and not node.is_global:
             key, value = bind(node.key, "key", logs), bind(node.value, "value", logs)
             stored = [shape.names for shape in bind_sink(node, logs)]
             (*key_names, no_key), (*value_names, no_value) = stored
-            found[node.topic] = InternalSource(key, value, tuple(key_names), tuple(value_names), (no_key, no_value))
-    return found
+            sources[node.topic] = InternalSource(key, value, tuple(key_names), tuple(value_names), (no_key, no_value))
+    return sources
 
 
 class InternalBatches:
@@ -117,11 +117,12 @@ class InternalBatches:
         times, size = np.asarray(table.column("_timestamp")), batch_size.read_rows()
         keys = [table.column(name).combine_chunks() for name in source.key_names]
         values = {
-            name_at(source.value, at): table.column(source.value_names[at]).combine_chunks() for at in self._reads
+            name_at(source.value, index): table.column(source.value_names[index]).combine_chunks()
+            for index in self._reads
         }
-        for first in range(0, len(times), size):
-            columns = {name: column.slice(first, size) for name, column in values.items()}
-            yield Batch(times[first : first + size], [key.slice(first, size) for key in keys], columns)
+        for start in range(0, len(times), size):
+            columns = {name: column.slice(start, size) for name, column in values.items()}
+            yield Batch(times[start : start + size], [key.slice(start, size) for key in keys], columns)
 
 
 class Merged(NamedTuple):
@@ -144,7 +145,8 @@ def merged(topics: Sequence[Iterator[Batch]]) -> Iterator[Merged]:
         last_ms, last = min(waiting)
         parts = [topic.take(last_ms, with_ties=rank <= last) for rank, topic in enumerate(pending)]
         orders = np.concatenate([part.orders for part in parts])
-        order = np.argsort(orders, kind="stable")  # ties go to the first topic
+        # Ties go to the first topic.
+        order = np.argsort(orders, kind="stable")
         positions = np.empty(len(order), np.int64)
         positions[order] = np.arange(len(order))
         bounds = np.cumsum([0, *(len(part.orders) for part in parts)])
@@ -154,8 +156,8 @@ def merged(topics: Sequence[Iterator[Batch]]) -> Iterator[Merged]:
             ranks[order],
             orders[order],
             tuple(
-                part.batch.at(positions[first:end])
-                for part, first, end in zip(parts, bounds[:-1], bounds[1:], strict=True)
+                part.batch.at(positions[start:end])
+                for part, start, end in zip(parts, bounds[:-1], bounds[1:], strict=True)
             ),
         )
 

@@ -24,12 +24,12 @@ def restore(task: WindowTask, task_work: TaskWork) -> None:
     for columns, slots in _open_rows(task, task_work, plan.store.name, plan.store_shapes, open_from_ms):
         if pc.any(columns[-1]).as_py():
             raise UnfitError
-        first = 0
+        position = 0
         for fold in plan.folds:
             width = len(fold.state_types)
-            fold.restore(task.groups.frame, slots, columns[first : first + width])
-            first += width
-        _set_restored(task, slots, columns[first])
+            fold.restore(task.groups.frame, slots, columns[position : position + width])
+            position += width
+        _set_restored(task, slots, columns[position])
     if plan.suppress and plan.starts_at_first_value:
         for columns, slots in _open_rows(task, task_work, plan.suppress.store, plan.suppress.shapes, open_from_ms):
             is_null = np.asarray(columns[1].fill_null(False)) & task.groups.without_value()[slots]

@@ -49,7 +49,7 @@ def _run_windows(work: SubTopologyWork, task_work: TaskWork, plan: FinalResultsP
     targets = {name: staging_target(work, task_work, f"changelog/{name}") for name in stores}
     if times := task_work.enforced:
         task.clocks.metrics.measure("task", "", ENFORCED_PROCESSING).record_many(times, times, 1, 1)
-    first = task.clocks.offsets[plan.topic]
+    start = task.clocks.offsets[plan.topic]
     try:
         with results:
             restore(task, task_work)
@@ -67,7 +67,7 @@ def _run_windows(work: SubTopologyWork, task_work: TaskWork, plan: FinalResultsP
         files=(*sent, *changed),
         state=state.as_json(),
         metrics=tuple(task.clocks.metrics.as_rows()),
-        consumed={plan.topic: task.clocks.offsets[plan.topic] - first},
+        consumed={plan.topic: task.clocks.offsets[plan.topic] - start},
         is_vectorized=True,
     )
 
@@ -79,7 +79,8 @@ def _replay(work: SubTopologyWork, task_work: TaskWork, task: VectorizedTask, re
         for batch in read_epoch(epoch.number):
             task.take(batch)
             if task.rows > work.code.settings.limits.store_rows:
-                raise UnfitError  # record execution knows exactly, and names the store
+                # Record execution measures the limit exactly, and names the store.
+                raise UnfitError
         if sent := task.end_epoch(epoch):
             results.send(epoch.number, sent)
         task.closing_order.end_epoch()

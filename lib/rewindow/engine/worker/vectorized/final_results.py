@@ -107,6 +107,7 @@ class WindowTask(VectorizedTask):
 
     def _group(self, timestamps: Array, highest: Array, numbers: Array, operands: Operands) -> Array:
         plan, clocks = self.plan, self.clocks
+        # The clock at each record decides for it, although the whole batch is known: a later record must not close a window.
         times = np.maximum(highest, clocks.observed(plan.window_node))
         open_from = times - self.windows.closes_after_ms
         clocks.observe(plan.window_node, int(highest[-1]))
@@ -123,14 +124,15 @@ class WindowTask(VectorizedTask):
         if rows is not None:
             timestamps, numbers = timestamps[rows], numbers[rows]
             operands = of_rows(operands, rows)
+        # The record of each pair of a record and one of its windows.
         taken = np.arange(len(timestamps)) if rows is None else rows
         if len(starts) == 0:
             return taken
         clocks.observe(plan.closing_node, int(timestamps.max()))
         self.newest_ms = max(self.newest_ms, int(starts.max()))
-        found = self.groups.find(starts, numbers, len(self.keys))
-        self.groups.take(found, timestamps, operands)
-        self.hold(found.distinct)
+        groups = self.groups.find(starts, numbers, len(self.keys))
+        self.groups.take(groups, timestamps, operands)
+        self.hold(groups.distinct)
         return taken
 
     def _send(self, due_ms: int) -> list[pa.Array]:
@@ -139,14 +141,17 @@ class WindowTask(VectorizedTask):
         held, ends = frame["held"], frame["start"] + self.windows.size_ms
         is_due = held & (ends <= due_ms)
         held[is_due] = False
+        # The earliest end lets most epochs return without looking at the groups.
         self._next_end_ms = int(ends[held].min()) if held.any() else MAX_MS
+        # The checkpoint's buffer has these entries, so they leave tombstones.
         restored = np.flatnonzero(is_due & frame["restored"])
         if len(restored) and plan.suppress:
             self.sent_entries.append((frame["start"][restored], self.keys.columns(frame["key"][restored])))
         slots = self.in_order(np.flatnonzero(is_due & ~self.groups.without_value()))
         results = self.results(slots)
         if plan.suppress and plan.is_single and results[0].null_count:
-            kept = np.asarray(results[0].is_valid())  # a tombstone: its window never sent a result
+            # A window that never sent a result sends no tombstone.
+            kept = np.asarray(results[0].is_valid())
             slots, results = slots[kept], [results[0].filter(pa.array(kept))]
         if len(slots) == 0:
             return []
@@ -159,6 +164,7 @@ class WindowTask(VectorizedTask):
         """Drop groups whose windows are past retention, and keys without groups, once there are many."""
         frame = self.groups.frame
         expired = frame["start"] <= self.newest_ms - self.plan.store.retention_ms
+        # Dropping groups copies all others, so it waits until it pays off.
         if 4 * int(np.count_nonzero(expired)) > frame.size:
             self.groups.keep(~expired)
         if len(self.keys) > IDLE_KEYS + 4 * frame.size:
@@ -173,13 +179,13 @@ def _windows_of(windows: TimeWindows, timestamps: Array) -> tuple[Array | None, 
     The row numbers are None if each row has exactly one window.
     """
     advance_ms = windows.advance_ms
-    first = np.maximum(timestamps - (windows.size_ms - advance_ms), 0) // advance_ms * advance_ms
+    first_starts = np.maximum(timestamps - (windows.size_ms - advance_ms), 0) // advance_ms * advance_ms
     if windows.size_ms == advance_ms:
-        return None, first
-    counts = (timestamps - first) // advance_ms + 1
+        return None, first_starts
+    counts = (timestamps - first_starts) // advance_ms + 1
     rows = np.repeat(np.arange(len(timestamps)), counts)
     before = np.cumsum(counts) - counts
-    return rows, first[rows] + (np.arange(len(rows)) - before[rows]) * advance_ms
+    return rows, first_starts[rows] + (np.arange(len(rows)) - before[rows]) * advance_ms
 
 
 class _Groups:
@@ -206,6 +212,7 @@ class _Groups:
         least = int(starts.min()) // self._step
         self._fit(least, int(starts.max()) // self._step, key_count)
         encoded = pa.array((starts // self._step - self._base) * self._width + keys).dictionary_encode()
+        # Arrow's hash table makes the few distinct codes of a batch cheaper to find than sorting its rows.
         codes, inverse = np.asarray(encoded.dictionary), np.asarray(encoded.indices).astype(np.intp)
         slots = self._slots_of(codes)
         return Rows(slots[inverse], slots, inverse, np.bincount(inverse, minlength=len(slots)))
@@ -249,18 +256,21 @@ class _Groups:
             np.maximum.at(stamps, rows.slots, timestamps)
             return
         count = len(timestamps)
-        first = np.full(len(rows.distinct), count)
+        # Backwards, because the last assignment to a slot wins, which leaves the first row with a value.
+        first_rows = np.full(len(rows.distinct), count)
         with_value = np.flatnonzero(valid)[::-1]
-        first[rows.inverse[with_value]] = with_value
-        first[~is_new] = -1
+        first_rows[rows.inverse[with_value]] = with_value
+        first_rows[~is_new] = -1
         stamps[rows.distinct[is_new]] = -1
-        counts = np.arange(count) >= first[rows.inverse]
+        counts = np.arange(count) >= first_rows[rows.inverse]
         np.maximum.at(stamps, rows.slots[counts], timestamps[counts])
-        without = first[rows.inverse] == count
-        stamps[rows.slots[without]] = timestamps[without]  # for duplicate slots, the last assignment wins
+        without = first_rows[rows.inverse] == count
+        # For duplicate slots, the last assignment wins.
+        stamps[rows.slots[without]] = timestamps[without]
 
     def _fit(self, least: int, most: int, key_count: int) -> None:
         """Choose a code width for all windows and keys. Raises `UnfitError` if codes exceed 64 bits."""
+        # A code is the window's number times the width plus the key's number. It grows in powers of two, to recode rarely.
         if self.frame.size == 0 or least < self._base or key_count > self._width:
             if self.frame.size:
                 least = min(least, int(self.frame["start"].min()) // self._step)

@@ -164,7 +164,8 @@ class ValueFold(Fold):
         if valid is None:
             last[rows.distinct] = True
         else:
-            last[rows.slots] = valid  # for duplicate slots, the last assignment wins
+            # For duplicate slots, the last assignment wins.
+            last[rows.slots] = valid
 
     def merge(self, frame: GroupFrame, slots: Array, others: Array) -> None:
         """See `Fold`. Raises `UnfitError` if the result would not be exact."""

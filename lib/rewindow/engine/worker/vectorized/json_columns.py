@@ -30,7 +30,7 @@ class Texts(NamedTuple):
 
     def of(self, columns: Sequence[pa.Array]) -> Operand:
         """Return the texts. A row is never null."""
-        texts_by_column = [texts_of(one, column.type) for one, column in zip(columns, self.columns, strict=True)]
+        texts_by_column = [texts_of(values, column.type) for values, column in zip(columns, self.columns, strict=True)]
         if not self.is_row:
             return texts_by_column[0]
         parts: list[Any] = []
@@ -51,8 +51,8 @@ def texts_of(column: pa.Array, column_type: str) -> Operand:
     texts = distinct[np.asarray(pc.fill_null(encoded.indices, 0))]
     valid = np.asarray(column.is_valid()) if column.null_count else None
     if column_type == "json" and NULL in distinct.tolist():
-        known = texts != NULL
-        valid = known if valid is None else known & valid
+        is_no_null = texts != NULL
+        valid = is_no_null if valid is None else is_no_null & valid
     return Operand(texts, valid)
 
 

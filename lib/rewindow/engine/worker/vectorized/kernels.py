@@ -92,14 +92,17 @@ class CollectFold(Fold):
         state = frame[self.name]
         before = state[rows.distinct].tolist()
         starts = [0, *ends]
-        lists = [_joined(one, *items[first:end]) for one, first, end in zip(before, starts, ends, strict=False)]
+        lists = [
+            _joined(items_before, *items[start:end])
+            for items_before, start, end in zip(before, starts, ends, strict=False)
+        ]
         state[rows.distinct] = objects(lists)
 
     def merge(self, frame: GroupFrame, slots: Array, others: Array) -> None:
         """See `Fold`: the items of ``others`` come later."""
         state = frame[self.name]
         pairs = zip(state[slots].tolist(), state[others].tolist(), strict=True)
-        state[slots] = objects([_joined(one, *([other] if other else [])) for one, other in pairs])
+        state[slots] = objects([_joined(items, *([other] if other else [])) for items, other in pairs])
 
     def restore(self, frame: GroupFrame, slots: Array, state: Sequence[pa.Array]) -> None:
         """See `Fold`."""
@@ -155,7 +158,8 @@ class _ExtremeFold(ValueFold):
         ufunc: Any = np.minimum if is_smallest else np.maximum
         worst = most if is_smallest else least
         if operand_type == "double" and is_smallest:
-            ufunc, worst = np.fmin, np.nan  # NaN is the largest number, which `fmin` passes over
+            # NaN counts as the largest number, and `fmin` passes over it.
+            ufunc, worst = np.fmin, np.nan
         super().__init__(name, operand, operand_type, ufunc, worst)
 
     def check(self, frame: GroupFrame, values: Array, times: int) -> None:
@@ -222,7 +226,7 @@ class _MeanFold(_SumFold):
             with np.errstate(all="ignore"):
                 return np.asarray(total / number)
         pairs = zip(total.tolist(), number.tolist(), strict=True)
-        return np.array([one / (many * 10**scale) for one, many in pairs], np.float64)
+        return np.array([dividend / (divisor * 10**scale) for dividend, divisor in pairs], np.float64)
 
 
 class _PickFold(ValueFold):
@@ -286,8 +290,8 @@ def _collected(aggregate: Collect, value: Shape) -> Texts:
     return Texts((index,), (value.columns[index],), is_row=False)
 
 
-def _joined(one: str, *items: str) -> str:
-    return ",".join((one, *items)) if one else ",".join(items)
+def _joined(items_before: str, *items: str) -> str:
+    return ",".join((items_before, *items)) if items_before else ",".join(items)
 
 
 def _lists(texts: Sequence[str]) -> pa.Array:

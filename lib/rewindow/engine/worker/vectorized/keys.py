@@ -45,8 +45,8 @@ class KeyTable:
         """Return the key number of each row, -1 for a null key. ``columns`` may be dictionary-encoded."""
         if self._is_bare:
             return self._numbers_of_one(columns[0])
-        codes, first = _codes(columns)
-        distinct = [column.take(pa.array(first)) for column in map(decode_dictionary, columns)]
+        codes, first_rows = _codes(columns)
+        distinct = [column.take(pa.array(first_rows)) for column in map(decode_dictionary, columns)]
         numbers = self._take(list(zip(*(column.to_pylist() for column in distinct), strict=True)), distinct)
         return np.asarray(numbers[codes])
 
@@ -107,7 +107,8 @@ class KeyTable:
         if self._is_bare and (pa.types.is_string(self._types[0]) or pa.types.is_binary(self._types[0])):
             return np.asarray(pc.sort_indices(columns[0]))
         if self._is_bare and pa.types.is_integer(self._types[0]):
-            return np.argsort(np.asarray(columns[0]).view(np.uint64))  # two's complement: negative numbers sort last
+            # In two's complement, negative numbers sort last, as their key bytes do.
+            return np.argsort(np.asarray(columns[0]).view(np.uint64))
         encoded = [encode_key(key) for key in self._values(columns)]
         return np.array(sorted(range(len(encoded)), key=encoded.__getitem__), np.int64)
 
@@ -127,12 +128,12 @@ class KeyTable:
         numbers = self._numbers_of_dictionary(dictionary)
         if indices.null_count == 0:
             return numbers.take(np.asarray(indices))
-        found = numbers[np.asarray(pc.fill_null(indices, 0))] if len(dictionary) else np.empty(len(column))
-        return np.where(np.asarray(indices.is_null()), -1, found).astype(np.int64)
+        of_rows = numbers[np.asarray(pc.fill_null(indices, 0))] if len(dictionary) else np.empty(len(column))
+        return np.where(np.asarray(indices.is_null()), -1, of_rows).astype(np.int64)
 
     def _numbers_of_dictionary(self, dictionary: pa.Array) -> Array:
-        for known, numbers in self._recent:
-            if dictionary.equals(known):
+        for previous, numbers in self._recent:
+            if dictionary.equals(previous):
                 return numbers
         numbers = self._take(dictionary.to_pylist(), [dictionary])
         self._recent = [*self._recent[-1:], (dictionary, numbers)]
@@ -140,10 +141,10 @@ class KeyTable:
 
     def _take(self, keys: list[Any], columns: Sequence[pa.Array]) -> Array:
         """Return the numbers of distinct keys, adding new keys."""
-        numbers, first = self._numbers, len(self._numbers)
+        numbers, count_before = self._numbers, len(self._numbers)
         result = np.array(_numbered(numbers, keys), np.int64)
-        if len(numbers) > first:
-            fresh = np.flatnonzero(result >= first)
+        if len(numbers) > count_before:
+            fresh = np.flatnonzero(result >= count_before)
             new = pa.array(fresh[np.unique(result[fresh], return_index=True)[1]])
             for chunks, column, kind in zip(self._chunks, columns, self._types, strict=True):
                 chunks.append(column.take(new).cast(kind))
@@ -159,10 +160,11 @@ def _numbered(numbers: dict[Any, int], keys: list[Any]) -> list[int]:
         numbers.update(zip(keys, range(len(keys)), strict=True))
         if len(numbers) == len(keys):
             return list(range(len(keys)))
-        numbers.clear()  # keys that differ as values but are equal in Python, such as 0.0 and -0.0
-    found = list(map(numbers.get, keys))
-    if None not in found:
-        return cast("list[int]", found)
+        # Some keys differ as values but are equal in Python, such as 0.0 and -0.0.
+        numbers.clear()
+    known_numbers = list(map(numbers.get, keys))
+    if None not in known_numbers:
+        return cast("list[int]", known_numbers)
     return [numbers.setdefault(key, len(numbers)) for key in keys]
 
 
@@ -186,6 +188,6 @@ def _codes(columns: Sequence[pa.Array]) -> tuple[Array, Array]:
         encoded = decode_dictionary(column).dictionary_encode(null_encoding="encode")
         mixed = codes * max(1, len(encoded.dictionary)) + np.asarray(encoded.indices)
         codes = np.asarray(pa.array(mixed).dictionary_encode().indices)
-    first = np.empty(int(codes.max()) + 1 if rows else 0, np.int64)
-    first[codes[::-1]] = np.arange(rows)[::-1]
-    return codes, first
+    first_rows = np.empty(int(codes.max()) + 1 if rows else 0, np.int64)
+    first_rows[codes[::-1]] = np.arange(rows)[::-1]
+    return codes, first_rows

@@ -55,22 +55,22 @@ def bind_prefix(
 def prune_prefix(prefix: Sequence[PrefixOperator], wanted: set[str]) -> tuple[tuple[PrefixOperator, ...], set[str]]:
     """Return the prefix without unused fields, and the names that it reads from the log or the record."""
     left: list[PrefixOperator] = []
-    seen: set[str] = set()
+    read: set[str] = set()
     for operator in reversed(prefix):
         if isinstance(operator, Calls):
             calls = operator.for_readers_of(wanted)
-            seen |= wanted & _OWN
+            read |= wanted & _OWN
             wanted = calls.reads if calls.changes_values else wanted | calls.reads
             left.append(calls)
         elif isinstance(operator, tuple):
-            fields = tuple((name, one) for name, one in operator if name in wanted)
-            seen |= wanted & _OWN
-            wanted = {name for _, one in fields for name in names_of_expression(one)}
+            fields = tuple((name, expression) for name, expression in operator if name in wanted)
+            read |= wanted & _OWN
+            wanted = {name for _, expression in fields for name in names_of_expression(expression)}
             left.append(fields)
         else:
             wanted = wanted | set(names_in(operator))
             left.append(operator)
-    return tuple(reversed(left)), wanted | seen
+    return tuple(reversed(left)), wanted | read
 
 
 def apply_prefix(prefix: Sequence[PrefixOperator], batch: Batch, *, reads_key: bool) -> Batch:
@@ -95,7 +95,7 @@ def _bind_columns(nodes: Iterable[Any], key: Shape, value: Shape) -> tuple[list[
         if isinstance(node.supplier, Select):
             fields = node.supplier.fields
             try:
-                value = row_shape([Column(name, _type_of(one, types)) for name, one in fields])
+                value = row_shape([Column(name, _type_of(expression, types)) for name, expression in fields])
             except NotVectorizableError as error:
                 message = f"{node.name}: {error}"
                 raise NotVectorizableError(message) from None
@@ -117,11 +117,11 @@ def _apply_columns(operators: Sequence[Condition | Fields], batch: Batch, *, rea
         own["key"] = decode_dictionary(batch.keys[0])
     mask, columns = None, batch.columns
     for operator in operators:
-        known = {**own, **columns}
+        readable = {**own, **columns}
         if isinstance(operator, tuple):
-            columns = {name: _column(one, known, len(batch.timestamps)) for name, one in operator}
+            columns = {name: _column(expression, readable, len(batch.timestamps)) for name, expression in operator}
         else:
-            is_true = pc.fill_null(_mask_of(operator, known), False)
+            is_true = pc.fill_null(_mask_of(operator, readable), False)
             mask = is_true if mask is None else pc.and_(mask, is_true)
     return batch.with_columns(columns).filtered(mask)
 
@@ -157,7 +157,7 @@ def _column(expression: Expression, columns: Columns, rows: int) -> pa.Array:
         return columns[expression.name]
     if isinstance(expression, Literal):
         return pa.repeat(pa.scalar(expression.constant, arrow_type(_LITERALS[type(expression.constant)])), rows)
-    parts = [_column(one, columns, rows) for one in (expression.left, expression.right)]
+    parts = [_column(operand, columns, rows) for operand in (expression.left, expression.right)]
     if all(part.type == pa.int64() for part in parts):
         try:
             return _CHECKED[expression.operator](*parts)
@@ -172,7 +172,7 @@ def _problem_of(condition: Condition, types: Mapping[str, str]) -> str:
     if isinstance(condition, Both):
         return _problem_of(condition.left, types) or _problem_of(condition.right, types)
     if isinstance(condition, Not):
-        return _problem_of(condition.one, types)
+        return _problem_of(condition.negated, types)
     terms = [condition.term] if isinstance(condition, IsNull) else [condition.left, condition.right]
     for term in terms:
         if isinstance(term, Name) and types.get(term.name) not in _CLASSES:
@@ -194,7 +194,7 @@ def _mask_of(condition: Condition, columns: Mapping[str, pa.Array]) -> pa.Array:
         left, right = _mask_of(condition.left, columns), _mask_of(condition.right, columns)
         return pc.or_kleene(left, right) if condition.decides else pc.and_kleene(left, right)
     if isinstance(condition, Not):
-        return pc.invert(_mask_of(condition.one, columns))
+        return pc.invert(_mask_of(condition.negated, columns))
     if isinstance(condition, IsNull):
         return columns[str(condition.term)].is_null()
     left, right, sign = condition.left, condition.right, condition.operator

@@ -46,7 +46,8 @@ class ResultSizes(NamedTuple):
             return 0
         if not self.are_texts:
             return ITEM_BYTES * len(self.names)
-        return 1 + sum(len(f'"{name}":,'.encode()) for name in self.names)  # two braces, and no comma after the last
+        # Two braces are added, and the last field has no comma.
+        return 1 + sum(len(f'"{name}":,'.encode()) for name in self.names)
 
     def of(self, frame: GroupFrame, slots: Array) -> tuple[Array, Array]:
         """Return the sizes of the results of groups, now and before their last row."""
@@ -101,14 +102,15 @@ class SessionTexts:
 
     def merge(self, slot: int, joined: Sequence[int]) -> None:
         """Merge sessions into a new one."""
-        self.records[slot] = sum(self.records[one] for one in joined)
-        self.bytes[slot] = sum(self.bytes[one] for one in joined)
-        for one in joined:
-            self.filled[slot] |= self.filled[one]
+        self.records[slot] = sum(self.records[session] for session in joined)
+        self.bytes[slot] = sum(self.bytes[session] for session in joined)
+        for session in joined:
+            self.filled[slot] |= self.filled[session]
 
     def replace(self, session: Session, slot: int) -> None:
         """Record the size of a session that is replaced."""
-        brackets = 2 * len(self._lists) - self.filled[slot].bit_count()  # no comma after the last item
+        # The last item of a list has no comma.
+        brackets = 2 * len(self._lists) - self.filled[slot].bit_count()
         counts = self._counts * len(str(self.records[slot]))
         self.sizes[session] = self._row_bytes + brackets + self.bytes[slot] + counts
 
@@ -128,7 +130,7 @@ class SessionTexts:
     def keep(self, kept: Sequence[bool], ends_from_ms: int) -> None:
         """Drop sessions, and sizes of replaced sessions that ended before a time."""
         for name in ("records", "bytes", "filled"):
-            setattr(self, name, [one for one, stays in zip(getattr(self, name), kept, strict=True) if stays])
+            setattr(self, name, [entry for entry, stays in zip(getattr(self, name), kept, strict=True) if stays])
         self.sizes = {session: size for session, size in self.sizes.items() if session[2] >= ends_from_ms}
 
 

@@ -46,12 +46,12 @@ class Calls:
     @property
     def changes_values(self) -> bool:
         """Whether a function makes new values."""
-        return any(isinstance(one, MapValues | FlatMapValues) for one in self.functions)
+        return any(isinstance(function, MapValues | FlatMapValues) for function in self.functions)
 
     @property
     def reads_keys(self) -> bool:
         """Whether a function gets the keys."""
-        return any(isinstance(one, Filter | Peek) or one.with_key for one in self.functions)
+        return any(isinstance(function, Filter | Peek) or function.with_key for function in self.functions)
 
     @property
     def reads(self) -> set[str]:
@@ -103,7 +103,8 @@ def apply_calls(calls: Calls, batch: Batch) -> Batch:
     for function in calls.functions:
         try:
             keys, values, chosen = _call(function, keys, values)
-        except Exception as error:  # user code may raise anything
+        except Exception as error:
+            # User code may raise anything.
             raise UnfitError from error
         if chosen is not None:
             rows = chosen if rows is None else rows[chosen]
@@ -133,7 +134,7 @@ def _call(function: Function, keys: list[Any], values: list[Any]) -> tuple[list[
         results = [mapper(value) for value in values]
     if isinstance(function, MapValues):
         return keys, results, None
-    many = [list(one) for one in results]
+    many = [list(iterable) for iterable in results]
     rows = np.repeat(np.arange(len(many)), np.fromiter(map(len, many), np.int64, len(many)))
     return [keys[row] for row in rows.tolist()], list(chain.from_iterable(many)), rows
 

@@ -74,8 +74,8 @@ class ColumnResults(SentResults):
 
     def send(self, epoch: int, columns: Sequence[pa.Array]) -> None:
         """See `SentResults`."""
-        rows, first = len(columns[0]), self._emitted
-        numbers = pa.array(np.arange(first, first + rows))
+        rows, start = len(columns[0]), self._emitted
+        numbers = pa.array(np.arange(start, start + rows))
         meta = [pa.repeat(epoch, rows), pa.repeat(self._partition, rows), numbers, pa.repeat(self._run, rows)]
         self._file.write(pa.RecordBatch.from_arrays([*columns, *meta], schema=self._file.schema))
         self._emitted += rows
@@ -167,7 +167,8 @@ class _SuffixResults(SentResults):
             ):
                 context.timestamp, context.order_ms = timestamp, order_ms
                 take(Record(key, value, timestamp))
-        except Exception as error:  # user code may raise anything
+        except Exception as error:
+            # User code may raise anything.
             raise UnfitError from error
 
     def close(self) -> list[StagedFile]:

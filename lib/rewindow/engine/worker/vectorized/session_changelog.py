@@ -24,17 +24,17 @@ def restore(task: SessionTask, task_work: TaskWork) -> None:
     """Restore the sessions that may still change. Raises `UnfitError` for rows that this execution never writes."""
     plan = task.plan
     batches: list[list[pa.Array]] = []
-    found: dict[Session, tuple[int, int]] = {}
+    places: dict[Session, tuple[int, int]] = {}
     store = _rows(task, task_work, plan.store.name, plan.store_shapes, task.stored_from_ms)
     for sessions, values, tombstones in store:
         for row, (session, is_tombstone) in enumerate(zip(sessions, tombstones, strict=True)):
-            found.pop(session, None)
+            places.pop(session, None)
             if not is_tombstone:
-                found[session] = (len(batches), row)
+                places[session] = (len(batches), row)
         batches.append(values)
     held_from = task.held_from_ms
     for number, values in enumerate(batches):
-        mine = [(session, row) for session, (batch, row) in found.items() if batch == number]
+        mine = [(session, row) for session, (batch, row) in places.items() if batch == number]
         slots = np.array([task.add(*session) for session, _ in mine], np.int64)
         task.grow()
         if len(slots) == 0:
@@ -43,18 +43,19 @@ def restore(task: SessionTask, task_work: TaskWork) -> None:
         state = [column.take(rows) for column in values]
         if not plan.takes_nulls and any(column.null_count for column in state):
             raise UnfitError
-        first = 0
+        position = 0
         for fold in plan.folds:
-            fold.restore(task.frame, slots, state[first : first + len(fold.state_types)])
-            first += len(fold.state_types)
+            fold.restore(task.frame, slots, state[position : position + len(fold.state_types)])
+            position += len(fold.state_types)
         if task.texts:
-            task.texts.restore(slots, state[:first])
+            task.texts.restore(slots, state[:position])
         for slot, ((key, start, end), _) in zip(slots.tolist(), mine, strict=True):
             task.stored[slot] = True
             task.sessions.add(key, (end, start, slot), task.stored_from_ms)
             task.frame["held"][slot] = end >= held_from
     if plan.suppress:
-        null_index = len(plan.folds)  # the column that says whether the result is null
+        # `null_index` is the column that says whether the result is null.
+        null_index = len(plan.folds)
         for sessions, values, tombstones in _rows(
             task, task_work, plan.suppress.store, plan.suppress.shapes, held_from
         ):
@@ -76,11 +77,11 @@ def stage(task: SessionTask, targets: Mapping[str, StagingTarget], *, partition:
     rows = [*_keys(task, slots), *state]
     files = write_rows(targets[plan.store.name], plan.store_shapes, [rows, _of(task, task.removed)], partition, run)
     if plan.suppress:
-        first = task.held_from_ms
-        left = [session for session in task.buffered if session[2] < first]
+        held_from_ms = task.held_from_ms
+        left = [session for session in task.buffered if session[2] < held_from_ms]
         slots = np.flatnonzero(frame["touched"] & frame["held"])
         slots = slots[task.order(slots)]
-        made = {session for session in task.replaced if session[2] >= first}
+        made = {session for session in task.replaced if session[2] >= held_from_ms}
         chunks = [_entries(task, slots), _tombstones(task, sorted(made)), _of(task, left)]
         files += write_rows(targets[plan.suppress.store], plan.suppress.shapes, chunks, partition, run)
     return files

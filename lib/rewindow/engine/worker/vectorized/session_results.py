@@ -94,9 +94,9 @@ class SessionTask(VectorizedTask):
 
     def tombstones(self) -> set[Session]:
         """Return the sessions for which the buffer holds a tombstone."""
-        first = self.held_from_ms
-        known = {session for session, is_tombstone in self.buffered.items() if is_tombstone}
-        return {session for session in known.union(self.replaced) if session[2] >= first}
+        held_from_ms = self.held_from_ms
+        tombstones = {session for session, is_tombstone in self.buffered.items() if is_tombstone}
+        return {session for session in tombstones.union(self.replaced) if session[2] >= held_from_ms}
 
     def add(self, key: int, start_ms: int, end_ms: int) -> int:
         """Add a session and return its slot. `grow` adds the slot to the frame later."""
@@ -120,8 +120,8 @@ class SessionTask(VectorizedTask):
     def note(self, slots: Array) -> None:
         """Copy the bounds of sessions to the frame."""
         numbers = slots.tolist()
-        self.frame["start"][slots] = [self.starts[one] for one in numbers]
-        self.frame["end"][slots] = [self.ends[one] for one in numbers]
+        self.frame["start"][slots] = [self.starts[slot] for slot in numbers]
+        self.frame["end"][slots] = [self.ends[slot] for slot in numbers]
 
     def bounds(self, slots: Array) -> tuple[Array, Array]:
         """Return the starts and ends of sessions."""
@@ -172,6 +172,7 @@ class SessionTask(VectorizedTask):
         clocks.observe(plan.window_node, int(highest[-1]))
         clocks.count_lateness(NODE, plan.window_node, times - timestamps)
         grown = self.texts.grown(operands, len(times)) if self.texts else None
+        # The session of a record depends on all records before it, so this part is a loop over integers.
         slots, merges, ends = self._join(timestamps.tolist(), (times - self.keep_ms).tolist(), numbers.tolist(), grown)
         clocks.count_needed_grace(plan.window_node, times - self.gap_ms - ends)
         self.grow()
@@ -189,6 +190,7 @@ class SessionTask(VectorizedTask):
         self.frame["held"][touched] = True
         if self.pending_tombstones:
             self._check_tombstones(touched)
+        # Merged sessions were folded into a new one, and are neither stored nor sent any more.
         for _, joined in merges:
             self.frame["held"][joined] = self.frame["touched"][joined] = False
         return rows
@@ -201,12 +203,13 @@ class SessionTask(VectorizedTask):
         newest, stored_from = self.newest_ms, self.stored_from_ms
         slots, ends_then = [-1] * len(times), times.copy()
         merges: list[tuple[int, list[int]]] = []
-        for row, (time, key, is_open_from) in enumerate(zip(times, keys, open_from, strict=True)):
+        for row, (time, key, open_from_ms) in enumerate(zip(times, keys, open_from, strict=True)):
             mine = self.sessions.of(key)
-            span = _touching(mine, time, gap_ms, is_open_from)
+            span = _touching(mine, time, gap_ms, open_from_ms)
             touched = mine[span]
             if not touched:
-                if time < is_open_from:
+                # A late record keeps slot -1. One that touches an open session is not late, whatever its time.
+                if time < open_from_ms:
                     continue
                 slot, end = self.add(key, time, time), time
                 self.sessions.add(key, (time, time, slot), stored_from)
@@ -215,18 +218,19 @@ class SessionTask(VectorizedTask):
                 start, end = min(time, start_before), max(time, end_before)
                 if start == start_before and end == end_before:
                     self.is_repeat[slot] = start == end
+                # Other bounds make another session for record execution, which sends a tombstone for the old one.
                 else:
                     self._replace(key, slot)
                     starts[slot], ends[slot] = start, end
                     mine[span] = [(end, start, slot)]
             else:
                 start, end = min(time, touched[0][1]), max(time, touched[-1][0])
-                slot, joined = self.add(key, start, end), [one for _, _, one in touched]
+                slot, joined = self.add(key, start, end), [part for _, _, part in touched]
                 merges.append((slot, joined))
                 if self.texts:
                     self.texts.merge(slot, joined)
-                for one in joined:
-                    self._replace(key, one)
+                for part in joined:
+                    self._replace(key, part)
                 mine[span] = [(end, start, slot)]
             slots[row], ends_then[row] = slot, end
             if self.texts and grown:
@@ -250,12 +254,13 @@ class SessionTask(VectorizedTask):
     def _fold(self, slots: Array, rows: Array, merges: list[tuple[int, list[int]]], operands: Operands) -> None:
         """Fold rows into their sessions, merged sessions after those that they consist of."""
         frame, folds = self.frame, self.plan.folds
+        # A merged session starts with the states of its parts, so their rows are folded first: one level below.
         level = np.zeros(frame.size, np.int64)
         pairs: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for made, joined in merges:
-            level[made] = 1 + max(level[one] for one in joined)
-            for number, one in enumerate(joined):
-                pairs.setdefault((int(level[made]), number), []).append((made, one))
+            level[made] = 1 + max(level[part] for part in joined)
+            for number, part in enumerate(joined):
+                pairs.setdefault((int(level[made]), number), []).append((made, part))
         most = max((len(joined) for _, joined in merges), default=0)
         of_row = level[slots]
         for number in range(int(level.max()) + 1):
@@ -291,7 +296,7 @@ class SessionTask(VectorizedTask):
         moved = (np.cumsum(is_kept) - 1).tolist()
         kept = is_kept.tolist()
         for name in ("starts", "ends", "stored", "is_repeat"):
-            setattr(self, name, [one for one, stays in zip(getattr(self, name), kept, strict=True) if stays])
+            setattr(self, name, [entry for entry, stays in zip(getattr(self, name), kept, strict=True) if stays])
         self.sessions.keep(kept, moved)
         self.frame.keep(is_kept)
         if self.texts:
@@ -326,11 +331,12 @@ class _SessionsByEnd:
 
 def _touching(mine: Sequence[_Entry], time_ms: int, gap_ms: int, open_from_ms: int) -> slice:
     """Return the span of the open sessions of a key that a record at ``time_ms`` touches: they become one."""
-    first = bisect_left(mine, (max(time_ms - gap_ms, open_from_ms),))
-    end = first
+    # Closed sessions end before `open_from_ms` and precede the open ones.
+    start = bisect_left(mine, (max(time_ms - gap_ms, open_from_ms),))
+    end = start
     while end < len(mine) and mine[end][1] <= time_ms + gap_ms:
         end += 1
-    return slice(first, end)
+    return slice(start, end)
 
 
 def _kept(mine: Sequence[_Entry], kept: Sequence[bool], moved: Sequence[int]) -> Iterator[_Entry]:

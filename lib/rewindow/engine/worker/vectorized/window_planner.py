@@ -73,21 +73,24 @@ def choose_execution(
 def why_one_by_one(topology: Topology, part: SubTopology, settings: Settings, *, has_quarantine: bool) -> str:
     """Return which settings make a sub-topology take its records one by one, whatever its nodes do; empty if none does.
 
-    Each record that is put aside, retried or left out is one of its own. ``has_quarantine``: the job writes to a quarantine.
+    These settings handle single records: they put them aside, retry them or leave them out. ``has_quarantine``: the job writes to
+    a quarantine.
     """
-    told = [_told(name, policy) for name, policy in policies_of(part, settings.on_error).items()]
+    reasons = [_policy_words(name, policy) for name, policy in policies_of(part, settings.on_error).items()]
     if has_quarantine:
-        told += ["the job has `dropped: quarantine`"] if settings.keeps_dropped else []
-        told = told or [f"the job quarantines records: {one}" for one in _quarantining(topology, settings)[:1]]
-    return ", and ".join(told)
+        reasons += ["the job has `dropped: quarantine`"] if settings.keeps_dropped else []
+        reasons = reasons or [
+            f"the job quarantines records: {setting}" for setting in _quarantining(topology, settings)[:1]
+        ]
+    return ", and ".join(reasons)
 
 
 def _quarantining(topology: Topology, settings: Settings) -> list[str]:
     policies = [policies_of(part, settings.on_error).items() for part in topology.sub_topologies()]
-    return [_told(name, policy) for found in policies for name, policy in found if policy.quarantines]
+    return [_policy_words(name, policy) for of_nodes in policies for name, policy in of_nodes if policy.quarantines]
 
 
-def _told(node: str, policy: OnError) -> str:
+def _policy_words(node: str, policy: OnError) -> str:
     words = [*([f"retry {policy.retries}"] if policy.retries else []), *(["quarantine"] if policy.quarantines else [])]
     return f"node {node} has `on_error: {' '.join(words)}`"
 
@@ -119,7 +122,7 @@ def _how(plan: FinalResultsPlan) -> str:
 
 def _how_joined(plan: JoinPlan) -> str:
     how = [f"{plan.node}: partners are found on columns, and the joiner is called for each result"]
-    how += _calls_in_front([name for one in plan.inputs for name in one.functions])
+    how += _calls_in_front([name for join_input in plan.inputs for name in join_input.functions])
     if plan.suffix and (names := plan.suffix.functions):
         how.append(f"{', '.join(names)}: Python functions, called for each result")
     return (
@@ -155,7 +158,7 @@ def _plan_windows(topology: Topology, part: SubTopology, logs: LogShapes) -> Fin
     internal, key, log_value = source_types(topology, source, logs)
     parts = aggregate.aggregator.parts if isinstance(aggregate.aggregator, Several) else ((None, aggregate.aggregator),)
     operators, value = bind_prefix(prefix, key, log_value, logs)
-    folds = tuple(fold_for(one, value, f"part-{n}") for n, (_, one) in enumerate(parts))
+    folds = tuple(fold_for(aggregate, value, f"part-{n}") for n, (_, aggregate) in enumerate(parts))
     pruned, reads = prune_prefix(operators, {name_at(value, index) for fold in folds for index in indexes_of(fold)})
     names = tuple(name for name, _ in parts if name)
     sink_shapes = bind_sink(sink, logs)
@@ -227,7 +230,7 @@ def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, list[Any
     inner = inner[len(prefix) :]
     closes = any(getattr(node.supplier, "emit", None) is EmitStrategy.ON_WINDOW_CLOSE for node in inner)
     middle = () if closes else (SuppressUntilWindowCloses,)
-    wanted = ((WindowAggregate, SessionAggregate), *((one,) for one in middle), (TableToStream,))
+    wanted = ((WindowAggregate, SessionAggregate), *((supplier,) for supplier in middle), (TableToStream,))
     for node, suppliers in zip(inner, wanted, strict=False):
         if type(node.supplier) not in suppliers:
             raise NotVectorizableError(f"{node.name} is {describe_supplier(node.supplier)}; {FORM}")
@@ -261,9 +264,9 @@ def _check_types(plan: FinalResultsPlan) -> None:
         entry = [*result, "boolean", "long", "long", "long", *result, "boolean"]
         wanted.append(("the buffer", plan.suppress.shapes[0].columns, [*key, *bounds]))
         wanted.append(("the buffer", plan.suppress.shapes[1].columns, entry))
-    for what, columns, types in wanted:
+    for owner, columns, types in wanted:
         if _types(columns) != types:
-            raise NotVectorizableError(f"{what} declares other types than those of the log and the aggregates")
+            raise NotVectorizableError(f"{owner} declares other types than those of the log and the aggregates")
 
 
 def _types(columns: Sequence[Column]) -> list[str]:

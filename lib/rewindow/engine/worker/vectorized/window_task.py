@@ -60,16 +60,17 @@ class VectorizedTask(ABC):
         read = {fold.operand for fold in plan.folds if fold.operand is not None}
         value_columns = [batch.columns.get(name_at(plan.value, index)) for index in range(len(types))]
         operands: Operands = {
-            one: one.of([value_columns[index] for index in one.indexes])
-            if isinstance(one, Texts)
-            else numbers_of(value_columns[one], types[one].type)
-            for one in read
+            operand: operand.of([value_columns[index] for index in operand.indexes])
+            if isinstance(operand, Texts)
+            else numbers_of(value_columns[operand], types[operand].type)
+            for operand in read
         }
         if plan.key.is_bare and len(numbers) and numbers.min() < 0:
             with_key = np.flatnonzero(numbers >= 0)
             self._count(plan.window_node, SKIPPED_RECORDS, "null-key", len(numbers) - len(with_key))
             timestamps, numbers = timestamps[with_key], numbers[with_key]
             operands = of_rows(operands, with_key)
+            # Records without a key do not reach the window node, so its clock does not see their times.
             highest = np.maximum.accumulate(timestamps)
             orders = None if orders is None else orders[with_key]
         if len(timestamps):
@@ -172,5 +173,6 @@ class ClosingOrder:
     def of(self, due_ms: Array) -> Array:
         """Return the order keys of results that were due at a clock. What no record closed was closed by the epoch's end."""
         steps, orders = (np.concatenate([np.empty(0, np.int64), *some]) for some in (self._steps, self._orders))
-        found = np.searchsorted(steps, (due_ms - self._shift_ms) // self._step_ms)
-        return np.append(orders, MAX_MS)[found]
+        indexes = np.searchsorted(steps, (due_ms - self._shift_ms) // self._step_ms)
+        # The index behind the last step stands for the end of the epoch.
+        return np.append(orders, MAX_MS)[indexes]

@@ -36,7 +36,7 @@ def run_join(work: SubTopologyWork, task_work: TaskWork, plan: JoinPlan) -> Task
     targets = {name: staging_target(work, task_work, f"changelog/{name}") for name in plan.stores}
     if times := task_work.enforced:
         task.clocks.metrics.measure("task", "", ENFORCED_PROCESSING).record_many(times, times, 1, 1)
-    first = dict(task.clocks.offsets)
+    starts = dict(task.clocks.offsets)
     try:
         with results:
             task.restore(work, task_work)
@@ -52,7 +52,7 @@ def run_join(work: SubTopologyWork, task_work: TaskWork, plan: JoinPlan) -> Task
         files=(*sent, *changed),
         state=state.as_json(),
         metrics=tuple(task.clocks.metrics.as_rows()),
-        consumed={topic: end - first[topic] for topic, end in task.clocks.offsets.items()},
+        consumed={topic: end - starts[topic] for topic, end in task.clocks.offsets.items()},
         is_vectorized=True,
     )
 
@@ -64,7 +64,7 @@ def _kind(plan: JoinPlan) -> type[JoinTask]:
 
 
 def _replay(work: SubTopologyWork, task_work: TaskWork, task: JoinTask, results: _JoinResults) -> None:
-    topics = [epochs_of(one, task_work) for one in task.plan.inputs]
+    topics = [epochs_of(join_input, task_work) for join_input in task.plan.inputs]
     for epoch in work.epochs:
         for batch in merged([read_epoch(epoch.number) for read_epoch in topics]):
             for joined in task.take(batch):
@@ -90,7 +90,8 @@ class _JoinResults(ABC):
             raise UnfitError
         try:
             self._send(epoch, joined)
-        except Exception as error:  # user code may raise anything
+        except Exception as error:
+            # User code may raise anything.
             raise UnfitError from error
 
     @property
@@ -142,7 +143,8 @@ class _JoinedColumns(_JoinResults):
     def _send(self, epoch: int, joined: Joined) -> None:
         shape = self._task.plan.sink_shapes[1]
         columns: Sequence[pa.Array]
-        if shape.has_json:  # the result may be a list that user code still changes, so it is encoded immediately
+        # The result may be a list that user code still changes, so it is encoded immediately.
+        if shape.has_json:
             rows = [shape.encode(value) for value in joined.values]
             columns = encode(rows, arrow_schema(shape.columns), "").columns
         else:
@@ -178,7 +180,8 @@ class _JoinedRecords(_JoinResults):
         arrays = (joined.times.tolist(), joined.orders.tolist(), joined.positions.tolist())
         for key, value, timestamp, order_ms, position in zip(keys, joined.values, *arrays, strict=True):
             context.timestamp, context.order_ms = timestamp, order_ms
-            context.topic, context.offset = (None if position < 0 else ""), position  # for the limit of outputs
+            # The limit of outputs per record needs the position.
+            context.topic, context.offset = (None if position < 0 else ""), position
             take(Record(key, value, timestamp))
 
 

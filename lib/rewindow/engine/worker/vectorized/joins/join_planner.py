@@ -148,15 +148,15 @@ class _Graph:
 
     def behind(self, join: Any) -> list[Any]:
         """Return the nodes behind a join. The last is the sink."""
-        found: list[Any] = []
+        nodes: list[Any] = []
         node = join
         while not isinstance(node, SinkNode):
             (node,) = self._children(node)
             if not isinstance(node, SinkNode) and type(_supplier(node)) not in OPERATORS:
                 raise NotVectorizableError(f"{node.name} is {describe_supplier(_supplier(node))}; {FORM}")
             self._use(node, children=0 if isinstance(node, SinkNode) else 1)
-            found.append(node)
-        return found
+            nodes.append(node)
+        return nodes
 
     def to_stream(self, join: Any) -> Any:
         """Return the node that sends the updates of a joined table as a stream."""
@@ -173,13 +173,13 @@ class _Graph:
             raise NotVectorizableError(f"{', '.join(others)} is in the same sub-topology; {FORM}")
 
     def _use(self, node: Any, *, children: int = 1) -> None:
-        found = len(self._children(node))
-        if found != children:
-            raise NotVectorizableError(f"{node.name} has {found} children, so it is not a chain")
+        count = len(self._children(node))
+        if count != children:
+            raise NotVectorizableError(f"{node.name} has {count} children, so it is not a chain")
         self._used.add(node.name)
 
     def _children(self, node: Node) -> list[Any]:
-        return [one for one in self._nodes.values() if node.name in one.parents]
+        return [child for child in self._nodes.values() if node.name in child.parents]
 
 
 def _input(topology: Topology, chain: Sequence[Any], logs: LogShapes) -> JoinInput:
@@ -207,17 +207,17 @@ def _check_stores(
     kept = [(table.store, left if table.is_left else right) for table in tables]
     if isinstance(supplier, StreamJoin):
         kept += [(name, left) for name in supplier.left if name] + [(name, right) for name in supplier.right if name]
-    for name, one in kept:
+    for name, side in kept:
         builder = stores[name].builder
         key, value = bind(builder.key, "key", logs), bind(builder.value, "value", logs)
-        if not _are_equal(key, one.key) or not _are_equal(value, one.value):
-            raise NotVectorizableError(f"the store {name} declares other types than those of {one.topic}")
+        if not _are_equal(key, side.key) or not _are_equal(value, side.value):
+            raise NotVectorizableError(f"the store {name} declares other types than those of {side.topic}")
 
 
-def _are_equal(one: Shape, other: Shape) -> bool:
+def _are_equal(shape: Shape, other: Shape) -> bool:
     """Return whether two shapes have the same Python values in columns of the same types."""
-    same_class = (one.is_bare and other.is_bare) or (one.row_type is not None and one.row_type is other.row_type)
-    return same_class and _types(one.columns) == _types(other.columns)
+    same_class = (shape.is_bare and other.is_bare) or (shape.row_type is not None and shape.row_type is other.row_type)
+    return same_class and _types(shape.columns) == _types(other.columns)
 
 
 def _types(columns: Sequence[Column]) -> list[str]:

@@ -68,7 +68,7 @@ class JoinTask(ABC):
     def __init__(self, plan: JoinPlan, semantics: Semantics, state: TaskState | None, limits: Limits) -> None:
         """Start a task, or resume it from the small state of a checkpoint. Its stores are restored later."""
         self.plan, self.limits = plan, limits
-        self.clocks = Clocks([one.topic for one in plan.inputs], state, semantics, plan.lag_ms)
+        self.clocks = Clocks([join_input.topic for join_input in plan.inputs], state, semantics, plan.lag_ms)
         self.keys = KeyTable(plan.key)
 
     def take(self, merged: Merged) -> Iterator[Joined]:
@@ -123,15 +123,17 @@ class JoinTask(ABC):
 
     def _part(self, rank: int, batch: Batch) -> tuple[Array, Array, Array, Array, Array, list[pa.Array]]:
         """Return the records of an input: positions, times, key numbers, whether they have values, rows, and columns."""
-        one, count = self.plan.inputs[rank], len(batch.timestamps)
+        join_input, count = self.plan.inputs[rank], len(batch.timestamps)
         none = np.empty(0, np.int64)
-        if count and one.prefix:
-            batch = apply_prefix(one.prefix, batch, reads_key=one.key.is_bare and "key" in one.reads)
+        if count and join_input.prefix:
+            batch = apply_prefix(
+                join_input.prefix, batch, reads_key=join_input.key.is_bare and "key" in join_input.reads
+            )
             count = len(batch.timestamps)
         if count == 0 or batch.positions is None:
             return none, none, none, np.empty(0, np.bool_), none, []
-        columns = [batch.columns[name] for name in one.names]
-        has_value = np.asarray(columns[0].is_valid()) if one.value.is_bare else np.ones(count, np.bool_)
+        columns = [batch.columns[name] for name in join_input.names]
+        has_value = np.asarray(columns[0].is_valid()) if join_input.value.is_bare else np.ones(count, np.bool_)
         return batch.positions, batch.timestamps, self.keys.numbers(batch.keys), has_value, np.arange(count), columns
 
     def _joined_values(self, keys: Array, lefts: Sequence[Any], rights: Sequence[Any]) -> Iterator[Any]:

@@ -34,7 +34,7 @@ class StreamInput:
     def __init__(
         self,
         supplier: StreamJoin,
-        one: JoinInput,
+        join_input: JoinInput,
         stores: Mapping[str, JoinStore],
         clocks: Mapping[str, int],
         *,
@@ -47,7 +47,7 @@ class StreamInput:
         self.back_ms = windows.before_ms if is_left else windows.after_ms
         self.ahead_ms = windows.after_ms if is_left else windows.before_ms
         self.store, self.waiting_store = names.records, names.unmatched
-        self.values = ValueRows(one.value)
+        self.values = ValueRows(join_input.value)
         self.retained = _Retained(stores[self.store].builder.retention_ms, clocks.get(self.store, UNKNOWN))
         self.waiting = _Waiting(self.ahead_ms + windows.grace_ms) if self.waiting_store else None
         self.peak = 0
@@ -79,7 +79,8 @@ class StreamInput:
             self.peak = max(self.peak, self.waiting.count)
             self.waiting.end_batch()
             records.append(self.waiting.records)
-        rows = self.values.compact([one.rows for one in records])
+        # Both stores share the values, so a value goes only when neither refers to it.
+        rows = self.values.compact([kept.rows for kept in records])
         self.retained.records = records[0]._replace(rows=rows[0])
         if self.waiting is not None:
             self.waiting.records = records[1]._replace(rows=rows[1])
@@ -162,6 +163,7 @@ class _KeyTimeOrder:
         if len(times):
             self._first_ms = int(times.min())
             self._width = int(times.max()) - self._first_ms + 1
+            # If keys and times do not fit into a long together, the times are replaced by their ranks.
             if self._width * (int(keys.max()) + 1) > _MOST_CODES:
                 self._times = distinct(times)
                 self._width = len(self._times)
@@ -212,28 +214,29 @@ class _Retained:
 
     def between(self, keys: Array, from_ms: Array, to_ms: Array) -> tuple[Array, Array]:
         """Return the first record of each key with a time in ``[from, to]``, and the number of such records."""
-        first = np.searchsorted(self._codes, self._order.codes(keys, from_ms))
-        after = np.searchsorted(self._codes, self._order.codes(keys, to_ms + 1))
-        return first, np.maximum(after - first, 0)
+        start = np.searchsorted(self._codes, self._order.codes(keys, from_ms))
+        end = np.searchsorted(self._codes, self._order.codes(keys, to_ms + 1))
+        return start, np.maximum(end - start, 0)
 
-    def pairs(self, arrivals: Array, first: Array, counts: Array, clocks: Array) -> _Pairs:
+    def pairs(self, arrivals: Array, starts: Array, counts: Array, clocks: Array) -> _Pairs:
         """Return the partners that `between` found, unless they arrive later or are expired, in the order of fetches.
 
         ``clocks``: the store's clock at each record of the batch.
         """
         index = np.repeat(np.arange(len(arrivals)), counts)
         before = np.cumsum(counts) - counts
-        at, partners = arrivals[index], first[index] + np.arange(len(index)) - before[index]
-        is_there = self.records.arrivals[partners] < at
-        is_there &= self.are_retained(self.records.times[partners], clocks[at])
-        return _Pairs(at[is_there], partners[is_there])
+        at_arrivals, partners = arrivals[index], starts[index] + np.arange(len(index)) - before[index]
+        # All records of the batch are in the store already, so those that arrive later are left out here.
+        is_there = self.records.arrivals[partners] < at_arrivals
+        is_there &= self.are_retained(self.records.times[partners], clocks[at_arrivals])
+        return _Pairs(at_arrivals[is_there], partners[is_there])
 
     def groups(self, keys: Array, times: Array) -> Array:
         """Return the number of the group of records with each key and time, or -1."""
-        first, counts = self.between(keys, times, times)
-        found = np.full(len(keys), -1)
-        found[counts > 0] = self.group[first[counts > 0]]
-        return found
+        starts, counts = self.between(keys, times, times)
+        groups = np.full(len(keys), -1)
+        groups[counts > 0] = self.group[starts[counts > 0]]
+        return groups
 
     def end_batch(self, clock_ms: int) -> None:
         """Advance the clock and drop the expired records."""
@@ -276,10 +279,11 @@ class _Waiting:
     def take_due(self, found: Found, retained: _Retained, clocks: Array, end: int) -> tuple[Records, Array]:
         """Remove the records that were found while they waited, and those whose wait is over before the arrival ``end``.
 
-        Return the latter with the arrival at which it is over. ``clocks``: the node's clock at each arrival of the batch.
+        Return the latter with the arrival at which their wait ends. ``clocks``: the node's clock at each arrival of the batch.
         """
         candidates = np.flatnonzero(self._may_end(found.keys, int(clocks[end - 1])))
         keys, times, _, arrivals, _ = self.records.taken(candidates)
+        # The node's clock only rises, so the first arrival past the wait is found by a search.
         over_at = np.searchsorted(clocks, times + self._waits_ms, "right")
         # An arrival finds all records of a key and time together, or, once they are expired, none of them.
         width = len(clocks) + 1
@@ -289,11 +293,11 @@ class _Waiting:
         found_at = np.where((groups >= 0) & (next_found // width == groups), next_found % width, width)
         is_found = found_at < over_at
         is_due = ~is_found & (over_at < end)
-        due, at = self.records.taken(candidates[is_due]), over_at[is_due]
+        due, ends_at = self.records.taken(candidates[is_due]), over_at[is_due]
         gone = np.zeros(self.count, np.bool_)
         gone[candidates[is_found | is_due]] = True
         self._remove(gone)
-        return due, at
+        return due, ends_at
 
     def pop(self, clock_ms: int) -> Records:
         """Remove and return the records whose wait is over."""
@@ -321,12 +325,12 @@ class _Waiting:
         columns = [*keys.columns(both.keys), pa.array(both.times), pa.array(numbers)]
         return [*columns, *values.columns(np.where(is_gone, -1, both.rows))], is_gone
 
-    def _may_end(self, found: Array, clock_ms: int) -> Array:
+    def _may_end(self, keys: Array, clock_ms: int) -> Array:
         """Return the records whose wait is over at a clock, or whose key was found."""
         may_end = self.are_over(self.records.times, clock_ms)
-        if len(found) and self.count:
-            is_found = np.zeros(int(max(found.max(), self.records.keys.max())) + 1, np.bool_)
-            is_found[found] = True
+        if len(keys) and self.count:
+            is_found = np.zeros(int(max(keys.max(), self.records.keys.max())) + 1, np.bool_)
+            is_found[keys] = True
             may_end |= is_found[self.records.keys]
         return may_end
 

@@ -5,7 +5,7 @@ Why this is exact (L4), rule by rule of `dsl.operators.stream_join`:
 1. The partners of a record are those of its key in a range of times that arrive before it and that the other store, whose
    clock is a running maximum, still retains. All can be found when the whole batch is known.
 2. A record without a partner waits from its arrival until the first arrival that finds it, or the first at which the
-   node's clock, a running maximum too, is past its time. What comes first decides.
+   node's clock, a running maximum too, is past its time. The earlier of the two decides.
 3. One stable sort by arrival gives the order of results: at each arrival, first those whose wait is over, then its own.
 """
 
@@ -60,14 +60,14 @@ class StreamJoinTask(JoinTask):
     @property
     def store_clocks(self) -> dict[str, int]:
         """See `JoinTask`."""
-        known = {one.store: one.retained.clock_ms for one, _ in self._both}
-        return {name: known.get(name, UNKNOWN) for name in self.plan.stores}
+        clocks = {side.store: side.retained.clock_ms for side, _ in self._both}
+        return {name: clocks.get(name, UNKNOWN) for name in self.plan.stores}
 
     def restore(self, work: SubTopologyWork, task_work: TaskWork) -> None:
         """See `JoinTask`."""
         del work
-        for one, _ in self._both:
-            _restore(one, self.keys, self.plan.stores, task_work)
+        for side, _ in self._both:
+            _restore(side, self.keys, self.plan.stores, task_work)
         self._check_memory()
 
     def end_epoch(self, epoch: Epoch) -> Iterator[Joined]:
@@ -78,8 +78,10 @@ class StreamJoinTask(JoinTask):
             if time_ms != UNKNOWN and self._has_waiting:
                 self.clocks.observe(self.plan.node, time_ms)
                 clock_ms = self.clocks.observed(self.plan.node)
-                due = [(one, one.waiting.pop(clock_ms)) for one, _ in self._both if one.waiting]
-                sent = self._unmatched([(one, records, np.zeros(len(records.keys), np.int64)) for one, records in due])
+                due = [(side, side.waiting.pop(clock_ms)) for side, _ in self._both if side.waiting]
+                sent = self._unmatched(
+                    [(side, records, np.zeros(len(records.keys), np.int64)) for side, records in due]
+                )
                 if len(sent.keys):
                     yield self._joined(sent, None, np.array([MAX_MS]))
 
@@ -89,7 +91,7 @@ class StreamJoinTask(JoinTask):
         return _stage(inputs, self.keys, self.plan.stores, targets, partition=partition, run=run)
 
     def _stored(self) -> Sequence[tuple[int, ValueRows]]:
-        return [(one.peak, one.values) for one, _ in self._both]
+        return [(side.peak, side.values) for side, _ in self._both]
 
     def _join(self, arrivals: Arrivals, orders: Array) -> Iterator[Joined]:
         batch = self._put(arrivals)
@@ -97,30 +99,32 @@ class StreamJoinTask(JoinTask):
             sent = self._results(batch, start, end)
             if len(sent.keys):
                 yield self._joined(sent, arrivals, orders)
-        for one, _ in self._both:
-            one.end_batch()
+        for side, _ in self._both:
+            side.end_batch()
         self._forget()
 
     def _put(self, arrivals: Arrivals) -> _Batch:
         """Put the records into the stores, and look up the range of each one's partners."""
         keys, times, is_left = arrivals.keys, arrivals.times, arrivals.is_left
+        # Only records that wait need the node's clock.
         clocks = self._observe(times) if self._has_waiting else times
         is_kept = np.where(is_left, self.left.is_kept, self.right.is_kept)
         skipped = ~arrivals.has_value | ((keys < 0) & ~is_kept)
         self._count(self.plan.node, "null-key", int(np.count_nonzero(skipped & (keys < 0))))
         self._count(self.plan.node, "null-value", int(np.count_nonzero(skipped & (keys >= 0))))
         is_joining = ~skipped & (keys >= 0)
-        rows, first, counts = (np.zeros(len(keys), np.int64) for _ in range(3))
-        for (one, _), columns in zip(self._both, arrivals.columns, strict=True):
-            own = np.flatnonzero(is_joining & (is_left == one.is_left))
+        rows, starts, counts = (np.zeros(len(keys), np.int64) for _ in range(3))
+        for (side, _), columns in zip(self._both, arrivals.columns, strict=True):
+            own = np.flatnonzero(is_joining & (is_left == side.is_left))
             if len(own):
-                rows[own] = one.values.add(columns)[arrivals.rows[own]]
-            one.put(keys, times, rows, own, self.clocks.metrics)
-        for one, other in self._both:
-            own = np.flatnonzero(is_joining & (is_left == one.is_left))
-            earliest, latest = np.maximum(times[own] - one.back_ms, 0), np.maximum(times[own] + one.ahead_ms, 0)
-            first[own], counts[own] = other.retained.between(keys[own], earliest, latest)
-        return _Batch(arrivals, rows, is_joining, ~skipped & (keys < 0), first, counts, clocks)
+                rows[own] = side.values.add(columns)[arrivals.rows[own]]
+            side.put(keys, times, rows, own, self.clocks.metrics)
+        # All records of the batch are put before any looks for partners: `pairs` leaves out those that arrive later.
+        for side, other in self._both:
+            own = np.flatnonzero(is_joining & (is_left == side.is_left))
+            earliest, latest = np.maximum(times[own] - side.back_ms, 0), np.maximum(times[own] + side.ahead_ms, 0)
+            starts[own], counts[own] = other.retained.between(keys[own], earliest, latest)
+        return _Batch(arrivals, rows, is_joining, ~skipped & (keys < 0), starts, counts, clocks)
 
     def _observe(self, times: Array) -> Array:
         """Return the node's clock at each record, and advance it."""
@@ -138,48 +142,56 @@ class StreamJoinTask(JoinTask):
         parts: list[_Sent] = []
         found: dict[bool, Found] = {}
         chunk = np.arange(start, end)
-        for one, other in self._both:
-            own = chunk[arrivals.is_left[start:end] == one.is_left]
+        for side, other in self._both:
+            own = chunk[arrivals.is_left[start:end] == side.is_left]
             joining = own[batch.is_joining[own]]
-            at, partners = other.retained.pairs(joining, batch.first[joining], batch.counts[joining], other.clocks)
-            found[other.is_left] = Found(keys[at], other.retained.group[partners], at)
+            joined, partners = other.retained.pairs(joining, batch.first[joining], batch.counts[joining], other.clocks)
+            found[other.is_left] = Found(keys[joined], other.retained.group[partners], joined)
             records = other.retained.records
-            count = len(at)
-            joined_at = np.maximum(times[at], records.times[partners])
-            own_values, partner_values = _Origin.of(count, arrivals=at), _Origin.of(count, rows=records.rows[partners])
-            parts.append(_Sent.by(at, keys[at], joined_at, own_values, partner_values, is_left=one.is_left))
+            count = len(joined)
+            joined_at = np.maximum(times[joined], records.times[partners])
+            own_values, partner_values = (
+                _Origin.of(count, arrivals=joined),
+                _Origin.of(count, rows=records.rows[partners]),
+            )
+            parts.append(_Sent.by(joined, keys[joined], joined_at, own_values, partner_values, is_left=side.is_left))
             has_partner = np.zeros(end - start, np.bool_)
-            has_partner[at - start] = True
+            has_partner[joined - start] = True
             alone = own[batch.is_alone[own]]
-            if one.is_kept:
+            if side.is_kept:
                 without = joining[~has_partner[joining - start]]
-                alone = np.concatenate([alone, self._wait(one, batch, without)])
+                alone = np.concatenate([alone, self._wait(side, batch, without)])
             nulls, own_values = _Origin.of(len(alone)), _Origin.of(len(alone), arrivals=alone)
-            parts.append(_Sent.by(alone, keys[alone], times[alone], own_values, nulls, is_left=one.is_left))
+            parts.append(_Sent.by(alone, keys[alone], times[alone], own_values, nulls, is_left=side.is_left))
         due = [
-            (one, *one.waiting.take_due(found[one.is_left], one.retained, batch.clocks, end))
-            for one, _ in self._both
-            if one.waiting
+            (side, *side.waiting.take_due(found[side.is_left], side.retained, batch.clocks, end))
+            for side, _ in self._both
+            if side.waiting
         ]
         return _in_order([self._unmatched(due), *parts])
 
-    def _wait(self, one: StreamInput, batch: _Batch, records: Array) -> Array:
+    def _wait(self, side: StreamInput, batch: _Batch, records: Array) -> Array:
         """Let records without a partner wait; return those whose time is already over, or that never wait."""
-        if one.waiting is None:
+        if side.waiting is None:
             return records
         keys, times = batch.arrivals.keys, batch.arrivals.times
-        is_over = one.waiting.are_over(times[records], batch.clocks[records])
+        is_over = side.waiting.are_over(times[records], batch.clocks[records])
         left = records[~is_over]
-        one.waiting.add(Records(keys[left], times[left], batch.rows[left], left, np.full(len(left), NEW)))
+        side.waiting.add(Records(keys[left], times[left], batch.rows[left], left, np.full(len(left), NEW)))
         return records[is_over]
 
     def _unmatched(self, due: Sequence[tuple[StreamInput, Records, Array]]) -> _Sent:
-        """Return the results of records whose wait is over, given the arrival at which it is, in order."""
+        """Return the results of records whose wait is over, given the arrivals at which it ends, in order."""
         parts = [
             _Sent.by(
-                at, one.keys, one.times, _Origin.of(len(at), rows=one.rows), _Origin.of(len(at)), is_left=of.is_left
+                ends_at,
+                records.keys,
+                records.times,
+                _Origin.of(len(ends_at), rows=records.rows),
+                _Origin.of(len(ends_at)),
+                is_left=side.is_left,
             )
-            for of, one, at in due
+            for side, records, ends_at in due
         ]
         sent = _concatenated(parts)
         is_left = sent.left_rows >= 0
@@ -192,25 +204,25 @@ class StreamJoinTask(JoinTask):
         values = self._joined_values(sent.keys, lefts, rights)
         return Joined(sent.keys, values, sent.times, orders[np.maximum(positions, 0)], positions)
 
-    def _decoded(self, one: StreamInput, origin: _Origin, arrivals: Arrivals | None) -> list[Any]:
+    def _decoded(self, side: StreamInput, origin: _Origin, arrivals: Arrivals | None) -> list[Any]:
         by_arrival, by_row = np.flatnonzero(origin.arrivals >= 0), np.flatnonzero(origin.rows >= 0)
         values: list[Any] = []
         if arrivals is not None:
-            values += self._values(arrivals, arrivals.rows[origin.arrivals[by_arrival]], is_left=one.is_left)
-        values += one.values.values(origin.rows[by_row]) if len(by_row) else []
+            values += self._values(arrivals, arrivals.rows[origin.arrivals[by_arrival]], is_left=side.is_left)
+        values += side.values.values(origin.rows[by_row]) if len(by_row) else []
         index = np.full(len(origin.rows), len(values))
         index[by_arrival], index[by_row] = np.arange(len(by_arrival)), len(by_arrival) + np.arange(len(by_row))
         values.append(None)
-        return [values[at] for at in index.tolist()]
+        return [values[position] for position in index.tolist()]
 
     def _forget(self) -> None:
         """Drop keys without records, once there are many."""
-        records = sum(one.retained.count + (one.waiting.count if one.waiting else 0) for one, _ in self._both)
+        records = sum(side.retained.count + (side.waiting.count if side.waiting else 0) for side, _ in self._both)
         if len(self.keys) > IDLE_KEYS + 4 * records:
-            used = distinct(np.concatenate([keys for one, _ in self._both for keys in one.used_keys()]))
+            used = distinct(np.concatenate([keys for side, _ in self._both for keys in side.used_keys()]))
             self.keys.keep(used)
-            for one, _ in self._both:
-                one.renumber(used)
+            for side, _ in self._both:
+                side.renumber(used)
 
 
 class _Batch(NamedTuple):
@@ -297,17 +309,17 @@ def _in_order(parts: Sequence[_Sent]) -> _Sent:
     return both.taken(np.argsort(both.at, kind="stable"))
 
 
-def _restore(one: StreamInput, keys: KeyTable, stores: Mapping[str, JoinStore], task_work: TaskWork) -> None:
+def _restore(side: StreamInput, keys: KeyTable, stores: Mapping[str, JoinStore], task_work: TaskWork) -> None:
     """Restore the stores of an input. Raises `UnfitError` for times beyond what sums allow."""
-    clock_ms, retained = one.retained.clock_ms, one.retained
-    records = _read(one, keys, stores[one.store], task_work, clock_ms - stores[one.store].builder.retention_ms)
+    clock_ms, retained = side.retained.clock_ms, side.retained
+    records = _read(side, keys, stores[side.store], task_work, clock_ms - stores[side.store].builder.retention_ms)
     if clock_ms != UNKNOWN:
         records = records.taken(retained.are_retained(records.times, clock_ms))
     retained.add(records)
-    one.peak = retained.count
-    if one.waiting and one.waiting_store:
-        one.waiting.add(_read(one, keys, stores[one.waiting_store], task_work, UNKNOWN))
-        one.peak = max(one.peak, one.waiting.count)
+    side.peak = retained.count
+    if side.waiting and side.waiting_store:
+        side.waiting.add(_read(side, keys, stores[side.waiting_store], task_work, UNKNOWN))
+        side.peak = max(side.peak, side.waiting.count)
 
 
 def _stage(
@@ -321,22 +333,22 @@ def _stage(
 ) -> list[StagedFile]:
     """Stage the changes of all stores."""
     changes = {}
-    for one in inputs:
-        records = one.retained.records
+    for side in inputs:
+        records = side.retained.records
         numbers = numbers_in(groups_of(records.keys, records.times))
         new = np.flatnonzero(records.numbers == NEW)
         new = new[np.lexsort((numbers[new], records.times[new], keys.ranks(records.keys[new])))]
         columns = [*keys.columns(records.keys[new]), pa.array(records.times[new]), pa.array(numbers[new])]
-        changes[one.store] = [*columns, *one.values.columns(records.rows[new])], np.zeros(len(new), np.bool_)
-        if one.waiting and one.waiting_store:
-            changes[one.waiting_store] = one.waiting.changes(keys, one.values)
+        changes[side.store] = [*columns, *side.values.columns(records.rows[new])], np.zeros(len(new), np.bool_)
+        if side.waiting and side.waiting_store:
+            changes[side.waiting_store] = side.waiting.changes(keys, side.values)
     staged: list[StagedFile] = []
     for name, store in stores.items():
         staged += write_changes(targets[name], store.shapes, *changes[name], partition=partition, run=run)
     return staged
 
 
-def _read(one: StreamInput, keys: KeyTable, store: JoinStore, task_work: TaskWork, above_ms: int) -> Records:
+def _read(side: StreamInput, keys: KeyTable, store: JoinStore, task_work: TaskWork, above_ms: int) -> Records:
     """Return the rows of a store by key, time and number: of several with the same, the last, unless it is a tombstone."""
     key, value = store.shapes
     width = len(key.columns) - 2
@@ -350,7 +362,7 @@ def _read(one: StreamInput, keys: KeyTable, store: JoinStore, task_work: TaskWor
             times, numbers = np.asarray(columns[width]), np.asarray(columns[width + 1])
             if times.max() > LATEST_MS:
                 raise UnfitError
-            rows = one.values.add(columns[width + 2 : -1])
+            rows = side.values.add(columns[width + 2 : -1])
             parts.append(Records(keys.numbers(columns[:width]), times, rows, np.full(len(times), NEW), numbers))
             gone.append(np.asarray(columns[-1]))
     records = Records(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))

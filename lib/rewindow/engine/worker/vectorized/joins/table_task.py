@@ -1,9 +1,9 @@
 """Join a stream with a table, or two tables by key, in batches: the equivalent of `streams.task` with the record operators.
 
-Why this is exact (L4): a record joins the row that the last update of its key before it left
-(`dsl.operators.stream_table_join`). Sorted by key and order, that is the update in front of it; without one in the batch, it
-is the row that the table had. An update of a table is joined in the same way, and its old value is what the last update of
-its own table before it left (`dsl.operators.table_join`). `KeptTable.before` finds both.
+Why this is exact (L4): a record joins the row of the last earlier update of its key (`dsl.operators.stream_table_join`). Sorted
+by key and order, that is the update directly before the record; without one in the batch, it is the row that the table had. An
+update of a table is joined in the same way, and its old value is that of the last earlier update of its own table
+(`dsl.operators.table_join`). `KeptTable.before` finds both.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ class _KeptTablesTask(JoinTask):
             is_skipped = (arrivals.is_left == table.is_left) & (arrivals.keys < 0)
             self._count(table.node, "null-key", int(np.count_nonzero(is_skipped)))
 
-    def _updates(self, table: KeptTable, arrivals: Arrivals, at: Array, *, is_left: bool) -> Updates:
+    def _updates(self, table: KeptTable, arrivals: Arrivals, own: Array, *, is_left: bool) -> Updates:
         """Return the updates of a table, given the indexes of its records with a key. Its values are added."""
-        rows = np.full(len(at), NO_ROW)
-        if len(at):
+        rows = np.full(len(own), NO_ROW)
+        if len(own):
             added = table.values.add(arrivals.columns[0 if is_left else 1])
-            rows = np.where(arrivals.has_value[at], added[arrivals.rows[at]], NO_ROW)
-        return Updates(at, rows, arrivals.times[at])
+            rows = np.where(arrivals.has_value[own], added[arrivals.rows[own]], NO_ROW)
+        return Updates(own, rows, arrivals.times[own])
 
 
 class TableJoinTask(_KeptTablesTask):
@@ -123,17 +123,19 @@ class TablesJoinTask(_KeptTablesTask):
             for of_left, table in self.tables.items()
         }
         parts = [
-            self._sent(arrivals, updates, one.updates, of_left=one.is_left) for one in self.plan.tables if one.updates
+            self._sent(arrivals, updates, joined.updates, of_left=joined.is_left)
+            for joined in self.plan.tables
+            if joined.updates
         ]
         for of_left, table in self.tables.items():
             table.take(updates[of_left], keys)
-        at = np.concatenate([part.at for part in parts])
-        order = np.argsort(at, kind="stable")
+        at_arrivals = np.concatenate([part.at for part in parts])
+        order = np.argsort(at_arrivals, kind="stable")
         if len(order):
             changes = [change for part in parts for change in part.changes]
             results = _results([changes[index] for index in order.tolist()])
-            times, positions = np.concatenate([part.times for part in parts]), arrivals.positions[at[order]]
-            yield Joined(keys[at[order]], results, times[order], orders[positions], positions)
+            times, positions = np.concatenate([part.times for part in parts]), arrivals.positions[at_arrivals[order]]
+            yield Joined(keys[at_arrivals[order]], results, times[order], orders[positions], positions)
         for table in self.tables.values():
             table.compact()
 
@@ -145,12 +147,12 @@ class TablesJoinTask(_KeptTablesTask):
         rows, row_times = other.before(own.at, updates[not of_left], keys)
         has_row = rows != NO_ROW
         is_sent = has_row | (joins.keeps_own & ((own.rows != NO_ROW) | (old_rows != NO_ROW)))
-        at = own.at[is_sent]
-        values = self._values(arrivals, arrivals.rows[at], is_left=of_left)
+        at_arrivals = own.at[is_sent]
+        values = self._values(arrivals, arrivals.rows[at_arrivals], is_left=of_left)
         olds, others = table.values_of(old_rows[is_sent]), other.values_of(rows[is_sent])
         times = np.where(has_row, np.maximum(own.times, row_times), own.times)[is_sent]
-        changes = [_Change(joins, *one) for one in zip(values, olds, others, strict=True)]
-        return _Sent(at, times, changes)
+        changes = [_Change(joins, *values_of_change) for values_of_change in zip(values, olds, others, strict=True)]
+        return _Sent(at_arrivals, times, changes)
 
 
 class _Change(NamedTuple):

@@ -32,11 +32,11 @@ class ValueRows:
 
     def add(self, columns: Sequence[pa.Array]) -> Array:
         """Add rows and return their numbers. -0.0 becomes 0.0, as in stores."""
-        first, self.size = self.size, self.size + len(columns[0])
+        start, self.size = self.size, self.size + len(columns[0])
         for chunks, column in zip(self._chunks, columns, strict=True):
             chunks.append(pc.add(column, 0.0) if pa.types.is_floating(column.type) else column)
             self.bytes += chunks[-1].nbytes
-        return np.arange(first, self.size)
+        return np.arange(start, self.size)
 
     def columns(self, numbers: Array) -> list[pa.Array]:
         """Return the columns of rows; null for -1. Raises `UnfitError` if they exceed an Arrow array."""
@@ -106,7 +106,8 @@ class KeptTable:
                 keys = self._keys.numbers(columns[:width])
                 rows = np.where(np.asarray(columns[-1]), NO_ROW, self.values.add(columns[width:-2]))
                 self._fit()
-                self._rows[keys] = rows  # of several rows of a key, the last wins
+                # Of several rows of a key, the last wins.
+                self._rows[keys] = rows
                 self._times[keys] = np.asarray(columns[-2].fill_null(0))
         self._fit()
         self._is_stored = self._rows != NO_ROW
@@ -131,11 +132,11 @@ class KeptTable:
         last = np.maximum.accumulate(np.where(update_of[both] != NO_ROW, np.arange(len(both)), -1))
         before = np.append(-1, last[:-1])
         has_update = (before >= 0) & (ordered[before] == ordered)
-        found = np.full(len(keys), NO_ROW)
-        found[both] = np.where(has_update, update_of[both[before]], NO_ROW)
-        found = found[records]
-        is_found = found != NO_ROW
-        rows[is_found], times[is_found] = updates.rows[found[is_found]], updates.times[found[is_found]]
+        update_before = np.full(len(keys), NO_ROW)
+        update_before[both] = np.where(has_update, update_of[both[before]], NO_ROW)
+        update_before = update_before[records]
+        is_found = update_before != NO_ROW
+        rows[is_found], times[is_found] = updates.rows[update_before[is_found]], updates.times[update_before[is_found]]
         return rows, times
 
     def take(self, updates: Updates, keys: Array) -> None:
@@ -151,8 +152,9 @@ class KeptTable:
         used = np.zeros(self.values.size, np.bool_)
         used[rows[rows != NO_ROW]] = True
         values = [*self.values.values(np.flatnonzero(used)), None]
-        index = np.append(np.cumsum(used) - 1, len(values) - 1)[rows]  # -1 is the last one
-        return [values[at] for at in index.tolist()]
+        # Row -1 stands for None, the last value.
+        index = np.append(np.cumsum(used) - 1, len(values) - 1)[rows]
+        return [values[position] for position in index.tolist()]
 
     def compact(self) -> None:
         """Drop values that no row refers to."""
