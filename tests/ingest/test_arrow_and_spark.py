@@ -170,7 +170,7 @@ def in_quotes(value):
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-@pytest.mark.parametrize("part_bytes", [1 << 20, 97])
+@pytest.mark.parametrize("part_bytes", [1 << 20, 997])
 def test_text_files_are_landed_alike_in_this_process_and_divided_among_workers(
     spark, tmp_path, kind, part_bytes, monkeypatch
 ):
