@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import importlib
 import io
+import json
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
@@ -22,6 +23,8 @@ import pytest
 from typer.main import get_command
 
 from rewindow.app.cli.entry import run_command
+from rewindow.app.cli.printing import Printer
+from rewindow.app.failures import Failure
 from rewindow.app.open_project import OpenProject
 from rewindow.engine.worker.local import LocalEngine as RunEngine
 from rewindow.tables.delta.commit import table_path
@@ -30,6 +33,7 @@ from rewindow.tables.delta.table_rows import content_hash, read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, RUNS
 from tests.ingest.local_engine import HOUR, T0, LocalEngine, write_rows
+from tests.refusals import Refusal
 
 Say = Callable[..., tuple[int, str]]
 """The fixture `say`: runs a command, and returns its exit code and what it printed."""
@@ -89,11 +93,24 @@ def hour(number: int, rows: int = 12) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a command."""
+    """The result of a command: what it printed, and why it failed."""
 
     code: int
     out: str
     err: str
+    failure: Failure | None = None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What `--json` printed."""
+        values: dict[str, Any] = json.loads(self.out)
+        return values
+
+    def refused(self, code: str, /, **facts: object) -> Failure:
+        """Return why the command failed, after a check of the code and of some facts. The code decides the exit code."""
+        assert self.failure is not None, self
+        Refusal(code, facts).check(self.failure)
+        return self.failure
 
 
 class Bench:
@@ -126,9 +143,34 @@ class Bench:
     def run(self, *words: str) -> Answer:
         """Run a command line in this process."""
         out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err), _own_modules(self.root):
+        with redirect_stdout(out), redirect_stderr(err), self.code_is_imported(), _noting() as failures:
             code = run_command([*words, "--project", str(self.root)] if words[:1] != ("--help",) else [*words])
-        return Answer(code, out.getvalue(), err.getvalue())
+        return Answer(code, out.getvalue(), err.getvalue(), failures[-1] if failures else None)
+
+    def done(self, *lines: str) -> Answer:
+        """Run command lines in this process, which must succeed. Return the last answer."""
+        for line in lines:
+            answer = self.run(*line.split())
+            assert answer.code == 0, (line, answer)
+        return answer
+
+    def refuses(self, line: str, code: str, /, **facts: object) -> Failure:
+        """Run a command line, which must fail with this code and, among others, these facts. Return why it failed."""
+        return self.run(*line.split()).refused(code, **facts)
+
+    def json(self, line: str) -> dict[str, Any]:
+        """Return what a command line that succeeds, or finds something (1), prints with `--json`."""
+        answer = self.run(*line.split(), "--json")
+        assert answer.code in {0, 1}, answer
+        return answer.values
+
+    def opened(self) -> OpenProject:
+        """Return the project as commands open it, for tests of what they return to Python."""
+        return OpenProject.open(self.root)
+
+    def code_is_imported(self) -> AbstractContextManager[None]:
+        """Return a context in which the project's modules are imported anew, as by a process of its own."""
+        return _own_modules(self.root)
 
     def files(self) -> dict[str, str]:
         """Return every file of the project with a digest of its bytes."""
@@ -161,6 +203,21 @@ class Bench:
     def quarantined(self) -> list[str]:
         """Return the reasons in the quarantine."""
         return sorted(read_rows(table_path(str(self.warehouse), QUARANTINE))["reason"].to_pylist())
+
+
+@contextmanager
+def _noting() -> Iterator[list[Failure]]:
+    """Yield a list that takes what commands in the block fail with."""
+    failures: list[Failure] = []
+    print_failure = Printer.failed
+
+    def failed(printer: Printer, failure: Failure, error: BaseException | None = None) -> None:
+        failures.append(failure)
+        print_failure(printer, failure, error)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Printer, "failed", failed)
+        yield failures
 
 
 @contextmanager
