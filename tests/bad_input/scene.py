@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -26,6 +27,11 @@ from rewindow.app.cli.entry import run_command
 from rewindow.app.cli.printing import Printer
 from rewindow.app.failures import Failure
 from rewindow.app.open_project import OpenProject
+from rewindow.app.status.overview import overview
+from rewindow.control.health.findings import Finding
+from rewindow.control.ingest.protocols import LandReport
+from rewindow.control.plan.spec import MAIN, RunRequest
+from rewindow.control.run import RunReport
 from rewindow.engine.worker.local import LocalEngine as RunEngine
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.ledger import Ledger
@@ -79,7 +85,7 @@ DONE = (0, 1)
 """Number of hours landed and replayed when a case starts; the next hour waits in the source."""
 FRESH = 2
 USERS = ("ann", "bob", "cyd")
-MODULES = ("bench_job", "bench_times", "shop_job", "rides_job", "collected_lists", "collected_reader")
+MODULES = ("jobs", "bench_job", "bench_times", "shop_job", "rides_job", "collected_lists", "collected_reader")
 
 
 def hour(number: int, rows: int = 12) -> list[dict[str, Any]]:
@@ -164,9 +170,22 @@ class Bench:
         assert answer.code in {0, 1}, answer
         return answer.values
 
-    def opened(self) -> OpenProject:
-        """Return the project as commands open it, for tests of what they return to Python."""
-        return OpenProject.open(self.root)
+    def land(self, feed: str) -> LandReport:
+        """Land a feed, for tests of what that returns to Python."""
+        return OpenProject.open(self.root).land(feed)
+
+    def replay(self, job: str, **request: Any) -> RunReport:
+        """Run a job, for tests of what that returns to Python."""
+        with self.code_is_imported():
+            report = OpenProject.open(self.root).run(job, RunRequest(**request))
+        assert isinstance(report, RunReport), report
+        return report
+
+    def findings(self, *names: str, branch: str = MAIN) -> list[Finding]:
+        """Return what `rewindow status` finds, the most urgent subject first."""
+        with self.code_is_imported():
+            subjects = overview(OpenProject.open(self.root), names, branch).subjects
+        return [finding for subject in subjects for finding in subject.findings]
 
     def code_is_imported(self) -> AbstractContextManager[None]:
         """Return a context in which the project's modules are imported anew, as by a process of its own."""
@@ -222,7 +241,7 @@ def _noting() -> Iterator[list[Failure]]:
 
 @contextmanager
 def _own_modules(root: Path) -> Iterator[None]:
-    path, wrote = list(sys.path), sys.dont_write_bytecode
+    path, wrote, before = list(sys.path), sys.dont_write_bytecode, _without_own_code()
     sys.dont_write_bytecode = True  # cached bytecode of a file edited twice within a second would count as current
     sys.path.insert(0, str(root))  # as in a worker
     importlib.invalidate_caches()
@@ -230,8 +249,13 @@ def _own_modules(root: Path) -> Iterator[None]:
         yield
     finally:
         sys.path[:], sys.dont_write_bytecode = path, wrote
-        for name in MODULES:
-            sys.modules.pop(name, None)
+        _without_own_code()
+        sys.modules.update(before)
+
+
+def _without_own_code() -> dict[str, ModuleType]:
+    """Let the modules of projects be imported again; return those that were imported."""
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] in MODULES}
 
 
 @contextmanager
