@@ -1,14 +1,28 @@
-"""What a user may rely on in an error: its code and its facts. The wording is on docs/reference/messages.md."""
+"""What a user may rely on in a message: its code and its facts. The wording is on docs/reference/messages.md."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import pytest
 
 from rewindow.errors import RewindowError
+
+
+class Coded(Protocol):
+    """An error or another message, with its code and the facts that it shows."""
+
+    @property
+    def code(self) -> str: ...
+
+    @property
+    def facts(self) -> Mapping[str, object]: ...
+
+
+Said = TypeVar("Said", bound=Coded)
 
 
 def refused(code: str, /, **facts: object) -> Refusal:
@@ -38,9 +52,21 @@ class Refusal:
         raises, caught = self._open.pop()
         is_caught = bool(raises.__exit__(kind, error, trace))
         if is_caught:
-            shown = {name: caught.value.facts.get(name) for name in self.facts}
-            assert (caught.value.code, shown) == (self.code, self.facts), str(caught.value)
+            self.check(caught.value)
         return is_caught
+
+    def check(self, error: Coded) -> None:
+        """Check an error that a command has told."""
+        shown = {name: error.facts.get(name) for name in self.facts}
+        assert (error.code, shown) == (self.code, self.facts), error
+
+
+def told(messages: Iterable[Said], code: str, /, **facts: object) -> Said:
+    """Return the only one of the messages with this code, after a check that it shows, among others, these facts."""
+    messages = list(messages)
+    (message,) = [one for one in messages if one.code == code] or pytest.fail(f"{code} is not among {messages}")
+    assert {name: message.facts.get(name) for name in facts} == facts, message
+    return message
 
 
 class containing(str):  # noqa: N801 - it reads like a word of the assertion

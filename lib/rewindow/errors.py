@@ -66,6 +66,48 @@ def _restored(
     return kind.restored(code, message, facts).at_line(line)
 
 
+class Message(str):
+    """A sentence of a command that does not fail. Like an error, it has a code, a wording and the facts that this shows."""
+
+    __slots__ = ("code", "facts")
+    code: str
+    facts: Mapping[str, object]
+
+    def __new__(cls, code: str, wording: str, /, **facts: object) -> Self:
+        """Fill the facts into the wording, a template of `str.format`."""
+        message = super().__new__(cls, wording.format_map(facts))
+        message.code, message.facts = code, facts
+        return message
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str, str], dict[str, str]]:
+        """Let copies and other processes restore the text: code and facts are attributes, which follow it."""
+        return (self.code, "{message}"), {"message": str(self)}
+
+
+class FindingMessage(Message):
+    """What is wrong with a feed or a job, as `rewindow status` says it."""
+
+    __slots__ = ()
+
+
+class VerdictMessage(Message):
+    """A sentence of the verdict with which a report begins."""
+
+    __slots__ = ()
+
+
+class HintMessage(Message):
+    """Why a run has no rows, or is slow."""
+
+    __slots__ = ()
+
+
+class WarningMessage(Message):
+    """What is unlikely to be meant in what was landed."""
+
+    __slots__ = ()
+
+
 class NothingFoundError(RewindowError):
     """A valid question whose answer is that there is nothing: `why` for a row that is not there (1)."""
 

@@ -1,13 +1,15 @@
-"""A case of bad input: what goes wrong, the command that meets it, what it says, and the check that nothing else happened."""
+"""A case of bad input: what goes wrong, the command that meets it, the code of its error, and the check that nothing changed."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.bad_input.scene import Answer, Bench, copy_of, goes_on
+from rewindow.tables.delta import handle
+from tests.bad_input.scene import Bench
+
+_OWN = ("warehouse/rewindow/runs", "warehouse/rewindow/landings", "warehouse/rewindow/journal")
 
 
 def edited(
@@ -24,71 +26,59 @@ def edited(
 
 @dataclass(frozen=True)
 class Case:
-    """An error, the command that meets it, the exit code, and parts of the message."""
+    """An error, the command that meets it, and its code with some of its facts. ``~`` is a space inside an argument."""
 
     name: str
     command: str
-    code: int
-    says: str | tuple[str, ...]
+    code: str
+    facts: Mapping[str, object] = field(default_factory=dict)
     given: Callable[[Bench], object] = lambda _bench: None
-    landed: bool = False
-    """Whether new records are landed first, so that the run has something to do."""
-    goes_on: bool = True
-    """Whether the job gives the clean result once the error is undone."""
-    refused: tuple[str, ...] = ()
-    """If the command succeeds: the reasons in the quarantine."""
 
 
-def check(case: Case, template: Bench, root: Path, clean: Mapping[str, str]) -> None:
-    """Check that a case ends as expected and leaves the tables unchanged, and that the job continues afterwards."""
-    bench = copy_of(template, root)
-    before, decided = bench.files(), bench.decided()
+def check(case: Case, bench: Bench, whole: Collection[str]) -> None:
+    """Check that a case is refused clearly and leaves the tables unchanged, and undo it.
+
+    Cases share the project. ``whole`` are its files before the first one: what a failed attempt has left, the next may delete.
+    """
+    before, decided = contents(bench), bench.decided()
     case.given(bench)
-    broken = bench.files()
-    answer = bench.run(*case.command.split())
-    assert_clear(case, answer)
-    if case.code == 0:
-        assert tuple(bench.quarantined()) == case.refused
-    else:
-        _assert_as_before(broken, bench.files())
-        _undo(bench, template.root, before, broken)
-        assert bench.decided() == decided, "the failed command added ledger rows"
-    if case.goes_on:
-        goes_on(bench)
-        assert bench.result() == clean
+    broken = contents(bench)
+    try:
+        answer = bench.run(*(word.replace("~", " ") for word in case.command.split()))
+        answer.refused(case.code, **case.facts)
+        for noise in ("Traceback", "py4j", "\tat ", "bug in rewindow", "panicked"):
+            assert noise not in answer.out + answer.err, answer
+        _assert_as_before(broken, contents(bench), whole)
+    finally:
+        _restore(bench, before, broken)
+    assert bench.decided() == decided, "the failed command added ledger rows"
 
 
-def assert_clear(case: Case, answer: Answer) -> None:
-    """Check that an answer is one clear sentence with the fix and the documented exit code."""
-    said = answer.out + answer.err
-    assert answer.code == case.code, said
-    for words in (case.says,) if isinstance(case.says, str) else case.says:
-        assert words in said, said
-    for noise in ("Traceback", "py4j", "\tat ", "bug in rewindow", "panicked"):
-        assert noise not in said, said
+def contents(bench: Bench) -> dict[str, bytes]:
+    """Return every file of the project with its bytes."""
+    paths = (path for path in bench.root.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {str(path.relative_to(bench.root)): path.read_bytes() for path in paths}
 
 
-def _assert_as_before(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+def _assert_as_before(before: Mapping[str, bytes], after: Mapping[str, bytes], whole: Collection[str]) -> None:
     """Check that no file changed or disappeared, and that no public table got a commit after its first."""
-    for name, digest in before.items():
-        assert after.get(name) == digest, f"{name} was changed"
+    for name, data in before.items():
+        if name in whole and not name.endswith("_last_checkpoint"):
+            assert after.get(name) == data, f"{name} was changed"
     for name in after.keys() - before.keys():
         path = Path(name)
-        own = name.startswith(("warehouse/rewindow/runs", "warehouse/rewindow/landings", "warehouse/rewindow/journal"))
         is_commit = path.parent.name == "_delta_log" and not path.stem.startswith("0" * 20)
-        assert own or not is_commit, f"{name} is a commit"
+        assert name.startswith(_OWN) or not is_commit, f"{name} is a commit"
 
 
-def _undo(bench: Bench, whole: Path, before: Mapping[str, str], broken: Mapping[str, str]) -> None:
+def _restore(bench: Bench, before: Mapping[str, bytes], broken: Mapping[str, bytes]) -> None:
     """Undo the changes of a case, but not those of the command."""
     for name in before.keys() | broken.keys():
-        if before.get(name) == broken.get(name):
-            continue
-        file = bench.root / name
-        if name in before:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(whole / name, file)
-        else:
-            file.unlink(missing_ok=True)
-    now = bench.files()
-    assert not [name for name, digest in before.items() if now.get(name) != digest]
+        if before.get(name) != broken.get(name):
+            file = bench.root / name
+            if name in before:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(before[name])
+            else:
+                file.unlink(missing_ok=True)
+    handle.cached.clear()

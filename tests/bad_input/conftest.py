@@ -40,6 +40,27 @@ def shop(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def sample_template(tmp_path_factory: pytest.TempPathFactory, in_process: None) -> Bench:
+    """The project that `rewindow init` creates, landed and replayed."""
+    bench = Bench(tmp_path_factory.mktemp("sample") / "project")
+    create_project(bench.root, Example.WINDOWS)
+    bench.done("land orders", "run daily_orders")
+    return bench
+
+
+@pytest.fixture
+def sample(sample_template: Bench, tmp_path: Path) -> Bench:
+    """A copy of the project that `rewindow init` creates, landed and replayed."""
+    return copy_of(sample_template, tmp_path / "sample")
+
+
+@pytest.fixture
+def new_shop(shop: Path, in_process: None) -> Bench:
+    """The project that `rewindow init` creates, not landed."""
+    return Bench(shop)
+
+
 @pytest.fixture
 def orders(shop: Path) -> Path:
     """The only file of the feed."""

@@ -7,22 +7,31 @@ from __future__ import annotations
 
 import importlib
 import io
+import json
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from typer.main import get_command
 
 from rewindow.app.cli.entry import run_command
+from rewindow.app.cli.printing import Printer
+from rewindow.app.failures import Failure
 from rewindow.app.open_project import OpenProject
+from rewindow.app.status.overview import overview
+from rewindow.control.health.findings import Finding
+from rewindow.control.ingest.protocols import LandReport
+from rewindow.control.plan.spec import MAIN, RunRequest
+from rewindow.control.run import RunReport
 from rewindow.engine.worker.local import LocalEngine as RunEngine
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.ledger import Ledger
@@ -30,6 +39,7 @@ from rewindow.tables.delta.table_rows import content_hash, read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, RUNS
 from tests.ingest.local_engine import HOUR, T0, LocalEngine, write_rows
+from tests.refusals import Refusal
 
 Say = Callable[..., tuple[int, str]]
 """The fixture `say`: runs a command, and returns its exit code and what it printed."""
@@ -75,7 +85,7 @@ DONE = (0, 1)
 """Number of hours landed and replayed when a case starts; the next hour waits in the source."""
 FRESH = 2
 USERS = ("ann", "bob", "cyd")
-MODULES = ("bench_job", "bench_times", "shop_job", "rides_job", "collected_lists", "collected_reader")
+MODULES = ("jobs", "bench_job", "bench_times", "shop_job", "rides_job", "collected_lists", "collected_reader")
 
 
 def hour(number: int, rows: int = 12) -> list[dict[str, Any]]:
@@ -89,11 +99,24 @@ def hour(number: int, rows: int = 12) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a command."""
+    """The result of a command: what it printed, and why it failed."""
 
     code: int
     out: str
     err: str
+    failure: Failure | None = None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What `--json` printed."""
+        values: dict[str, Any] = json.loads(self.out)
+        return values
+
+    def refused(self, code: str, /, **facts: object) -> Failure:
+        """Return why the command failed, after a check of the code and of some facts. The code decides the exit code."""
+        assert self.failure is not None, self
+        Refusal(code, facts).check(self.failure)
+        return self.failure
 
 
 class Bench:
@@ -126,9 +149,47 @@ class Bench:
     def run(self, *words: str) -> Answer:
         """Run a command line in this process."""
         out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err), _own_modules(self.root):
+        with redirect_stdout(out), redirect_stderr(err), self.code_is_imported(), _noting() as failures:
             code = run_command([*words, "--project", str(self.root)] if words[:1] != ("--help",) else [*words])
-        return Answer(code, out.getvalue(), err.getvalue())
+        return Answer(code, out.getvalue(), err.getvalue(), failures[-1] if failures else None)
+
+    def done(self, *lines: str) -> Answer:
+        """Run command lines in this process, which must succeed. Return the last answer."""
+        for line in lines:
+            answer = self.run(*line.split())
+            assert answer.code == 0, (line, answer)
+        return answer
+
+    def refuses(self, line: str, code: str, /, **facts: object) -> Failure:
+        """Run a command line, which must fail with this code and, among others, these facts. Return why it failed."""
+        return self.run(*line.split()).refused(code, **facts)
+
+    def json(self, line: str) -> dict[str, Any]:
+        """Return what a command line that succeeds, or finds something (1), prints with `--json`."""
+        answer = self.run(*line.split(), "--json")
+        assert answer.code in {0, 1}, answer
+        return answer.values
+
+    def land(self, feed: str) -> LandReport:
+        """Land a feed, for tests of what that returns to Python."""
+        return OpenProject.open(self.root).land(feed)
+
+    def replay(self, job: str, **request: Any) -> RunReport:
+        """Run a job, for tests of what that returns to Python."""
+        with self.code_is_imported():
+            report = OpenProject.open(self.root).run(job, RunRequest(**request))
+        assert isinstance(report, RunReport), report
+        return report
+
+    def findings(self, *names: str, branch: str = MAIN) -> list[Finding]:
+        """Return what `rewindow status` finds, the most urgent subject first."""
+        with self.code_is_imported():
+            subjects = overview(OpenProject.open(self.root), names, branch).subjects
+        return [finding for subject in subjects for finding in subject.findings]
+
+    def code_is_imported(self) -> AbstractContextManager[None]:
+        """Return a context in which the project's modules are imported anew, as by a process of its own."""
+        return _own_modules(self.root)
 
     def files(self) -> dict[str, str]:
         """Return every file of the project with a digest of its bytes."""
@@ -164,8 +225,23 @@ class Bench:
 
 
 @contextmanager
+def _noting() -> Iterator[list[Failure]]:
+    """Yield a list that takes what commands in the block fail with."""
+    failures: list[Failure] = []
+    print_failure = Printer.failed
+
+    def failed(printer: Printer, failure: Failure, error: BaseException | None = None) -> None:
+        failures.append(failure)
+        print_failure(printer, failure, error)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Printer, "failed", failed)
+        yield failures
+
+
+@contextmanager
 def _own_modules(root: Path) -> Iterator[None]:
-    path, wrote = list(sys.path), sys.dont_write_bytecode
+    path, wrote, before = list(sys.path), sys.dont_write_bytecode, _without_own_code()
     sys.dont_write_bytecode = True  # cached bytecode of a file edited twice within a second would count as current
     sys.path.insert(0, str(root))  # as in a worker
     importlib.invalidate_caches()
@@ -173,8 +249,13 @@ def _own_modules(root: Path) -> Iterator[None]:
         yield
     finally:
         sys.path[:], sys.dont_write_bytecode = path, wrote
-        for name in MODULES:
-            sys.modules.pop(name, None)
+        _without_own_code()
+        sys.modules.update(before)
+
+
+def _without_own_code() -> dict[str, ModuleType]:
+    """Let the modules of projects be imported again; return those that were imported."""
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] in MODULES}
 
 
 @contextmanager

@@ -12,9 +12,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from tests.bad_input.cases import Case
 from tests.bad_input.scene import FEED, Bench, hour
+from tests.refusals import containing
 
 _SCHEMA = pa.schema([("user", pa.string()), ("t", pa.int64()), ("got", pa.int64()), ("x", pa.int64())])
-_AGAIN = "--new-generation"
 
 
 def table_of(bench: Bench) -> str:
@@ -51,13 +51,6 @@ def _rewritten(bench: Bench) -> DeltaTable:
     return DeltaTable(table_of(bench))
 
 
-def _vacuumed(bench: Bench) -> None:
-    _append(bench, 2)
-    table = DeltaTable(table_of(bench))
-    table.optimize.compact()
-    table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
-
-
 def _cleaned(bench: Bench) -> None:
     for _ in range(3):
         _append(bench, 2)
@@ -65,10 +58,6 @@ def _cleaned(bench: Bench) -> None:
     table.create_checkpoint()
     for path in Path(table_of(bench), "_delta_log").glob("*[0-4].json"):
         path.unlink()
-
-
-def _restored(bench: Bench) -> None:
-    DeltaTable(table_of(bench)).restore(0)
 
 
 def _rolled_back(bench: Bench) -> None:
@@ -80,162 +69,76 @@ def _log_is_text(bench: Bench) -> None:
     Path(table_of(bench), "_delta_log", f"{2:020}.json").write_text("no JSON")
 
 
-def _optimized(bench: Bench) -> None:
-    _append(bench, 2)
-    DeltaTable(table_of(bench)).optimize.compact()
-
-
 def _file(change: Callable[[Path], object]) -> Callable[[Bench], object]:
-    return lambda bench: change(bench.root / "raw" / "h0.parquet") and None
+    return lambda bench: change(bench.root / "raw" / "h0.parquet")
 
 
-def _table(name: str, code: int, says: str, change: Callable[[Bench], object]) -> Case:
-    return Case(name, "land other", code, (says, _AGAIN) if code else says, _delta(change), goes_on=False)
+def _landed(name: str, change: Callable[[Bench], object], code: str, /, **facts: object) -> Case:
+    return Case(name, "land activity", code, facts, change)
 
 
-def _named(name: str, code: int, source: str, *says: str) -> Case:
+def _table(name: str, change: Callable[[Bench], object], code: str, /, **facts: object) -> Case:
+    return Case(f"a table {name}", "land other", code, facts, _delta(change))
+
+
+def _named(name: str, source: str, code: str, /, **facts: object) -> Case:
     """Land another feed with a missing source."""
     feed = FEED.replace("feed: activity", "feed: other").replace("{path: raw, format: parquet}", source)
     if "job:" in source:
         feed = feed.replace(", arrived_at: got", "")
-    return Case(name, "land other", code, says, lambda bench: bench.write("conf/feeds/other.yaml", feed))
+    return Case(name, "land other", code, facts, lambda bench: bench.write("conf/feeds/other.yaml", feed))
+
+
+def _feed(old: str, new: str) -> Callable[[Bench], None]:
+    return lambda bench: bench.edit("conf/feeds/activity.yaml", old, new)
 
 
 CASES = [
-    Case(
-        "a landed file is missing",
-        "land activity",
-        66,
-        ("the landed file h0.parquet is gone", _AGAIN),
-        _file(Path.unlink),
+    _landed("a landed file is missing", _file(Path.unlink), "landed-file-changed", file="h0.parquet", what="is gone"),
+    _landed(
+        "a landed file has other content",
+        lambda bench: bench.rows("h0", hour(5)),
+        "landed-file-changed",
+        what="has changed",
     ),
-    Case(
-        "a file of the second landing is missing",
-        "land activity",
-        66,
-        "`rewindow land activity --new-generation`. With `--keep 1`, landings up to 1 stay as they are [landed-file-changed]",
-        lambda bench: (bench.root / "raw/h1.parquet").unlink(),
+    _landed(
+        "a landed file is renamed",
+        _file(lambda path: path.rename(path.with_name("h00.parquet"))),
+        "landed-file-changed",
+        what=containing("h00.parquet has its content"),
     ),
+    _landed(
+        "a landed file is there under two names",
+        _file(lambda path: shutil.copy2(path, path.with_name("h00.parquet"))),
+        "file-content-repeated",
+        file="h00.parquet",
+        other="h0.parquet",
+    ),
+    _landed("the source's folder is missing", lambda b: shutil.rmtree(b.root / "raw"), "source-without-files"),
+    _landed("another key", _feed("key: user", "key: x"), "feed-definition-changed", keep=""),
+    _landed("other partitions", _feed("partitions: 2", "partitions: 3"), "feed-definition-changed"),
+    _landed("another source", _feed("path: raw", "path: row"), "feed-definition-unusable"),
     Case(
         "more landings are to be kept than there are",
         "land activity --new-generation --keep 3",
-        78,
-        "--keep 3: feed activity has 2 landings, so it can keep 1 to 2",
-    ),
-    Case(
-        "a landed file has other content",
-        "land activity",
-        66,
-        ("has changed", "Restore it"),
-        lambda bench: bench.rows("h0", hour(5)),
-    ),
-    Case(
-        "a landed file is renamed",
-        "land activity",
-        66,
-        ("the landed file h0.parquet is gone; h00.parquet has its content, so it was renamed: rename it back", _AGAIN),
-        _file(lambda path: path.rename(path.with_name("h00.parquet"))),
-    ),
-    Case(
-        "a landed file is there under two names",
-        "land activity",
-        66,
-        ("h00.parquet has the same content as h0.parquet", "Remove h00.parquet, because h0.parquet is landed"),
-        _file(lambda path: shutil.copy2(path, path.with_name("h00.parquet"))),
-    ),
-    Case(
-        "a landed file is cut short",
-        "land activity",
-        66,
-        ("has changed", _AGAIN),
-        _file(lambda path: path.write_bytes(path.read_bytes()[:-7])),
-    ),
-    Case(
-        "two landed files are swapped",
-        "land activity",
-        66,
-        ("has changed", _AGAIN),
-        _file(
-            lambda path: (
-                path.rename(path.with_name("_")),
-                path.with_name("h1.parquet").rename(path),
-                path.with_name("_").rename(path.with_name("h1.parquet")),
-            )
-        ),
-    ),
-    Case(
-        "the source's folder is missing",
-        "land activity",
-        66,
-        ("has no files at", "fix `path:`"),
-        lambda bench: shutil.rmtree(bench.root / "raw"),
+        "kept-landings-out-of-range",
+        {"landings": 2},
     ),
     Case(
         "the feed was never landed",
         "run counts",
-        66,
-        ("was never landed", "`rewindow land activity` first"),
+        "feed-never-landed",
+        {"feed": "activity"},
         lambda bench: shutil.rmtree(bench.warehouse / "rewindow/landings"),
-        goes_on=True,
     ),
-    Case(
-        "another key under the same feed",
-        "land activity",
-        66,
-        ("key", _AGAIN),
-        lambda bench: bench.edit("conf/feeds/activity.yaml", "key: user", "key: x"),
-    ),
-    Case(
-        "other partitions under the same feed",
-        "land activity",
-        66,
-        ("partitions: 2 -> 3", _AGAIN),
-        lambda bench: bench.edit("conf/feeds/activity.yaml", "partitions: 2", "partitions: 3"),
-    ),
-    Case(
-        "another source under the same feed",
-        "land activity",
-        66,
-        ('logs.events.source.name: "raw" -> "row"', "the source row has no files at", "fix `path:`"),
-        lambda bench: bench.edit("conf/feeds/activity.yaml", "path: raw", "path: row"),
-    ),
-    _table("a table that was overwritten", 65, "changed or deleted rows", lambda b: _append(b, 2, "overwrite")),
-    _table(
-        "a table with deleted rows",
-        65,
-        "changed or deleted rows",
-        lambda b: DeltaTable(table_of(b)).delete("user = 'ann'"),
-    ),
-    _table("a table with all rows deleted", 65, "changed or deleted rows", lambda b: DeltaTable(table_of(b)).delete()),
-    _table(
-        "a table with changed rows",
-        65,
-        "changed or deleted rows",
-        lambda b: DeltaTable(table_of(b)).update({"x": "x + 1"}),
-    ),
-    _table("a table that was restored", 66, "is a RESTORE", _restored),
-    _table("a table that went back", 66, "went back from version 1 to 0", _rolled_back),
-    _table("a table that was made anew", 66, "was dropped and created again", _rewritten),
-    _table("a table that was optimized", 0, "12 records", _optimized),
-    _table("a table that was vacuumed too early", 66, "deleted by VACUUM", _vacuumed),
-    _table("a table whose log was cleaned too early", 66, "was cleaned out of its Delta log", _cleaned),
-    Case(
-        "a table that is missing",
-        "land other",
-        66,
-        ("raw.events", "fix `source:`"),
-        _delta(lambda b: shutil.rmtree(table_of(b))),
-        goes_on=False,
-    ),
-    Case(
-        "a table whose log is no JSON",
-        "land other",
-        74,
-        ("cannot be read", "from a copy"),
-        _delta(_log_is_text),
-        goes_on=False,
-    ),
-    _named("an unknown table", 66, "{table: raw.nothing}", "raw.nothing", "fix `source:`"),
-    _named("an unknown job", 66, "{job: nobody, output: x}", "`rewindow run nobody` first"),
-    _named("an unknown output", 66, "{job: counts, output: x}", "has no output 'x'", "it has totals"),
+    _table("that was overwritten", lambda b: _append(b, 2, "overwrite"), "source-rows-changed", version=2),
+    _table("with deleted rows", lambda b: DeltaTable(table_of(b)).delete(), "source-rows-changed", operation="DELETE"),
+    _table("that was restored", lambda b: DeltaTable(table_of(b)).restore(0), "source-table-restored", version=2),
+    _table("that went back", _rolled_back, "source-table-replaced", change="went back from version 1 to 0"),
+    _table("that was made anew", _rewritten, "source-table-replaced", change="was dropped and created again"),
+    _table("whose log was cleaned too early", _cleaned, "source-version-cleaned", version=2),
+    _table("that is missing", lambda b: shutil.rmtree(table_of(b)), "source-table-missing", source="raw.events"),
+    _table("whose log is no JSON", _log_is_text, "delta-log-commit-broken", version=2),
+    _named("an unknown job", "{job: nobody, output: x}", "job-never-run", job="nobody"),
+    _named("an unknown output", "{job: counts, output: x}", "job-output-unknown", output="x", outputs="totals"),
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -22,39 +21,33 @@ def bench(template: Bench, tmp_path: Path) -> Bench:
     made = copy_of(template, tmp_path / "project")
     made.write("bench_times.py", MODULE)
     made.edit("conf/feeds/activity.yaml", "timestamp: t,", "timestamp: bench_times:at,")
-    assert made.run("land", "activity", "--new-generation").code == 0
+    made.done("land activity --new-generation")
     return made
 
 
-def landed(bench: Bench) -> list[str]:
-    answer = bench.run("land", "activity", "--json")
-    assert answer.code == 0, answer
-    return [str(one) for one in json.loads(answer.out)["warnings"]]
+def landed(bench: Bench, hour: int) -> list[str]:
+    """Land another record and return the codes of the warnings."""
+    bench.rows(f"h{hour}", [{"user": "ann", "t": T0, "got": T0 + hour * HOUR, "x": 1}])
+    codes: list[str] = bench.json("land activity")["warning_codes"]
+    return codes
 
 
 def test_a_change_is_named_once_by_land_and_before_by_ls(bench: Bench) -> None:
-    assert landed(bench) == []
     bench.write("bench_times.py", MODULE.replace("Return", "Give"))
-    bench.rows("h4", [{"user": "ann", "t": T0, "got": T0 + 4 * HOUR, "x": 1}])
-    assert landed(bench) == [], "a docstring changes nothing"
+    assert landed(bench, 4) == [], "a docstring changes nothing"
     bench.write("bench_times.py", MODULE.replace("value.t", "value.t + 1"))
-    bench.rows("h5", [{"user": "ann", "t": T0, "got": T0 + 5 * HOUR, "x": 1}])
-    assert "bench_times:at has changed since landing" in bench.run("ls").out
-    (said,) = landed(bench)
-    assert "Landed records keep their times; `rewindow land activity --new-generation`" in said
-    bench.rows("h6", [{"user": "ann", "t": T0, "got": T0 + 6 * HOUR, "x": 1}])
-    assert landed(bench) == []
+    assert "bench_times:at has changed" in bench.json("ls")["feeds"][0]["detail"]
+    assert landed(bench, 5) == ["extractor-changed"]
+    assert landed(bench, 6) == []
 
 
 def test_a_module_that_prints_when_it_is_imported_does_not_write_into_json(bench: Bench) -> None:
     bench.write("bench_times.py", f"print('imported')\n{MODULE}")
-    for words in (("land", "activity"), ("status",)):
-        json.loads(bench.run(*words, "--json").out)
+    bench.json("land activity")
+    bench.json("status")
 
 
 def test_a_function_that_is_gone_makes_the_feed_broken(bench: Bench) -> None:
     (bench.root / "bench_times.py").unlink()
-    status = bench.run("status", "--json")
-    (feed,) = json.loads(status.out)["feeds"]
-    assert (status.code, feed["status"]) == (1, "broken")
-    assert bench.run("land", "activity").code == 78
+    assert bench.json("status")["feeds"][0]["status"] == "broken"
+    bench.refuses("land activity", "timestamp-function-missing", function="bench_times:at")

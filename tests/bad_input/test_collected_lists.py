@@ -74,7 +74,7 @@ SOURCE = {"source": {"job": "lists", "output": "lists"}, "key": "user", "timesta
 
 
 def rows_of(bench: Bench, job: str) -> list[dict[str, Any]]:
-    return list(json.loads(bench.run("head", job, "-n", "100", "--json").out)["tables"][0]["rows"])
+    return list(bench.json(f"head {job} -n 100")["tables"][0]["rows"])
 
 
 def add_jobs(bench: Bench) -> None:
@@ -91,16 +91,9 @@ def feed_columns(warehouse: Path, feed: str) -> dict[str, str]:
     return {column.name: column.type for column in log.value}
 
 
-def do(bench: Bench, *commands: str) -> None:
-    for words in commands:
-        answer = bench.run(*words.split())
-        assert answer.code == 0, answer
-        assert "read lists:" not in answer.err, "Arrow should have landed the output"
-
-
 def test_a_second_job_reads_a_collected_list_as_a_list(bench: Bench) -> None:
     add_jobs(bench)
-    do(bench, "land activity", "run lists", "land lists", "run lengths")
+    bench.done("land activity", "run lists", "land lists", "run lengths")
     lists = rows_of(bench, "lists")
     assert {type(row["all"]) for row in lists} == {str}
     assert sorted(row["value"] for row in rows_of(bench, "lengths")) == sorted(
@@ -115,19 +108,19 @@ def test_a_log_that_has_texts_keeps_them_until_everything_is_landed_again(
     bench.write("collected_reader.py", OF_TEXTS)
     with monkeypatch.context() as earlier:  # as before ADR-139
         earlier.setattr(NewEpochs, "marked", lambda _self, schema: schema)
-        do(bench, "run lists", "land lists", "run lengths")
-    do(bench, "land activity", "run lists", "land lists", "run lengths")
-    do(bench, "land lists --new-generation --keep 2", "rewind lengths --to 1", "run lengths")
+        bench.done("run lists", "land lists", "run lengths")
+    bench.done("land activity", "run lists", "land lists", "run lengths")
+    bench.done("land lists --new-generation --keep 2", "rewind lengths --to 1", "run lengths")
     assert {row["value"].split()[0] for row in rows_of(bench, "lengths")} == {"str"}
     bench.write("collected_reader.py", READER)
-    do(bench, "land lists --new-generation", "rewind lengths --to 0", "run lengths --accept-changes")
+    bench.done("land lists --new-generation", "rewind lengths --to 0", "run lengths --accept-changes")
     assert {row["value"].split()[0] for row in rows_of(bench, "lengths")} == {"list"}
 
 
 @pytest.mark.spark
 def test_spark_lands_what_arrow_lands(bench: Bench, spark: SparkSession) -> None:
     add_jobs(bench)
-    do(bench, "run lists", "land lists")
+    bench.done("run lists", "land lists")
     tables = DeltaFeedTables(str(bench.warehouse))
     again = FeedConfig.model_validate({"feed": "again", "partitions": 2, "logs": {"lists": SOURCE}})
     land(again, tables, SparkLandingEngine(spark, project_root=str(bench.root)), now_ms=T0)

@@ -22,8 +22,7 @@ def build_topology():
     counts.to_stream().to("totals")
     return builder.build()
 """
-BACKFILL = ("backfill", "counts", "--from", "1", "--branch", "fix")
-ANOTHER = "ame another table for totals in conf/jobs/counts.yaml, "
+BACKFILL = "backfill counts --from 1 --branch fix"
 
 
 def _keyed(bench: Bench, key: str) -> None:
@@ -34,86 +33,51 @@ def _keyed(bench: Bench, key: str) -> None:
 def keyed(bench: Bench) -> Bench:
     """The output has the key ``member``."""
     _keyed(bench, "member")
-    for words in (("reset", "counts", "--yes"), ("run", "counts")):
-        assert bench.run(*words).code == 0
+    bench.done("reset counts --yes", "run counts")
     return bench
 
 
 def test_plan_and_backfill_ask_for_another_table_before_anything_is_computed(keyed: Bench) -> None:
     _keyed(keyed, "person")
-    planned, refused = keyed.run("plan", "counts"), keyed.run(*BACKFILL)
-    assert (planned.code, refused.code) == (76, 76), (planned, refused)
-    changed = "output totals has other columns than alerts/totals: member (string) is gone, person (string) is new"
-    assert changed in planned.err
-    assert f"or n{ANOTHER}recompute on a branch" in planned.err
-    assert changed in refused.err
-    assert f"N{ANOTHER}then backfill" in refused.err
-    for answer in (planned, refused):
-        assert "`key=`, where the code makes the key, declares member; `key=STREAM.key` takes it over" in answer.err
-    assert "fix" not in keyed.run("branch", "list", "counts").out
+    planned = keyed.refuses("plan counts", "job-changed-since-checkpoint")
+    refusal = keyed.refuses(BACKFILL, "output-columns-changed", output="totals")
+    for failure in (planned, refusal):
+        assert "member (string) is gone, person (string) is new" in failure.message
+        assert "`key=STREAM.key` takes it over" in failure.message
+    assert [one["branch"] for one in keyed.json("branch list counts")["branches"]] == ["main"]
     keyed.edit("conf/jobs/counts.yaml", "alerts.totals", "alerts.people")
-    planned = keyed.run("plan", "counts")
-    assert "[job-changed-since-checkpoint]" in planned.err
-    assert "output totals has another table: alerts/people, was alerts/totals" in planned.err
-    assert "ame another table" not in planned.err
-    done = keyed.run(*BACKFILL)
-    assert done.code == 0, done
-    assert "The keys of totals have other columns than on main, so `rewindow diff` cannot compare them." in done.out
-    assert "rewindow diff counts" not in done.out
-    assert "--diff" not in done.out
-    compared = keyed.run("diff", "counts", "main", "fix")
-    assert compared.code == 2
-    assert "[diff-key-types-differ]" in compared.err
-    assert "the key column 'person' is missing in one" in compared.err
-    for words in (("promote", "counts", "fix"), ("plan", "counts")):
-        answer = keyed.run(*words)
-        assert answer.code == 0, answer
+    planned = keyed.refuses("plan counts", "job-changed-since-checkpoint")
+    assert "output totals has another table: alerts/people, was alerts/totals" in planned.message
+    assert "rewindow diff counts" not in keyed.done(BACKFILL).out, "the keys cannot be compared"
+    keyed.refuses("diff counts main fix", "diff-key-types-differ", column="person")
+    keyed.done("promote counts fix", "plan counts")
 
 
 def test_a_refused_backfill_keeps_the_earlier_runs_of_its_branch(keyed: Bench) -> None:
     _keyed(keyed, "person")
     keyed.edit("conf/jobs/counts.yaml", "alerts.totals", "alerts.people")
-    assert keyed.run(*BACKFILL).code == 0
-    before = keyed.run("branch", "list", "counts").out
-    rows = keyed.run("head", "counts", "--branch", "fix").out
+    keyed.done(BACKFILL)
+    shown = ("branch list counts", "head counts --branch fix")
+    before = [keyed.json(line) for line in shown]
     _keyed(keyed, "human")
-    refused = keyed.run(*BACKFILL)
-    assert refused.code == 76, refused
-    assert "[output-columns-changed]" in refused.err
-    assert (
-        "alerts/people__fix, the table of branch 'fix': person (string) is gone, human (string) is new" in refused.err
-    )
-    assert "Backfill on another branch; or name another table" in refused.err
-    assert keyed.run("branch", "list", "counts").out == before
-    assert keyed.run("head", "counts", "--branch", "fix").out == rows
+    keyed.refuses(BACKFILL, "output-columns-changed", table="alerts/people__fix", branch="fix")
+    assert [keyed.json(line) for line in shown] == before
     keyed.edit("conf/jobs/counts.yaml", "alerts.people", "alerts.humans")
-    again = keyed.run(*BACKFILL)
-    assert again.code == 0, again
-    assert "the branch starts over" in again.out
-    assert keyed.run("promote", "counts", "fix").code == 0
+    keyed.done(BACKFILL, "promote counts fix")
 
 
-def test_columns_of_another_type_or_order_are_named(keyed: Bench) -> None:
-    typed = (
-        KEYED.replace("{key}", "member")
-        .replace("    member: str", "    member: int")
-        .replace("By(key)", "By(len(key))")
-    )
-    keyed.write("bench_job.py", typed)
-    assert "alerts/totals: member is long, was string. " in keyed.run(*BACKFILL).err
+def test_columns_of_another_type_are_named(keyed: Bench) -> None:
+    typed = KEYED.replace("{key}", "member").replace("    member: str", "    member: int")
+    keyed.write("bench_job.py", typed.replace("By(key)", "By(len(key))"))
+    keyed.refuses(BACKFILL, "output-columns-changed", changes="member is long, was string")
 
 
 def test_a_branch_takes_columns_in_another_order_when_it_starts_over(keyed: Bench) -> None:
-    def ordered(fields: str) -> None:
+    keyed.edit("conf/jobs/counts.yaml", "alerts.totals", "alerts.pairs")
+    for fields in ("    a: int\n    b: int\n", "    b: int\n    a: int\n"):
         text = KEYED.replace("{key}", "member").replace("class By", f"class Pair(NamedTuple):\n{fields}\n\nclass By")
         keyed.write(
             "bench_job.py", text.replace(".to_stream()", ".to_stream().map_values(lambda n: Pair(1, 2), value=Pair)")
         )
-
-    keyed.edit("conf/jobs/counts.yaml", "alerts.totals", "alerts.pairs")
-    for fields in ("    a: int\n    b: int\n", "    b: int\n    a: int\n"):
-        ordered(fields)
-        answer = keyed.run(*BACKFILL)
-        assert answer.code == 0, answer
-    assert "the branch starts over" in answer.out
-    assert keyed.run("promote", "counts", "fix").code == 0
+        keyed.done(BACKFILL)
+    keyed.done("promote counts fix")

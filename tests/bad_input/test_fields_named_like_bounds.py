@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -66,8 +65,7 @@ def begin(bench: Bench, module: str) -> None:
 
 def add(bench: Bench, name: str, *rows: tuple[str, str]) -> None:
     bench.write(f"data/{name}.csv", "user,t\n" + "".join(f"{user},{DAY}T{time}:00Z\n" for user, time in rows))
-    for words in (("land", "orders"), ("run", "counts")):
-        said(bench, *words)
+    bench.done("land orders", "run counts")
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +76,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         add(bench, "one", ("ann", "16:10"), ("bob", "16:15"))
         add(bench, "two", ("ann", "18:20"))
         yield bench
-
-
-@pytest.fixture
-def bench(template: Bench, tmp_path: Path) -> Bench:
-    return copy_of(template, tmp_path / "project")
 
 
 @pytest.mark.parametrize("is_snapshot", [False, True])
@@ -96,14 +89,8 @@ def test_an_open_window_outlives_a_snapshot(tmp_path: Path, *, is_snapshot: bool
             tables = DeltaTables(str(bench.warehouse))
             assert drive(write_snapshot("counts", tables.state("counts").branch("main").head, tables, 1))
         add(bench, "three", ("ann", "18:40"), ("bob", "20:00"))
-        (table,) = json.loads(said(bench, "head", "shop.windowed", "--json"))["tables"]
+        (table,) = bench.json("head shop.windowed")["tables"]
     assert sorted((row["user"], row["n"]) for row in table["rows"]) == [("ann", 1), ("ann", 2), ("bob", 1)]
-
-
-def said(bench: Bench, *words: str, code: int = 0) -> str:
-    answer = bench.run(*words)
-    assert answer.code == code, answer
-    return answer.out
 
 
 @pytest.mark.parametrize(
@@ -125,19 +112,25 @@ def test_the_key_tells_which_columns_are_times(keys: tuple[str, ...], times: set
     assert time_columns(keys) == {"_timestamp", *times}
 
 
-def test_head_shows_the_field_as_it_is(bench: Bench) -> None:
-    windowed, total = (said(bench, "head", f"shop.{name}") for name in ("windowed", "plain"))
+def test_head_state_and_why_show_the_field_as_it_is_and_the_bounds_as_times(template: Bench) -> None:
+    windowed, total = (template.done(f"head shop.{name}").out for name in ("windowed", "plain"))
     assert f"{DAY} 16:00:00" in windowed
-    assert f"{DAY} 17:00:00" in windowed
-    for out in (windowed, total):
+    shown = [windowed, total]
+    for store in ("totals", "windows"):
+        shown.append(template.done(f"state show counts {store}").out)
+        shown.append(template.run(*f"state diff counts {store} main/1 main/2".split()).out)
+    shown.append(template.done(f"why shop.windowed ann --window {DAY}T16:10:00").out)
+    for out in shown:
         assert str(SECONDS + 1) in out
         assert "1970" not in out
-    (told,) = json.loads(said(bench, "head", "shop.windowed", "--json"))["tables"]
+    (told,) = template.json("head shop.windowed")["tables"]
     assert told["keys"] == ["user", "window_start", "key_window_end"]
+    missing = template.json(f"why shop.windowed ann --missing --window {DAY}T18:30:00")
+    assert (missing["why"], missing["closes_at_ms"] - missing["window_start_ms"]) == ("open", HOUR)
 
 
-def test_rows_of_the_api_have_the_field_as_it_is_stored(bench: Bench) -> None:
-    project = rewindow.Project.load(bench.root)
+def test_rows_of_the_api_have_the_field_as_it_is_stored(template: Bench) -> None:
+    project = rewindow.Project.load(template.root)
     for rows in (project.output("plain"), project.state("counts", "totals")):
         assert SECONDS + 1 in rows.to_arrow()["window_start"].to_pylist()
     first = project.output("windowed").to_arrow().to_pylist()[0]
@@ -148,41 +141,17 @@ def test_rows_of_the_api_have_the_field_as_it_is_stored(bench: Bench) -> None:
     assert {(row["key_window_end"].hour, row["window_end"]) for row in stored} == {(19, SECONDS + 1)}
 
 
-def test_state_shows_the_field_as_it_is(bench: Bench) -> None:
-    for words in (
-        ("show", "counts", "totals"),
-        ("show", "counts", "windows"),
-        ("diff", "counts", "totals", "main/1", "main/2"),
-        ("diff", "counts", "windows", "main/1", "main/2"),
-    ):
-        out = said(bench, "state", *words, code=int(words[0] == "diff"))
-        assert str(SECONDS + 1) in out
-        assert "1970" not in out
-        assert ("windows" not in words) or f"{DAY} 18:00:00" in out
-
-
-def test_why_shows_the_field_as_it_is_and_finds_the_window(bench: Bench) -> None:
-    out = said(bench, "why", "shop.windowed", "ann", "--window", f"{DAY}T16:10:00")
-    assert f"{DAY} 16:10:00Z is in the window from {DAY} 16:00:00Z" in out
-    assert f", window_end={SECONDS + 1}, n=1" in out
-    assert f"window_start={SECONDS + 2}" in said(bench, "why", "shop.plain", "ann")
-    missing = json.loads(
-        said(bench, "why", "shop.windowed", "ann", "--missing", "--window", f"{DAY}T18:30:00", "--json")
-    )
-    assert (missing["why"], missing["closes_at_ms"] - missing["window_start_ms"]) == ("open", HOUR)
-
-
-def test_diff_and_report_show_the_field_as_it_is(bench: Bench) -> None:
+def test_diff_and_report_show_the_field_as_it_is(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
     bench.edit("bench_job.py", "Ended(seen.window_end + 1, seen.n + 1)", "Ended(seen.window_end + 1, seen.n + 2)")
-    said(bench, "backfill", "counts", "--from", "1", "--branch", "fix")
-    out = said(bench, "diff", "counts", "main", "fix", code=1)
+    bench.done("backfill counts --from 1 --branch fix")
+    out = bench.run(*["diff", "counts", "main", "fix"]).out
     assert f"window_end={SECONDS + 1}, n=1" in out
     assert f"window_start={DAY} 16:00:00Z, key_window_end={DAY} 17:00:00Z" in out
-    assert f"window_end={SECONDS + 1}" in rewindow.Project.load(bench.root).diff("counts", "fix")._repr_html_()
-    said(bench, "report", "counts", "--branch", "fix", "--diff", "main", "--out", str(bench.root / "r.html"))
+    bench.done(f"report counts --branch fix --diff main --out {bench.root / 'r.html'}")
     page = (bench.root / "r.html").read_text(encoding="utf-8")
     assert f"window_end={SECONDS + 1}" in page
     assert "1970" not in page
-    (window,) = json.loads(said(bench, "report", "counts", "--json"))["open_windows"]["shown"]
+    (window,) = bench.json("report counts")["open_windows"]["shown"]
     start_ms, end_ms = window["window"]
     assert (end_ms - start_ms, window["closes_at_ms"]) == (HOUR, end_ms)

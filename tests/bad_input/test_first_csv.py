@@ -1,176 +1,118 @@
-"""What a newcomer's own CSV file and job run into, and what the messages say then. None of it needs Spark."""
+"""What a newcomer's own CSV file and job run into. None of it needs Spark."""
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
 
 import pytest
 
-from tests.bad_input.scene import Say
+from tests.bad_input.own_csv import HEAD, ORDERS, own
+from tests.bad_input.scene import Bench
+from tests.refusals import containing
+
+FEED, JOB, CODE = "conf/feeds/orders.yaml", "conf/jobs/daily_orders.yaml", "jobs/daily_orders.py"
+WHERE = '        .where("amount > 0")\n'
+SCHEMA = "order_id BIGINT, customer STRING, amount {amount}, ordered_at TIMESTAMP, received_at TIMESTAMP"
 
 
-def edited(shop: Path, file: str, *changes: tuple[str, str]) -> None:
-    path = shop / file
-    text = path.read_text()
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new)
-    path.write_text(text)
+def replace_all(bench: Bench, path: str, old: str, new: str) -> None:
+    text = (bench.root / path).read_text(encoding="utf-8")
+    assert old in text, (path, old)
+    bench.write(path, text.replace(old, new))
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize(("column", "name"), [(-1, "received_at"), (-2, "ordered_at")])
-def test_times_in_another_form_name_the_column_and_the_option_that_reads_them(
-    say: Say, shop: Path, column: int, name: str
-) -> None:
-    edited(shop, "conf/feeds/orders.yaml", ("landing: {every: 1d}", "landing: {}"))
-    file = shop / "data/orders/first_days.csv"
-    head, *rows = [line.split(",") for line in file.read_text().splitlines()]
+@pytest.mark.parametrize("column", [-1, -2])
+def test_times_in_another_form_name_the_column_and_the_option_that_reads_them(new_shop: Bench, column: int) -> None:
+    new_shop.edit(FEED, "landing: {every: 1d}", "landing: {}")
+    head, *rows = [line.split(",") for line in (new_shop.root / ORDERS).read_text().splitlines()]
     for row in rows:
         row[column] = f"Mon {row[column][11:16]}"
-    file.write_text("".join(",".join(row) + "\n" for row in (head, *rows)))
-    code, text = say("land", "orders")
-    assert code == 65
-    assert f"If {name} has times in another form than 2026-01-05T10:00:00Z" in text
-    assert 'options: {time_format: "dd.MM.yyyy HH:mm"}' in text
+    new_shop.write(ORDERS, "".join(",".join(row) + "\n" for row in (head, *rows)))
+    refusal = new_shop.run("land", "orders").failure
+    assert refusal is not None
+    assert (refusal.exit_code, head[column] in refusal.message) == (65, True)
+    assert "options: {time_format: " in refusal.message
 
 
-def test_a_header_with_the_same_name_twice_says_which_one(say: Say, shop: Path) -> None:
-    edited(shop, "data/orders/first_days.csv", ("order_id,customer", "Customer,customer"))
-    code, text = say("land", "orders")
-    assert code == 78
-    assert "It has Customer0, customer1, amount" in text
-    assert "The header has 'customer' more than once (case does not count), so all are numbered" in text
+def test_a_header_with_the_same_name_twice_says_which_one(new_shop: Bench) -> None:
+    replace_all(new_shop, ORDERS, "order_id,customer", "Customer,customer")
+    new_shop.refuses("land orders", "column-unknown", known=containing("'customer' more than once"))
 
 
-def test_a_sum_of_texts_says_how_to_land_them_as_numbers(say: Say, shop: Path) -> None:
-    edited(shop, "data/orders/first_days.csv", (",12.5,", ",EUR 12.5,"))
-    edited(shop, "jobs/daily_orders.py", ('        .where("amount > 0")\n', ""))
-    assert say("land", "orders")[0] == 0
-    code, text = say("run", "daily_orders")
-    assert code == 78
-    assert (
-        "convert it with map_values, or land it as a number: declare that in the source's `schema:`, give it a new"
-        in text
+def test_a_sum_of_texts_says_how_to_land_them_as_numbers(new_shop: Bench) -> None:
+    replace_all(new_shop, ORDERS, ",12.5,", ",EUR 12.5,")
+    new_shop.edit(CODE, WHERE, "")
+    new_shop.done("land orders")
+    new_shop.refuses("run daily_orders", "landed-field-not-number", field="amount", type="text")
+    replace_all(new_shop, ORDERS, ",EUR 12.5,", ",12.5,")
+    new_shop.edit(FEED, "path: data/orders}", f'path: data/orders, schema: "{SCHEMA.format(amount="DOUBLE")}"}}')
+    assert "`columns: {amount_2: amount}`" in new_shop.run(*["land", "orders", "--new-generation"]).err
+    new_shop.edit(
+        FEED, "    value: [order_id, amount]", "    columns: {amount_2: amount}\n    value: [order_id, amount_2]"
     )
-    columns = "order_id BIGINT, customer STRING, amount DOUBLE, ordered_at TIMESTAMP, received_at TIMESTAMP"
-    edited(shop, "data/orders/first_days.csv", (",EUR 12.5,", ",12.5,"))
-    edited(shop, "conf/feeds/orders.yaml", ("path: data/orders}", f'path: data/orders, schema: "{columns}"}}'))
-    code, text = say("land", "orders", "--new-generation")
-    assert code == 76
-    assert (
-        "give the column another name (`columns: {amount_2: amount}`), because a log keeps the type of each name"
-        in text
-    )
-    edited(
-        shop,
-        "conf/feeds/orders.yaml",
-        ("    value: [order_id, amount]", "    columns: {amount_2: amount}\n    value: [order_id, amount_2]"),
-    )
-    edited(shop, "jobs/daily_orders.py", ('Sum("amount")', 'Sum("amount_2")'))
-    code, text = say("land", "orders", "--new-generation")
-    assert code == 0, text
-    code, text = say("run", "daily_orders")
-    assert code == 0, text
+    new_shop.edit(CODE, 'Sum("amount")', 'Sum("amount_2")')
+    new_shop.done("land orders --new-generation", "run daily_orders")
 
 
-def test_keys_that_differ_are_shown_with_times_not_with_milliseconds(say: Say, shop: Path) -> None:
-    say("land", "orders")
-    say("run", "daily_orders")
-    edited(shop, "jobs/daily_orders.py", ('        .where("amount > 0")\n', ""), ('grace="6h"', 'grace="9h"'))
-    say("backfill", "daily_orders", "--from", "1", "--branch", "fix")
-    code, text = say("diff", "daily_orders", "main", "fix")
-    assert code == 1
-    assert "main and fix ran different code: " in text
-    assert "where-1: is removed" in text
-    assert "of store orders-per-day changed: 1d6h -> 1d9h" in text
-    assert "window_start=2026-01-06 00:00:00Z" in text
-    assert "_timestamp=2026-01-06 09:" in text
-    assert re.search(r"=1\d{12}", text) is None
+def test_keys_that_differ_are_shown_with_times_not_with_milliseconds(sample: Bench) -> None:
+    sample.edit(CODE, WHERE, "")
+    sample.edit(CODE, 'grace="6h"', 'grace="9h"')
+    sample.done("backfill daily_orders --from 1 --branch fix")
+    answer = sample.run(*["diff", "daily_orders", "main", "fix"])
+    assert (answer.code, "where-1: is removed" in answer.out) == (1, True)
+    assert "window_start=2026-01-06 00:00:00Z" in answer.out
+    assert re.search(r"=1\d{12}", answer.out) is None
 
 
-def test_decimals_that_differ_are_texts_in_json(say: Say, shop: Path) -> None:
-    columns = "order_id BIGINT, customer STRING, amount DECIMAL(12,2), ordered_at TIMESTAMP, received_at TIMESTAMP"
-    edited(shop, "conf/feeds/orders.yaml", ("path: data/orders}", f'path: data/orders, schema: "{columns}"}}'))
-    edited(shop, "jobs/daily_orders.py", ('        .where("amount > 0")\n', '        .where("order_id != 3")\n'))
-    assert say("land", "orders")[0] == 0
-    assert say("run", "daily_orders")[0] == 0
-    edited(shop, "jobs/daily_orders.py", ('        .where("order_id != 3")\n', ""))
-    assert say("backfill", "daily_orders", "--from", "1", "--branch", "fix")[0] == 0
-    code, text = say("diff", "daily_orders", "main", "fix", "--json")
-    assert code == 1, text
-    sample = json.loads(text)["daily-orders"]["samples"][0]
+def test_decimals_that_differ_are_texts_in_json(new_shop: Bench) -> None:
+    schema = SCHEMA.format(amount="DECIMAL(12,2)")
+    new_shop.edit(FEED, "path: data/orders}", f'path: data/orders, schema: "{schema}"}}')
+    new_shop.edit(CODE, WHERE, '        .where("order_id != 3")\n')
+    new_shop.done("land orders", "run daily_orders")
+    new_shop.edit(CODE, '        .where("order_id != 3")\n', "")
+    new_shop.done("backfill daily_orders --from 1 --branch fix")
+    sample = new_shop.json("diff daily_orders main fix")["daily-orders"]["samples"][0]
     assert any(isinstance(row["amount"], str) for rows in sample[1:] for row in rows), sample
 
 
-def test_a_final_run_says_that_the_branch_is_sealed(say: Say, shop: Path) -> None:
-    assert say("land", "orders")[0] == 0
-    code, text = say("run", "daily_orders", "--final")
-    assert code == 0
-    assert (
-        "  Every window is closed, and branch main is sealed: it takes no more runs. `rewindow rewind` to the run before"
-        in text
-    )
-    head = "order_id,customer,amount,ordered_at,received_at\n"
-    row = "99,ann,12.5,2026-02-07T08:15:00Z,2026-02-07T08:16:00Z\n"
-    (shop / "data" / "orders" / "more.csv").write_text(head + row)
-    assert say("land", "orders")[0] == 0
-    code, text = say("run", "daily_orders")
-    assert code == 76, text
-    assert "Take that run back with `rewindow rewind daily_orders --to 0`, or replay on a new branch" in text
-    assert say("rewind", "daily_orders", "--to", "0")[0] == 0
-    assert say("run", "daily_orders")[0] == 0
+def test_a_final_run_seals_the_branch(sample: Bench) -> None:
+    assert "branch main is sealed" in sample.done("run daily_orders --final").out
+    own(sample, 99, at="2026-02-07T08:15:00Z", got="2026-02-07T08:16:00Z")
+    sample.done("land orders")
+    refusal = sample.run("run", "daily_orders").failure
+    assert refusal is not None
+    assert (refusal.exit_code, "`rewindow rewind daily_orders --to " in refusal.message) == (76, True)
+    sample.done("rewind daily_orders --to 0", "run daily_orders")
 
 
-def test_a_run_that_an_earlier_failure_left_says_what_it_quarantined(say: Say, shop: Path) -> None:
-    edited(
-        shop,
-        "jobs/daily_orders.py",
-        ('        .where("amount > 0")\n', "        .filter(even, name='even')\n"),
-        ("def build_topology", "def even(_key, row) -> bool:\n    return 100 % row.amount > 0\n\n\ndef build_topology"),
+def test_a_run_that_an_earlier_failure_left_says_what_it_quarantined(new_shop: Bench) -> None:
+    new_shop.edit(CODE, WHERE, "        .filter(even, name='even')\n")
+    new_shop.edit(
+        CODE,
+        "def build_topology",
+        "def even(_key, row) -> bool:\n    return 100 % row.amount > 0\n\n\ndef build_topology",
     )
-    edited(shop, "data/orders/first_days.csv", (",12.5,", ",0.0,"))
-    say("land", "orders")
-    code, text = say("run", "daily_orders")
-    assert code == 65, text
-    with (shop / "conf/jobs/daily_orders.yaml").open("a") as file:
-        file.write("on_error: {even: quarantine}\n")
-    code, text = say("run", "daily_orders")
-    assert code == 0
-    assert "It completes the plan of an attempt that did not finish." in text
-    assert "  quarantined: 1 ZeroDivisionError\n" in text
-    assert "Nothing more to run" in text
+    replace_all(new_shop, ORDERS, ",12.5,", ",0.0,")
+    new_shop.done("land orders")
+    new_shop.refuses("run daily_orders", "node-failed", node="even")
+    text = (new_shop.root / JOB).read_text()
+    new_shop.write(JOB, f"{text}on_error: {{even: quarantine}}\n")
+    assert "quarantined: 1 ZeroDivisionError" in new_shop.done("run daily_orders").out
 
 
 def test_a_csv_file_that_may_be_half_written_is_told_unless_its_producer_never_ends_the_last_line(
-    say: Say, shop: Path
+    new_shop: Bench,
 ) -> None:
-    head, day = "order_id,customer,amount,ordered_at,received_at\n", "2026-01-09T08:15:00Z,2026-01-09T08:16:00Z"
-
-    def warns(name: str, text: str) -> bool:
-        (shop / f"data/orders/{name}").write_text(head + text)
-        code, said = say("land", "orders")
-        assert (code, "landing" in said) == (0, True), said
-        return f"warning: feed orders: {name} of the log orders does not end with the end of a line. If it was" in said
-
-    edited(shop, "conf/feeds/orders.yaml", ("landing: {every: 1d}", "landing: {}"))
-    assert say("land", "orders")[0] == 0
-    assert not warns("n1.csv", f"11,ann,2.5,{day}\n")
-    assert not warns("n2.csv", f"12,ann,2.5,{day}\r\n")
-    assert warns("n3.csv", f"13,ann,2.5,{day}")
-    assert warns("n4.csv", f"14,ann,2.5,{day}")
-    assert warns("n5.csv", f"15,ann,2.5,{day}")
-    assert not warns("n6.csv", f"16,ann,2.5,{day}")
-    _, said = say("land", "orders", "--new-generation")
-    assert "n3.csv of the log orders and 3 more files do not end with the end of a line. If they were still" in said
+    times = "2026-01-09T08:15:00Z,2026-01-09T08:16:00Z"
+    new_shop.edit(FEED, "landing: {every: 1d}", "landing: {}")
+    new_shop.done("land orders")
+    for number, (end, codes) in enumerate([("\r\n", 0), *[("", 1)] * 3, ("", 0)]):
+        new_shop.write(f"data/orders/n{number}.csv", f"{HEAD}1{number},ann,2.5,{times}{end}")
+        assert new_shop.json("land orders")["warning_codes"] == ["files-end-within-line"] * codes, number
+    assert new_shop.json("land orders --new-generation")["warning_codes"] == ["files-end-within-line"]
 
 
-@pytest.mark.parametrize("command", ["explain", "run", "check"])
-def test_numbers_are_numbers_before_the_first_landing_too(say: Say, shop: Path, command: str) -> None:
-    edited(shop, "jobs/daily_orders.py", ('        .where("amount > 0")\n', ""))
-    _, text = say(command, "daily_orders")
-    assert "was landed as text" not in text
-    assert say("land", "orders")[0] == 0
-    assert say(command, "daily_orders")[0] == 0
+@pytest.mark.parametrize("command", ["explain", "check"])
+def test_numbers_are_numbers_before_the_first_landing_too(new_shop: Bench, command: str) -> None:
+    new_shop.edit(CODE, WHERE, "")
+    new_shop.done(f"{command} daily_orders")

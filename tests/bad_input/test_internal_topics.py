@@ -41,26 +41,22 @@ def three(tmp_path: Path) -> Bench:
     )
     bench.write("conf/targets/local.yaml", "target: local\nwarehouse: warehouse\n")
     bench.rows("h0", hour(0))
-    assert bench.run("land", "activity").code == 0
+    bench.done("land activity")
     return bench
 
 
-@pytest.mark.usefixtures("template")
+@pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "name", "topic"),
     [
-        (f"{REPARTITION}{COUNTED}", "repartition 'x' is called x-repartition"),
-        (f'{REPARTITION}.merge(builder.stream("x-repartition")){COUNTED}', "repartition 'x' is called x-repartition"),
-        (f'events.{JOINED}.to("totals")', "global table 'rows' is called rows-global"),
+        (f'{REPARTITION}.merge(builder.stream("x-repartition")){COUNTED}', "x", "x-repartition"),
+        (f'events.{JOINED}.to("totals")', "rows", "rows-global"),
     ],
 )
-def test_it_is_named_before_anything_is_planned(three: Bench, line: str, said: str) -> None:
+def test_it_is_named_before_anything_is_planned(three: Bench, line: str, name: str, topic: str) -> None:
     three.write("bench_job.py", MODULE % line)
-    answer = three.run("run", "counts")
-    assert answer.code == 78, answer
-    assert f"the internal topic of its {said}, and so is a log of feed 'activity'" in answer.err
-    assert answer.err.startswith("rewindow: bench_job.py:6: job 'counts'")
-    old, new = ('name="x"', 'name="y"') if 'name="x"' in line else ('store="rows"', 'store="all"')
+    refusal = three.refuses("run counts", "internal-topic-taken", name=name, topic=topic, feed="activity")
+    assert refusal.message.startswith("bench_job.py:6: ")
+    old, new = ('name="x"', 'name="y"') if name == "x" else ('store="rows"', 'store="all"')
     three.edit("bench_job.py", old, new)
-    answer = three.run("run", "counts")
-    assert answer.code == 0, answer
+    three.done("run counts")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import count
 from pathlib import Path
 
@@ -23,20 +22,15 @@ def lose_metrics(bench: Bench) -> None:
 
 def promote(bench: Bench, branch: str, grace: str) -> None:
     bench.write("bench_job.py", MODULE.format(score=SCORE).replace('grace="5m"', f'grace="{grace}"'))
-    for words in (("backfill", "counts", "--from", "1", "--branch", branch), ("promote", "counts", branch)):
-        assert bench.run(*words).code == 0
+    bench.done(f"backfill counts --from 1 --branch {branch}", f"promote counts {branch}")
 
 
 def test_metrics_of_runs_that_a_promotion_replaced_are_left_out(bench: Bench) -> None:
     promote(bench, "fix", "6m")
     lose_metrics(bench)
     assert bench.run("run", "counts").code == 74
-    done = bench.run("republish", "counts")
-    assert done.code == 0, done
-    assert (
-        "metrics no longer has rows of main/1, main/2: their files were gone, and no branch needs the runs." in done.out
-    )
-    assert bench.run("republish", "counts").out == "The tables of counts are intact.\n"
+    assert bench.json("republish counts")["left_out"] == {"metrics": ["main/1", "main/2"]}
+    assert bench.done("republish counts").out == "The tables of counts are intact.\n"
     goes_on(bench)
 
 
@@ -44,14 +38,10 @@ def test_a_replaced_branch_with_other_code_is_named_with_the_way_past_it(bench: 
     promote(bench, "wrong", "9m")
     promote(bench, "right", "6m")
     lose_metrics(bench)
-    refused = bench.run("republish", "counts")
-    assert refused.code == 76
-    assert "[replayed-code-differs]" in refused.err
-    assert "wrong/1" in refused.err
-    assert "or drop its branch, if nobody needs it any more: `rewindow branch drop counts wrong`" in refused.err
-    assert bench.run("branch", "drop", "counts", "wrong").code == 0
-    done = json.loads(bench.run("republish", "counts", "--json").out)
-    assert set(done["left_out"]["metrics"]) >= {"wrong/1"}
+    refusal = bench.refuses("republish counts", "replayed-code-differs", run="wrong/1")
+    assert "`rewindow branch drop counts wrong`" in refusal.message
+    bench.done("branch drop counts wrong")
+    assert set(bench.json("republish counts")["left_out"]["metrics"]) >= {"wrong/1"}
     goes_on(bench)
 
 
@@ -62,9 +52,8 @@ def test_a_republication_that_dies_before_any_step_is_finished_by_the_next(bench
         copy = copy_of(bench, tmp_path / f"stop-{stop}")
         if not _dies(copy, stop):
             break
-        assert copy.run("republish", "counts").code == 0
-        assert copy.run("republish", "counts").out == "The tables of counts are intact.\n"
-        goes_on(copy)
+        copy.done("republish counts")
+        assert copy.done("republish counts").out == "The tables of counts are intact.\n"
     assert stop > 4
 
 

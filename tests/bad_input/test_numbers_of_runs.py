@@ -35,15 +35,10 @@ def test_a_number_that_two_runs_of_a_chain_have_is_refused(bench: Bench, monkeyp
         earlier.setattr(Branch, "next_number", before)
         assert _chain_after_a_promotion(bench) == ["fix/3", "main/3", "main/4"]
     for command in TAKES_A_RUN:
-        answer = _with(bench, command, "3")
-        assert answer.code == 2, (command, answer)
-        assert "[run-number-ambiguous]" in answer.err, (command, answer)
-        assert "2 runs of branch 'main' have the number 3" in answer.err
-        assert "fix/3, main/3. Name the run in full, such as main/3" in answer.err
+        _with(bench, command, "3").refused("run-number-ambiguous", count=2, number="3")
     assert _chain(bench) == ["fix/3", "main/3", "main/4"]
     for command in TAKES_A_RUN:
-        answer = _with(bench, command, "main/3")
-        assert (answer.code, "number 3" in answer.err) in {(0, False), (1, False)}, (command, answer)
+        assert _with(bench, command, "main/3").code in {0, 1}, command
     assert _chain(bench) == ["fix/3", "main/3"]
     _done(bench, "run", "counts")
     assert _chain(bench) == ["fix/3", "main/3", "main/5"]

@@ -5,7 +5,6 @@ And a run without new data says that the code has changed, although the job acce
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 
@@ -19,6 +18,7 @@ from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.paths import JOURNAL, METRICS
 from tests.bad_input.scene import Bench, hour
+from tests.refusals import told
 
 TICKS = """
 from rewindow import Processor, PunctuationType, StreamsBuilder
@@ -45,7 +45,7 @@ def build_topology():
 
 def next_hour(bench: Bench) -> None:
     bench.rows("h3", hour(3))
-    assert bench.run("land", "activity").code == 0
+    bench.done("land activity")
 
 
 def another_column(bench: Bench) -> None:
@@ -71,7 +71,7 @@ def journal_of_0_1(bench: Bench) -> None:
 def fresh(bench: Bench) -> None:
     """Leave only the source."""
     shutil.rmtree(bench.warehouse)
-    assert bench.run("land", "activity").code == 0
+    bench.done("land activity")
 
 
 def older_landing_ledger(bench: Bench) -> None:
@@ -85,64 +85,49 @@ def older_landing_ledger(bench: Bench) -> None:
 def method_is_gone(bench: Bench) -> None:
     fresh(bench)
     bench.write("bench_job.py", TICKS.format(method="on_time"))
-    assert bench.run("run", "counts").code == 0
+    bench.done("run counts")
     next_hour(bench)
     bench.write("bench_job.py", TICKS.format(method="on_tick"))
 
 
-REFUSED: dict[str, tuple[Callable[[Bench], None], str]] = {
-    "another column": (another_column, "has other columns than the present code makes: mine (string) is gone"),
-    "metrics of 0.1": (metrics_of_0_1, "written by rewindow 0.1"),
-    "journal of 0.1": (journal_of_0_1, "written by rewindow 0.1"),
-    "an older landing ledger": (older_landing_ledger, "an older copy of the ledger was restored"),
-    "a schedule without its method": (method_is_gone, "which is gone"),
+REFUSED: dict[Callable[[Bench], None], str] = {
+    another_column: "table-columns-differ",
+    metrics_of_0_1: "table-format-too-old",
+    journal_of_0_1: "table-format-too-old",
+    older_landing_ledger: "landing-ledger-behind-log",
+    method_is_gone: "schedule-method-missing",
 }
 
 
-@pytest.mark.parametrize(("given", "says"), REFUSED.values(), ids=REFUSED)
-def test_plan_refuses_with_76_what_run_refuses_with_76(bench: Bench, given: Callable[[Bench], None], says: str) -> None:
+@pytest.mark.parametrize(("given", "code"), REFUSED.items())
+def test_plan_refuses_with_76_what_run_refuses_with_76(bench: Bench, given: Callable[[Bench], None], code: str) -> None:
     given(bench)
     before = bench.files()
-    planned = bench.run("plan", "counts")
+    bench.refuses("plan counts", code)
     assert bench.files() == before
-    ran = bench.run("run", "counts")
-    assert (planned.code, ran.code) == (76, 76), (planned, ran)
-    assert says in planned.err
-    assert says in ran.err
-    assert bench.run("status", "counts").code == 1
+    bench.refuses("run counts", code)
 
 
 def test_plan_and_status_say_of_a_table_without_its_log_that_the_next_run_restores_it(bench: Bench) -> None:
     clean = bench.result()
     shutil.rmtree(bench.warehouse / "alerts/totals/_delta_log")
     before = bench.files()
-    planned, status = bench.run("plan", "counts", "--json"), bench.run("status", "counts")
+    assert bench.json("plan counts")["lagging"] == {"output/totals": 2}
+    told((finding.message for finding in bench.findings("counts")), "tables-behind-ledger")
     assert bench.files() == before
-    assert planned.code == 0, planned
-    assert json.loads(planned.out)["lagging"] == {"output/totals": 2}
-    assert (status.code, "refused" in status.out) == (1, False)
-    assert "tables lag behind the ledger: output/totals by 2 commits: `rewindow run counts`" in status.out
-    assert bench.run("run", "counts").code == 0
+    bench.done("run counts")
     assert bench.result() == clean
 
 
 def test_plan_and_run_refuse_a_table_whose_staged_files_are_gone_alike(bench: Bench) -> None:
     shutil.rmtree(bench.warehouse / "alerts/totals")
-    planned, ran = bench.run("plan", "counts"), bench.run("run", "counts")
-    assert (planned.code, planned.err) == (74, ran.err)
-    assert (ran.code, "[published-table-altered]" in ran.err) == (74, True)
-    assert "`rewindow republish counts`" in ran.err
+    for command in ("plan", "run"):
+        assert "`rewindow republish counts`" in bench.refuses(f"{command} counts", "published-table-altered").message
 
 
 def test_a_run_with_changed_code_and_no_new_data_says_so(bench: Bench) -> None:
-    assert bench.run("run", "counts", "--land").code == 0
-    assert "changed" not in bench.run("run", "counts").out
+    assert bench.json("run counts")["changed"] == []
     bench.edit("bench_job.py", "row.x * 2", "row.x * 3")
-    shown = bench.run("run", "counts")
-    assert shown.code == 0
-    assert "Nothing to run: branch 'main' has taken all epochs through 3." in shown.out
-    assert "The job has changed since the checkpoint of run main/3" in shown.out
-    assert "score" in shown.out
-    found = json.loads(bench.run("run", "counts", "--json").out)
-    assert found["run"] is None
-    assert any("score" in line for line in found["changed"])
+    answer = bench.json("run counts")
+    assert answer["run"] is None
+    assert any("score" in line for line in answer["changed"])

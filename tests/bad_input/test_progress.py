@@ -21,8 +21,7 @@ SPARK = OpenProject.__dict__["spark"]
 """The property, which `without_spark` replaces."""
 
 
-def test_each_step_is_a_line_with_its_run(template: Bench, tmp_path: Path) -> None:
-    bench = copy_of(template, tmp_path / "project")
+def test_each_step_is_a_line_with_its_run(bench: Bench) -> None:
     landed = bench.run("land", "activity", "--log-format", "json")
     assert {"recover", "look", "write events", "decide"} <= {
         json.loads(line)["step"] for line in landed.err.splitlines()
@@ -37,26 +36,19 @@ def test_each_step_is_a_line_with_its_run(template: Bench, tmp_path: Path) -> No
     assert lines[-1]["records"] == {"events": 12}
 
 
-def test_a_run_prints_a_summary(template: Bench, tmp_path: Path) -> None:
-    bench = copy_of(template, tmp_path / "project")
+def test_a_run_has_a_summary_and_logs_nothing_by_default(bench: Bench) -> None:
     late = {"user": "ann", "t": T0, "got": T0 + 3 * HOUR, "x": 1}
     bench.rows("h3", [late, {**late, "user": None}])
-    assert bench.run("land", "activity").code == 0
-    summary = json.loads(bench.run("run", "counts", "--json").out)["summary"]
+    bench.done("land activity")
+    answer = bench.run("run", "counts", "--json")
+    summary = answer.values["summary"]
+    assert answer.err == ""
     assert summary["records"] == {"events": 14}
     assert set(summary["rows"]) == {"totals"}
     assert summary["dropped"] == {"late": {"window-closed": 1}, "skipped": {"null-key": 1}}
     assert summary["commits"] >= 4
     assert summary["seconds"] > 0
-    assert json.loads(bench.run("run", "counts", "--json").out)["summary"] is None
-
-
-def test_the_summary_is_printed_below_the_run(template: Bench, tmp_path: Path) -> None:
-    bench = copy_of(template, tmp_path / "project")
-    bench.run("land", "activity")
-    answer = bench.run("run", "counts")
-    assert "commits in" in answer.out.splitlines()[-1]
-    assert answer.err == "", "nothing is logged by default"
+    assert bench.json("run counts")["summary"] is None
 
 
 def test_a_failure_is_logged(template: Bench) -> None:
@@ -64,7 +56,7 @@ def test_a_failure_is_logged(template: Bench) -> None:
     line = json.loads(answer.err.splitlines()[0])
     assert (line["event"], line["exit_code"], line["level"]) == ("failed", 2, "error")
     assert line["code"] == "name-not-found"
-    assert template.run("run", "counts", "--log-format", "xml").code == 2
+    template.refuses("run counts --log-format xml", "log-format-unknown")
 
 
 def test_a_terminal_shows_the_step_and_its_progress() -> None:

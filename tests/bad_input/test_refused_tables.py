@@ -9,6 +9,7 @@ import pytest
 
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.bad_input.scene import JOB, Bench
+from tests.refusals import containing
 
 
 def table_of_another(bench: Bench) -> None:
@@ -18,32 +19,29 @@ def table_of_another(bench: Bench) -> None:
 def table_of_a_lost_ledger(bench: Bench) -> None:
     table_of_another(bench)
     bench.edit("conf/jobs/sums.yaml", "alerts.totals", "sums.totals")
-    assert bench.run("run", "sums").code == 0
+    bench.done("run sums")
     shutil.rmtree(bench.warehouse / "rewindow/runs")
     shutil.rmtree(bench.warehouse / "rewindow/metrics")
     shutil.rmtree(bench.warehouse / "state")
 
 
-@pytest.mark.parametrize(("given", "code"), [(table_of_another, 78), (table_of_a_lost_ledger, 76)])
-def test_a_refused_run_leaves_no_plan(bench: Bench, given: Callable[[Bench], None], code: int) -> None:
+@pytest.mark.parametrize(
+    ("given", "code"), [(table_of_another, "table-of-another-job"), (table_of_a_lost_ledger, "table-rows-of-no-ledger")]
+)
+def test_a_refused_run_leaves_no_plan(bench: Bench, given: Callable[[Bench], None], code: str) -> None:
     given(bench)
     before = bench.files()
-    refused = bench.run("run", "sums")
-    assert refused.code == code, refused
+    bench.refuses("run sums", code)
     assert {name for name in bench.files() if "heartbeats" not in name} == before.keys()
-    assert "planned" not in bench.run("status", "sums").out
+    assert "run-unfinished" not in [finding.message.code for finding in bench.findings("sums")]
 
 
 def test_a_backfill_whose_branch_may_not_write_its_table_leaves_no_branch(bench: Bench) -> None:
-    assert bench.run("backfill", "counts", "--from", "1", "--branch", "fix").code == 0
+    bench.done("backfill counts --from 1 --branch fix")
     for lost in ("rewindow/runs", "rewindow/metrics", "state", "alerts/totals"):
         shutil.rmtree(bench.warehouse / lost)
-    assert bench.run("run", "counts").code == 0
+    bench.done("run counts")
     rows = DeltaTables(str(bench.warehouse)).state("counts").rows
-    refused = bench.run("backfill", "counts", "--from", "1", "--branch", "fix")
-    assert refused.code == 76, refused
-    assert "totals__fix" in refused.err
-    assert "[table-rows-of-no-ledger]" in refused.err
-    assert "choose another branch name" in refused.err
+    bench.refuses("backfill counts --from 1 --branch fix", "table-rows-of-no-ledger", table=containing("totals__fix"))
     assert DeltaTables(str(bench.warehouse)).state("counts").rows == rows
-    assert "fix" not in bench.run("branch", "list", "counts").out
+    assert [one["branch"] for one in bench.json("branch list counts")["branches"]] == ["main"]

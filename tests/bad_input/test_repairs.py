@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from rewindow.tables.delta import handle
 from tests.bad_input.scene import FRESH, SCORE, Answer, Bench, copy_of, hour
 
 OUT, JOURNAL, METRICS = "alerts/totals", "rewindow/journal", "rewindow/metrics"
+AGAIN = ("rewind counts --to 0", "run counts")
 
 
 def first(folder: Path) -> Path:
@@ -48,125 +48,94 @@ def call(bench: Bench, *words: str) -> Answer:
     return bench.run(*words)
 
 
-COMMANDS = (("land", "activity"), ("show", "counts"), ("run", "counts"), ("verify", "counts", "main/1", "main/2"))
+LINES = ("land activity", "show counts", "run counts", "verify counts main/1 main/2")
+
+
+@pytest.fixture(scope="module")
+def clean(template: Bench, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the content of a project that nobody harmed, after the commands."""
+    bench = copy_of(template, tmp_path_factory.mktemp("clean") / "project")
+    bench.done(*LINES)
+    return bench.result()
+
+
+@pytest.fixture(scope="module")
+def new_generation(template: Bench, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the output's content after the feed is landed again and the job has replayed it."""
+    bench = copy_of(template, tmp_path_factory.mktemp("generation") / "project")
+    bench.done("land activity --new-generation", *AGAIN)
+    return bench.result()["output/totals"]
 
 
 @pytest.mark.parametrize("harm", HARMS)
-def test_the_command_that_a_message_names_repairs_the_tables(template: Bench, tmp_path: Path, harm: str) -> None:
-    clean = copy_of(template, tmp_path / "clean")
-    assert [call(clean, *words).code for words in COMMANDS] == [0, 0, 0, 0]
-    bench = copy_of(template, tmp_path / "project")
+def test_the_command_that_a_message_names_repairs_the_tables(bench: Bench, clean: dict[str, str], harm: str) -> None:
     HARMS[harm](bench.warehouse)
-    said = [answer.err for words in COMMANDS if (answer := call(bench, *words)).code == 74]
-    assert said, "nothing noticed the harm"
-    named = {command for text in said for command in re.findall(r"`rewindow ([^`]+)`", text)}
-    assert named == {"republish counts"}
+    failures = [answer.failure for line in LINES if (answer := call(bench, *line.split())).failure]
+    assert failures, "nothing noticed the harm"
+    named = {command for failure in failures for command in re.findall(r"`rewindow ([^`]+)`", failure.message)}
+    assert (named, {failure.exit_code for failure in failures}) == ({"republish counts"}, {74})
     assert call(bench, "republish", "counts").code == 0
-    assert [call(bench, *words).code for words in COMMANDS] == [0, 0, 0, 0]
-    assert bench.result() == clean.result()
+    bench.done(*LINES[1:])
+    assert bench.result() == clean
 
 
-def test_runs_of_two_versions_of_the_code_are_repeated_one_after_the_other(template: Bench, tmp_path: Path) -> None:
-    bench = copy_of(template, tmp_path / "project")
+def test_runs_of_two_versions_of_the_code_are_repeated_one_after_the_other(bench: Bench) -> None:
     earlier, later = SCORE.replace("* 2", "* 3"), SCORE.replace("* 2", "* 4")
     bench.code(earlier)
-    assert call(bench, "backfill", "counts", "--from", "1", "--branch", "fix").code == 0
-    assert call(bench, "promote", "counts", "fix").code == 0
+    bench.done("backfill counts --from 1 --branch fix", "promote counts fix")
     for number, code in (FRESH + 1, earlier), (FRESH + 2, later):
         bench.code(code)
         bench.rows(f"hour-{number}", hour(number))
-        assert [call(bench, *words).code for words in COMMANDS[:3]] == [0, 0, 0]
+        bench.done("land activity", "run counts")
     before = bench.result()
     shutil.rmtree(bench.warehouse / OUT)
     for code, named in (later, "main/3"), (earlier, "main/4"):
         bench.code(code)
-        refused = call(bench, "republish", "counts")
-        assert refused.code == 76
-        assert f"run {named} must be replayed, but was made by different code" in refused.err
-        assert (call(bench, "plan", "counts").code, call(bench, "run", "counts").code) == (74, 74)
+        bench.refuses("republish counts", "replayed-code-differs", run=named)
+    assert bench.run("run", "counts").code == 74
     bench.code(later)
-    repaired = call(bench, "republish", "counts")
-    assert (repaired.code, repaired.err) == (0, "")
-    assert "and what run main/1 had staged is gone" in repaired.out
+    assert bench.done("republish counts").err == ""
     assert bench.result() == before
 
 
-def test_a_branch_whose_files_are_gone_can_be_dropped_and_then_the_tables_are_repaired(
-    template: Bench, tmp_path: Path
-) -> None:
-    bench = copy_of(template, tmp_path / "project")
+def test_a_branch_whose_files_are_gone_can_be_dropped_and_then_the_tables_are_repaired(bench: Bench) -> None:
     before = bench.result()
     bench.code(SCORE.replace("* 2", "* 3"))
-    assert call(bench, "backfill", "counts", "--from", "1", "--branch", "trial").code == 0
+    bench.done("backfill counts --from 1 --branch trial")
     bench.code(SCORE)
     shutil.rmtree(bench.warehouse / "state")
-    refused = call(bench, "republish", "counts")
-    assert refused.code == 76
-    assert "or drop its branch, if nobody needs it any more: `rewindow branch drop counts trial`" in refused.err
-    for words in ("branch", "drop", "counts", "trial"), ("republish", "counts"), ("run", "counts"), ("status",):
-        answer = call(bench, *words)
-        assert (words, answer.code) == (words, 0), answer.err
+    refusal = bench.refuses("republish counts", "replayed-code-differs")
+    assert "`rewindow branch drop counts trial`" in refusal.message
+    bench.done("branch drop counts trial", "republish counts", "run counts", "status")
     assert bench.result()["output/totals"] == before["output/totals"]
 
 
-AGAIN = ("rewind", "counts", "--to", "0"), ("run", "counts")
-
-
-def new_generation(template: Bench, folder: Path) -> str:
-    """Return the output's content after the feed is landed again and the job has replayed it."""
-    bench = copy_of(template, folder)
-    assert [call(bench, *words).code for words in (("land", "activity", "--new-generation"), *AGAIN)] == [0, 0, 0]
-    return bench.result()["output/totals"]
-
-
-def test_a_log_that_is_gone_is_landed_again(template: Bench, tmp_path: Path) -> None:
-    expected = new_generation(template, tmp_path / "clean")
-    bench = copy_of(template, tmp_path / "project")
+def test_a_log_that_is_gone_is_landed_again(bench: Bench, new_generation: str) -> None:
     shutil.rmtree(bench.warehouse / "logs")
-    answer = call(bench, "land", "activity")
-    assert (answer.code, "[staged-file-altered]" in answer.err) == (74, True)
-    assert "Only a copy of the warehouse has what was landed" in answer.err
-    assert "[staged-file-altered]" in answer.err
-    assert "Without a copy, land the source again, `rewindow land activity --new-generation`" in answer.err
-    assert call(bench, "land", "activity", "--new-generation", "--keep", "1").code == 74  # it would keep what is gone
-    again = call(bench, "land", "activity", "--new-generation")
-    assert (again.code, "files of earlier landings are gone" in again.err) == (0, True), again.err
-    for words in (*AGAIN, ("verify", "counts"), ("status",), ("land", "activity")):
-        answer = call(bench, *words)
-        assert (words, answer.code, "gone" in answer.err) == (words, 0, False), answer.err
-    assert bench.result()["output/totals"] == expected
-    bench.rows("hour9", hour(9))
-    assert "landing 2" in call(bench, "land", "activity").out
+    refusal = bench.refuses("land activity", "staged-file-altered")
+    assert "`rewindow land activity --new-generation`" in refusal.message
+    assert bench.run(*["land", "activity", "--new-generation", "--keep", "1"]).code == 74, "it would keep what is gone"
+    report = bench.json("land activity --new-generation")
+    assert (report["generation"], report["warning_codes"]) == (2, ["landed-files-replaced"])
+    for line in (*AGAIN, "verify counts", "status"):
+        bench.done(line)
+    assert bench.json("land activity")["warning_codes"] == []
+    assert bench.result()["output/totals"] == new_generation
 
 
-def test_a_generation_after_a_lost_log_is_not_taken_for_one_that_was_interrupted(
-    template: Bench, tmp_path: Path
-) -> None:
-    bench = copy_of(template, tmp_path / "project")
+def test_a_generation_after_a_lost_log_is_not_taken_for_one_that_was_interrupted(bench: Bench) -> None:
     shutil.rmtree(bench.warehouse / "logs")
-    for generation in (2, 3):
-        answer = call(bench, "land", "activity", "--new-generation", "--json")
-        assert (answer.code, json.loads(answer.out)["generation"]) == (0, generation), answer.err
+    assert [bench.json("land activity --new-generation")["generation"] for _ in range(2)] == [2, 3]
 
 
-@pytest.mark.parametrize("lost", [[OUT], [OUT, "logs"]])
-def test_what_cannot_be_made_again_after_a_new_generation_starts_over(
-    template: Bench, tmp_path: Path, lost: list[str]
-) -> None:
-    expected = new_generation(template, tmp_path / "clean")
-    bench = copy_of(template, tmp_path / "project")
-    for name in lost[1:]:
-        shutil.rmtree(bench.warehouse / name)
-    assert call(bench, "land", "activity", "--new-generation").code == 0
-    shutil.rmtree(bench.warehouse / lost[0])
-    assert "`rewindow republish counts`" in call(bench, "run", "counts").err
-    answer = call(bench, "republish", "counts")
-    assert (answer.code, "[run-not-repeatable]" in answer.err) == (66, True)
-    advice = re.findall(r"`rewindow ([^`]*)`", answer.err)
-    assert advice == ["reset counts", "run counts"]
-    for words in ("reset", "counts", "--yes"), ("run", "counts"), ("status",):
-        assert (words, call(bench, *words).code) == (words, 0)
-    assert bench.result()["output/totals"] == expected
+def test_what_cannot_be_made_again_after_a_new_generation_starts_over(bench: Bench, new_generation: str) -> None:
+    shutil.rmtree(bench.warehouse / "logs")
+    bench.done("land activity --new-generation")
+    shutil.rmtree(bench.warehouse / OUT)
+    refusal = bench.refuses("republish counts", "run-not-repeatable")
+    assert re.findall(r"`rewindow ([^`]*)`", refusal.message) == ["reset counts", "run counts"]
+    bench.done("reset counts --yes", "run counts", "status")
+    assert bench.result()["output/totals"] == new_generation
 
 
 def test_a_backtrace_of_native_code_is_not_shown() -> None:
@@ -176,16 +145,7 @@ def test_a_backtrace_of_native_code_is_not_shown() -> None:
     assert one_line(said) == "Kernel error: Json error: unexpected 'b' whilst parsing object"
 
 
-def test_diff_says_what_it_compared(template: Bench, tmp_path: Path) -> None:
-    bench = copy_of(template, tmp_path / "project")
-    itself = call(bench, "diff", "counts", "main", "main")
-    assert itself.code == 0
-    assert itself.out == (
-        "Nothing to compare: main and main share no epoch that they replayed separately. "
-        "Both have every run through main/2.\n"
-    )
-    assert call(bench, "backfill", "counts", "--from", "2", "--branch", "fix").code == 0
-    other = call(bench, "diff", "counts", "main", "fix").out
-    assert other.startswith(
-        "Compared epochs 2 to 2, which main and fix replayed separately. Both have every run through main/1.\n"
-    )
+def test_diff_says_what_it_compared(bench: Bench) -> None:
+    assert bench.json("diff counts main main")["totals"]["epochs"] is None
+    bench.done("backfill counts --from 2 --branch fix")
+    assert bench.json("diff counts main fix")["totals"]["epochs"] == [2, 2]

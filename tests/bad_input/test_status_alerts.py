@@ -2,97 +2,94 @@
 
 from __future__ import annotations
 
-import json
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from tests.bad_input.scene import FEED, HOURLY, JOB, Bench, goes_on, hour
+from rewindow.control.health.findings import Finding, Level
+from tests.bad_input.scene import FEED, HOURLY, JOB, Bench, copy_of, goes_on, hour
 from tests.bad_input.statuses import alerts, only, status
 from tests.ingest.local_engine import HOUR, T0
+from tests.refusals import told
+
+
+def finding_of(bench: Bench, *names: str) -> Finding:
+    """Return the only finding."""
+    (finding,) = bench.findings(*names)
+    return finding
+
+
+@pytest.fixture(scope="module")
+def waiting_template(template: Bench, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """A project with a landing that no run has taken."""
+    bench = copy_of(template, tmp_path_factory.mktemp("waiting") / "project")
+    bench.done("land activity")
+    return bench
+
+
+@pytest.fixture
+def waiting(waiting_template: Bench, tmp_path: Path) -> Bench:
+    return copy_of(waiting_template, tmp_path / "waiting")
 
 
 @pytest.mark.parametrize(
-    ("bound", "about", "command", "says"),
+    ("bound", "code", "facts"),
     [
-        ("freshness: 2h", "freshness", "run", "at most 2h are allowed"),
-        ("waiting: 0", "waiting", "run", "1 landing not taken, at most 0 may wait"),
-        ("waiting: 1", None, "", ""),
-        ("files: 1000, size: 1GiB, restore: 100, late: 1%", None, "", ""),
+        ("freshness: 2h", "results-too-old", {"bound": "2h", "cause": ""}),
+        ("waiting: 0", "too-many-landings-wait", {"what": "1 landing not taken", "bound": 0}),
     ],
 )
-def test_a_bound_that_is_exceeded_is_an_alert(
-    bench: Bench, bound: str, about: str | None, command: str, says: str
-) -> None:
-    assert bench.run("land", "activity").code == 0
-    alerts(bench, bound)
-    job = status(bench, code=1 if about else 0)[1]["counts"]
-    if about is None:
-        assert job["findings"] == []
-        return
-    finding = only(job)
-    assert (finding["level"], finding["about"], finding["command"]) == ("alert", about, f"rewindow {command} counts")
-    assert says in finding["message"]
+def test_a_bound_that_is_exceeded_is_an_alert(waiting: Bench, bound: str, code: str, facts: dict[str, object]) -> None:
+    alerts(waiting, bound)
+    finding = finding_of(waiting)
+    assert (finding.level, finding.command) == (Level.ALERT, "rewindow run counts")
+    told([finding.message], code, **facts)
 
 
-@pytest.mark.parametrize(
-    ("bound", "says", "advice"),
-    [
-        ("files: 1", "after 2 runs, at most 1 are allowed", "2 of the journal, and `gc` would forget none of them now"),
-        (
-            "restore: 1",
-            "the changelogs of 2 runs, at most 1 are allowed",
-            "after 30 runs, and no command writes one earlier",
-        ),
-    ],
-)
-def test_gc_is_not_advised_where_it_would_change_nothing(bench: Bench, bound: str, says: str, advice: str) -> None:
+def test_bounds_that_are_kept_are_no_findings(waiting: Bench) -> None:
+    alerts(waiting, "waiting: 1, files: 1000, size: 1GiB, restore: 100, late: 1%")
+    assert waiting.findings() == []
+
+
+@pytest.mark.parametrize(("bound", "code"), [("files: 1", "too-many-files"), ("restore: 1", "restore-too-long")])
+def test_gc_is_not_advised_where_it_would_change_nothing(bench: Bench, bound: str, code: str) -> None:
     alerts(bench, bound)
-    finding = only(status(bench, code=1)[1]["counts"])
-    assert (finding["about"], finding["command"]) == (bound.partition(":")[0], None)
-    assert says in finding["message"]
-    assert advice in finding["advice"]
-    assert "`rewindow gc" not in bench.run("status").out
+    finding = finding_of(bench)
+    assert (finding.message.code, finding.message.facts["bound"], finding.command) == (code, "1", None)
+    assert finding.advice is not None
 
 
 def test_gc_is_advised_if_a_snapshot_is_due(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     alerts(bench, "restore: 1")
     monkeypatch.setattr("rewindow.app.status.overview.EVERY", 2)
-    assert only(status(bench, code=1)[1]["counts"])["command"] == "rewindow gc counts"
-
-
-def test_few_changed_rows_make_a_snapshot_late(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    alerts(bench, "restore: 1")
+    assert finding_of(bench).command == "rewindow gc counts"
     monkeypatch.setattr("rewindow.app.status.overview.EVERY", 0)
     monkeypatch.setattr("rewindow.app.status.overview.is_due", lambda *_of: False)
-    assert "They changed so few rows" in only(status(bench, code=1)[1]["counts"])["advice"]
+    assert "They changed so few rows" in str(finding_of(bench).advice)
 
 
 def test_gc_is_advised_if_it_would_forget_state(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    for words in (("backfill", "counts", "--from", "1", "--branch", "fix"), ("branch", "drop", "counts", "fix")):
-        assert bench.run(*words).code == 0
+    bench.done("backfill counts --from 1 --branch fix", "branch drop counts fix")
     alerts(bench, "files: 1")
-    assert only(status(bench, code=1)[1]["counts"])["command"] is None
+    assert finding_of(bench).command is None
     later = time.time() + 31 * 24 * HOUR / 1000
     monkeypatch.setattr("rewindow.app.listing.time", SimpleNamespace(time=lambda: later))
-    assert only(status(bench, code=1)[1]["counts"])["command"] == "rewindow gc counts"
+    assert finding_of(bench).command == "rewindow gc counts"
 
 
 def test_shares_of_dropped_records_are_those_of_the_last_runs(bench: Bench) -> None:
     alerts(bench, "late: 10%, quarantined: 5%, runs: 1")
-    status(bench)
     late = [{**row, "got": T0 + 3 * HOUR, "t": T0} for row in hour(0, 6)]
     bench.rows("h3", [*hour(3), *late])
     goes_on(bench)
-    job = status(bench, code=1)[1]["counts"]
-    finding = only(job)
-    assert (finding["about"], finding["command"]) == ("late", "rewindow report counts")
-    assert (job["records"], job["late"]) == (30, 6)
-    assert "6 late records of 30 in the last run, 20.0 %, at most 10 % are allowed" in finding["message"]
+    finding = finding_of(bench)
+    assert (finding.about, finding.command) == ("late", "rewindow report counts")
+    told([finding.message], "too-many-records-lost", lost="6 late records", records="30", share="20.0 %", bound="10 %")
     bench.rows("h4", hour(4))
     goes_on(bench)
-    status(bench)
+    assert bench.findings() == []
 
 
 REGROUPED = """\
@@ -115,15 +112,14 @@ def test_records_that_cross_a_repartition_count_once(bench: Bench) -> None:
         "job: regrouped\ntopology: regrouped:build\nfeed: activity\nalerts: {late: 20%, runs: 1}\n"
         "outputs: {regrouped: {table: alerts.regrouped, expect: [{late: 20%, on_fail: warn}]}}\n",
     )
-    assert bench.run("run", "regrouped", "--land").code == 0
+    bench.done("run regrouped --land")
     late = [{**row, "got": T0 + 3 * HOUR, "t": T0} for row in hour(0, 6)]
     bench.rows("h3", [*hour(3), *late])
-    ran = bench.run("run", "regrouped", "--land")
-    assert "33.3333% of 18 records were late (6)" in ran.out, ran
+    (expectation,) = bench.json("run regrouped --land")["expectations"]
+    assert "6" in expectation["observed"]
     job = status(bench, code=1)[1]["regrouped"]
     assert (job["records"], job["late"]) == (18, 6)
-    shown = json.loads(bench.run("show", "regrouped", "--json").out)
-    assert [run["records"] for run in shown["runs"]] == [36, 18]
+    assert [run["records"] for run in bench.json("show regrouped")["runs"]] == [36, 18]
 
 
 KEPT = """\
@@ -161,11 +157,11 @@ def test_expired_records_are_those_of_the_store_that_drops_most(bench: Bench) ->
         "job: kept\ntopology: rides_job:build\nfeed: activity\nalerts: {expired: 10%, runs: 1}\n"
         "outputs: {kept: {table: alerts.kept}}\n",
     )
-    assert bench.run("run", "kept", "--land").code == 0
+    bench.done("run kept --land")
     late = [{**row, "got": T0 + 3 * HOUR, "t": T0 + (3 * 60 - 5 - 10 * n) * 60_000} for n, row in enumerate(hour(0, 6))]
     bench.rows("h3", [*hour(3), *late])
-    assert bench.run("run", "kept", "--land").code == 0
-    drops = json.loads(bench.run("report", "kept", "--run", "main/2", "--json").out)["drops"]
+    bench.done("run kept --land")
+    drops = bench.json("report kept --run main/2")["drops"]
     by_store = {one["where"]: one["records"] for one in drops if one["kind"] == "expired"}
     assert by_store.keys() == {"long", "short", "other"}
     assert by_store["short"] > by_store["long"]
@@ -187,53 +183,49 @@ def test_landings_that_quarantine_too_much_are_an_alert_of_the_job(bench: Bench)
 def test_a_landing_that_is_in_quarantine_as_a_whole_is_a_note_until_the_next_one(bench: Bench) -> None:
     goes_on(bench)
     bench.rows("h3", [{**row, "t": row["t"] + 90 * 24 * HOUR} for row in hour(3, 4)])
-    assert bench.run("land", "activity").code == 0
-    finding = only(status(bench)[0]["activity"])
-    assert (finding["level"], finding["about"]) == ("note", "quarantined")
-    assert finding["message"] == "all 4 records of the log events in the last landing were quarantined"
-    assert finding["command"] == "rewindow head rewindow.quarantine --of activity"
-    assert bench.run(*finding["command"].split()[1:]).out.startswith("rewindow.quarantine: 4 rows")
-    assert "all is well, with 1 note." in bench.run("status").out
+    bench.done("land activity")
+    finding = finding_of(bench)
+    assert finding.level == Level.NOTE
+    told([finding.message], "last-landing-quarantined", what="all 4 records", topic="events")
+    assert finding.command == "rewindow head rewindow.quarantine --of activity"
+    bench.done(finding.command.removeprefix("rewindow "))
     far = {**hour(4, 1)[0], "t": hour(4, 1)[0]["t"] + 90 * 24 * HOUR}
     bench.rows("h4", [*hour(4, 4), far])
-    assert bench.run("land", "activity").code == 0
-    assert status(bench)[0]["activity"]["findings"] == []
+    bench.done("land activity")
+    assert bench.findings("activity") == []
 
 
 def test_a_job_without_runs_is_not_fresh(bench: Bench) -> None:
     bench.write("conf/feeds/other.yaml", FEED.replace("feed: activity", "feed: other"))
     sums = JOB.replace("job: counts", "job: sums").replace("alerts.totals", "sums.totals").replace("activity", "other")
     bench.write("conf/jobs/sums.yaml", sums)
-    assert status(bench)[1]["sums"]["status"] == "never_run"
+    assert bench.findings("sums") == []
     bench.write("conf/jobs/sums.yaml", f"{sums}alerts: {{freshness: 1h, waiting: 0}}\n")
-    finding = only(status(bench, code=1)[1]["sums"])
-    assert "complete through no time yet" in finding["message"]
+    told([finding_of(bench, "sums").message], "results-too-old", what="complete through no time yet")
 
 
-def test_a_scheduled_run_that_did_not_happen_is_an_alert(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert bench.run("land", "activity").code == 0
+def test_a_scheduled_run_that_did_not_happen_is_an_alert(waiting: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
-    bench.edit(
+    waiting.edit(
         "conf/jobs/counts.yaml", "on_code_change: accept\n", 'on_code_change: accept\nschedule: "*/10 * * * *"\n'
     )
-    status(bench)
+    assert waiting.findings() == []
     monkeypatch.setattr("rewindow.app.listing.time.time", lambda: now + 1_300)
-    finding = only(status(bench, code=1)[1]["counts"])
-    assert (finding["level"], finding["about"], finding["command"]) == ("alert", "schedule", "rewindow run counts")
-    assert "landing 3 of 20" in finding["message"]
-    assert "*/10 * * * *" in finding["message"]
+    finding = finding_of(waiting)
+    assert (finding.level, finding.command) == (Level.ALERT, "rewindow run counts")
+    told([finding.message], "schedule-missed", landing=3, schedule="*/10 * * * *")
 
 
 def test_an_interval_that_was_not_landed_in_time_is_an_alert(bench: Bench) -> None:
     bench.write("conf/feeds/hourly.yaml", HOURLY)
-    assert bench.run("land", "hourly").code == 0
-    status(bench)
+    bench.done("land hourly")
+    assert bench.findings() == []
     bench.rows("h3", hour(3))
-    finding = only(status(bench, code=1)[0]["hourly"])
-    assert (finding["level"], finding["about"], finding["command"]) == ("alert", "interval", "rewindow land hourly")
-    assert "every: 1h" in finding["message"]
-    assert bench.run("land", "hourly").code == 0
-    status(bench)
+    finding = finding_of(bench, "hourly")
+    assert (finding.level, finding.command) == (Level.ALERT, "rewindow land hourly")
+    told([finding.message], "interval-not-landed", every="1h")
+    bench.done("land hourly")
+    assert bench.findings() == []
 
 
 def test_a_landed_file_with_rows_of_later_intervals_is_an_alert_only_when_such_an_interval_is_over(
@@ -242,12 +234,10 @@ def test_a_landed_file_with_rows_of_later_intervals_is_an_alert_only_when_such_a
     bench.write("conf/feeds/hourly.yaml", HOURLY)
     tomorrow = round(time.time() * 1000) + 24 * HOUR
     bench.rows("h3", [*hour(3), {"user": "ann", "t": T0, "got": tomorrow, "x": 1}])
-    assert bench.run("land", "hourly").code == 0
+    bench.done("land hourly")
     hourly = status(bench)[0]["hourly"]
     assert (hourly["level"], hourly["status"], hourly["due"]) == ("note", "fresh", False)
-    assert only(hourly)["about"] == "future"
-    assert "rows of landed files are waiting: the interval from" in bench.run("land", "hourly").out
+    assert only(hourly)["code"] == "rows-of-the-future"
     in_two_days = time.time() + 48 * HOUR / 1000
     monkeypatch.setattr("rewindow.app.listing.time", SimpleNamespace(time=lambda: in_two_days))
-    finding = only(status(bench, code=1)[0]["hourly"])
-    assert (finding["about"], finding["message"].endswith("rows that arrived since then wait")) == ("interval", True)
+    told([finding_of(bench, "hourly").message], "interval-not-landed", waits="rows that arrived since then wait")

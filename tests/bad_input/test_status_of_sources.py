@@ -13,13 +13,14 @@ from deltalake import write_deltalake
 from tests.bad_input.scene import HOURLY, TARGET, Bench, hour
 from tests.ingest.local_engine import HOUR
 from tests.ingest.test_delta_sources import stamp
+from tests.refusals import told
 
 FEED = HOURLY.replace("feed: hourly", "feed: activity")
 OTHERS = "  others: {source: {path: others/raw, format: parquet}, key: user, timestamp: t, arrived_at: got}\n"
 
 
 @pytest.fixture
-def empty(template: Bench, tmp_path: Path) -> Bench:
+def empty(in_process: None, tmp_path: Path) -> Bench:
     bench = Bench(tmp_path)
     bench.write("conf/targets/local.yaml", TARGET)
     return bench
@@ -32,9 +33,8 @@ def test_rows_of_a_table_that_wait_are_well(empty: Bench) -> None:
     for number, arrived_ms in enumerate((now_ms - 3 * HOUR, now_ms)):
         write_deltalake(table, pa.Table.from_pylist(hour(number)), mode="append")
         stamp(table, arrived_ms)
-    assert empty.run("land", "activity").code == 0
-    answer = empty.run("status")
-    assert (answer.code, "all is well" in answer.out) == (0, True), answer
+    empty.done("land activity")
+    assert empty.findings() == []
 
 
 def test_nothing_is_said_of_the_files_of_a_removed_log(empty: Bench) -> None:
@@ -44,11 +44,8 @@ def test_nothing_is_said_of_the_files_of_a_removed_log(empty: Bench) -> None:
     rows[-1]["got"] = int(time.time() * 1000) + 3 * HOUR
     (empty.root / "others/raw").mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(rows), empty.root / "others/raw/h0.parquet")
-    assert empty.run("land", "activity").code == 0
-    assert "of the log others has rows that arrive in the future" in empty.run("status").out
+    empty.done("land activity")
+    told((finding.message for finding in empty.findings()), "rows-of-the-future", topic="others")
     empty.write("conf/feeds/activity.yaml", FEED)
-    answer = empty.run("land", "activity", "--new-generation", "--keep", "1")
-    assert answer.code == 0, answer
-    answer = empty.run("status")
-    assert "others" not in answer.out
-    assert "waiting:" not in answer.out
+    empty.done("land activity --new-generation --keep 1")
+    assert empty.findings() == []

@@ -11,7 +11,6 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.bad_input.scene import Bench, copy_of, goes_on
-from tests.bad_input.statuses import only, status
 
 
 def upkeep(warehouse: Path, pattern: str) -> int:
@@ -27,21 +26,17 @@ def upkeep(warehouse: Path, pattern: str) -> int:
 @pytest.mark.parametrize("lands", [True, False], ids=["a landing waits", "nothing waits"])
 def test_state_that_vacuum_deleted_is_told_before_and_after_the_run_that_fails(bench: Bench, *, lands: bool) -> None:
     if lands:
-        assert bench.run("land", "activity").code == 0
+        bench.done("land activity")
     assert upkeep(bench.warehouse, "**") > 0
-    for runs in (False, True):
-        if runs:
-            assert bench.run("run", "counts").code == (74 if lands else 0)
-        plan = bench.run("plan", "counts")
-        assert plan.code == (74 if lands else 0), plan
-        finding = next(iter(status(bench, code=1)[1]["counts"]["findings"]))
-        assert finding["about"] == ("refused" if lands else "altered")
-        for told in (finding["message"], plan.err if lands else bench.run("status").out):
-            assert "was rewritten and its file" in told
-            assert "`rewindow republish counts`" in told
-    assert bench.run("republish", "counts").code == 0
-    assert bench.run("run", "counts").code == 0
-    status(bench)
+    for command in ("plan", "run", "plan"):
+        assert bench.run(command, "counts").code == (74 if lands else 0)
+        finding = bench.findings("counts")[0]
+        assert (finding.about, "`rewindow republish counts`" in finding.message) == (
+            ("refused" if lands else "altered"),
+            True,
+        )
+    bench.done("republish counts", "run counts")
+    assert bench.findings("counts") == []
 
 
 def test_state_that_was_lost_is_told_while_a_run_is_not_published_yet(
@@ -50,17 +45,16 @@ def test_state_that_was_lost_is_told_while_a_run_is_not_published_yet(
     def dies(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    assert bench.run("land", "activity").code == 0
+    bench.done("land activity")
     with monkeypatch.context() as patched:
         patched.setattr("rewindow.tables.delta.publish.commit_files", dies)
         assert bench.run("run", "counts").code == 130
-    finding = only(status(bench, code=1)[1]["counts"])
-    assert finding["about"] == "lagging", "state that is staged is as good as published"
+    assert [one.about for one in bench.findings("counts")] == ["lagging"], "staged state is as good as published"
     (folder,) = (bench.warehouse / "state/counts/sums").iterdir()
     (staged,) = {*folder.glob("*.parquet")} - {Path(uri) for uri in DeltaTable(folder).file_uris()}
     staged.unlink()
     assert bench.run("run", "counts").code == 74
-    assert "altered" in {one["about"] for one in status(bench, code=1)[1]["counts"]["findings"]}
+    assert "altered" in {one.about for one in bench.findings("counts")}
 
 
 def test_outputs_logs_and_shared_tables_may_be_compacted_and_vacuumed_at_any_time(
@@ -70,9 +64,7 @@ def test_outputs_logs_and_shared_tables_may_be_compacted_and_vacuumed_at_any_tim
     assert all(upkeep(bench.warehouse, pattern) for pattern in tables)
     goes_on(bench)
     assert all(upkeep(bench.warehouse, pattern) for pattern in tables)
-    status(bench)
-    for command in ("show", "verify"):
-        assert bench.run(command, "counts").code == 0
+    bench.done("status", "show counts", "verify counts")
     clean = copy_of(template, tmp_path / "clean")
     goes_on(clean)
     assert bench.result() == clean.result()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -71,64 +70,50 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     rows += [f"m2,{DAY}T06:00:00Z,1.5", f"m2,{DAY}T06:15:00Z,0.2", f"m3,{DAY}T06:15:00Z,0.2"]
     bench.write("data/one.csv", "meter,t,kwh\n" + "".join(f"{row}\n" for row in rows))
     with without_spark():
-        for words in (("land", "readings"), ("run", "peaks")):
-            answer = bench.run(*words)
-            assert answer.code == 0, answer
+        bench.done("land readings", "run peaks")
         yield bench
 
 
 def facts_of(grid: Bench, *words: str) -> dict[str, Any]:
-    answer = grid.run("why", *words, "--missing", "--json")
-    assert answer.code == 0, answer
-    facts: dict[str, Any] = json.loads(answer.out)
-    return facts
+    return grid.json(f"why {' '.join(words)} --missing")
 
 
 def test_a_session_begins_with_the_first_record_that_reaches_the_windows(grid: Bench) -> None:
     for more in ((), ("--window", f"{DAY}T{HIGH}")):
-        answer = grid.run("why", "grid.sessions", "m1", "--missing", *more)
-        assert answer.code == 0, answer
-        assert f"the window from {DAY} 06:15:00Z is open until {DAY} 09:35:00.001Z" in answer.out
-        assert f"The logs have 1 record of the key in the window from {DAY} 06:15:00Z\n" in answer.out
-        assert f"{DAY} 01:15" not in answer.out
+        facts = facts_of(grid, "grid.sessions", "m1", *more)
+        assert (facts["why"], len(facts["records"])) == ("open", 1)
+        assert f"the window from {DAY} 06:15:00Z is open" in facts["headline"]
 
 
 def test_a_sliding_window_needs_a_record_that_reaches_the_windows(grid: Bench) -> None:
     facts = facts_of(grid, "grid.sliding", "m1")
     assert [(one["start_ms"], one["records"]) for one in facts["open_windows"]] == [(facts["window_start_ms"], 1)]
-    assert facts["headline"].startswith(f"the window from {DAY} 05:55:00Z is open")
+    assert f"the window from {DAY} 05:55:00Z" in facts["headline"]
 
 
 def test_a_time_between_the_records_that_reach_the_windows_is_in_no_session(grid: Bench) -> None:
     facts = facts_of(grid, "grid.sessions", "m1", "--window", f"{DAY}T03:10")
-    assert (facts["why"], facts["headline"]) == ("let_go", f"no session of the key contains {DAY} 03:10:00Z")
-    assert (
-        facts["reasons"][0] == f"The session that its other records near it make is {DAY} 06:15:00Z to {DAY} 06:15:00Z"
-    )
-    assert facts["reasons"][1] == "A condition or function of the job let 20 records go: see `rewindow explain`"
+    assert facts["why"] == "let_go"
+    assert f"{DAY} 06:15:00Z to {DAY} 06:15:00Z" in facts["reasons"][0]
+    assert "let 20 records go" in facts["reasons"][1]
     assert (len(facts["records"]), facts["window_start_ms"]) == (20, None)
 
 
 def test_the_session_of_records_that_may_be_filtered_is_named_as_such(grid: Bench) -> None:
     facts = facts_of(grid, "grid.sessions", "m1", "--window", f"{DAY}T00:10")
     assert facts["why"] == "never_landed"
-    assert facts["reasons"][0].startswith("The session that its records make, if the job leaves none out, is ")
+    assert "if the job leaves none out" in facts["reasons"][0]
 
 
 def test_the_filtered_records_of_a_window_are_counted_apart(grid: Bench) -> None:
     facts = facts_of(grid, "grid.tumbling", "m2")
     assert (facts["why"], len(facts["records"]), facts["open_windows"][0]["records"]) == ("open", 2, 1)
-    let_go = (
-        "A condition or function of the job let 1 of the 2 records of the key in the window go: see `rewindow explain`"
-    )
-    assert let_go in facts["reasons"]
+    assert "let 1 of the 2 records" in " ".join(facts["reasons"])
 
 
 def test_records_that_reach_only_the_store_of_another_output_were_let_go(grid: Bench) -> None:
     for table in ("sessions", "sliding", "tumbling"):
-        facts = facts_of(grid, f"grid.{table}", "m3")
-        assert (facts["why"], facts["headline"]) == ("let_go", "no record of the key has reached a store")
-        assert facts["reasons"][0].startswith("A condition or function of the job let 1 record go")
+        assert facts_of(grid, f"grid.{table}", "m3")["why"] == "let_go"
 
 
 def test_if_no_record_reached_the_windows_the_newest_is_shown(tmp_path: Path) -> None:
@@ -137,7 +122,7 @@ def test_if_no_record_reached_the_windows_the_newest_is_shown(tmp_path: Path) ->
         bench.edit("shop_job.py", "x > 0", "x > 1000")
         rows = [{"user": "ann", "t": (at := T0 + day * 24 * HOUR), "got": at + 1, "x": day} for day in range(3)]
         bench.rows("first", rows)
-        assert [bench.run(*words).code for words in (("land", "orders"), ("run", "daily_orders"))] == [0, 0]
+        bench.done("land orders", "run daily_orders")
         facts = facts_of(bench, "daily_orders", "ann")
     assert (facts["why"], facts["open_windows"]) == ("let_go", [])
     assert [one["offset"] for one in facts["records"]] == [2]

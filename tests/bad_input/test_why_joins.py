@@ -47,29 +47,17 @@ def missing(tmp_path: Path, join: str) -> str:
             pq.write_table(pa.Table.from_pylist(others), bench.root / "others/one.parquet")
         bench.write("shop_job.py", CODE.format(join=join))
         bench.rows("one", [{"user": user, "t": T0, "got": T0, "x": x} for user, x in (("ann", 9), ("bob", 1))])
-        for words in (("land", "orders"), ("run", "daily_orders")):
-            answer = bench.run(*words)
-            assert answer.code == 0, answer
-        answer = bench.run("why", "daily_orders", "bob", "--missing")
-    assert answer.code == 0, answer
-    return answer.out
+        bench.done("land orders", "run daily_orders")
+        return " ".join(bench.json("why daily_orders bob --missing")["reasons"])
 
 
 def test_a_record_without_a_partner_in_a_table_is_not_called_filtered(tmp_path: Path) -> None:
-    said = missing(tmp_path, TABLE)
-    assert "- 1 record found no partner in " in said, said
-    assert "(stream_table_join(inner, table=big)), unless a condition or function left it out: " in said, said
-    assert "`rewindow state show daily_orders big` lists what is joined" in said
+    assert "`rewindow state show daily_orders big` lists what is joined" in missing(tmp_path, TABLE)
 
 
 def test_a_record_that_waits_for_a_partner_has_a_deadline(tmp_path: Path) -> None:
-    said = missing(tmp_path, STREAMS)
-    deadline = instant(T0 + HOUR + HOUR // 6)
-    assert f" sends a record without a partner once stream time is past {deadline}." in said, said
+    assert instant(T0 + HOUR + HOUR // 6) in missing(tmp_path, STREAMS)
 
 
 def test_the_log_without_a_partner_is_named(tmp_path: Path) -> None:
-    said = missing(tmp_path, INNER)
-    assert "- both sends nothing for a record without a partner, and none of the key was taken from others." in said, (
-        said
-    )
+    assert "none of the key was taken from others" in missing(tmp_path, INNER)

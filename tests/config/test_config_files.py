@@ -53,9 +53,8 @@ def test_links_within_the_project_and_a_linked_conf_folder_are_read(tmp_path: Pa
 @pytest.mark.parametrize("table", ["REWINDOW.runs", "Logs.x", "STATE", "iNternal.a.b"])
 def test_a_reserved_name_is_refused_in_any_case(tmp_path: Path, table: str) -> None:
     write(tmp_path, "jobs/low_activity.yaml", LOW_ACTIVITY.replace("alerts.low_activity", table))
-    with refused("config-file-invalid", mistakes=containing("uses a name that rewindow reserves")) as caught:
+    with refused("config-value-invalid", problem=containing(f"{table!r} uses a name that rewindow reserves")):
         load_job(tmp_path, "low_activity")
-    assert table in str(caught.value)
     with refused("table-name-reserved"):
         output_path(table)
 

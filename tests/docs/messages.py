@@ -17,25 +17,37 @@ PAGE = DOCS / "reference/messages.md"
 HEAD = f"""\
 # Messages
 
-Every error has a code, which stays when its wording changes. A command prints it in brackets behind the message, `--json` and
-logs have it as `code`, and in Python it is `error.code`, beside `error.facts`. Ask for codes in scripts and alert rules, not for
-words. Each code is listed with an example, below the [exit code](exit-codes.md) of its command.
+Every message has a code, which stays when its wording changes. Ask for codes in scripts and alert rules, not for words.
+
+A command prints the code of an error in brackets behind its message. `--json` and logs have it as `code`, and in Python it is
+`error.code`, beside `error.facts`. If a configuration file has several mistakes, the code is that of the first. Errors are listed
+below the [exit code](exit-codes.md) of their command.
+
+The findings of `rewindow status` and the verdict of a report have a `code` in `--json`, too. The hints of a run have theirs in
+`hint_codes`, and the warnings of a landing in `warning_codes`, in the same order.
 
 {GENERATED}"""
+TITLES = {
+    "FindingMessage": "Findings of `rewindow status`",
+    "HintMessage": "Hints after a run",
+    "VerdictMessage": "The verdict of a report",
+    "WarningMessage": "Warnings of a landing",
+}
 _ENTRY = re.compile(r"^\[([a-z0-9-]+)\] (.*(?:\n {4}.*)*)$", re.MULTILINE)
 
 
 def page() -> str:
     """Return the text of the page."""
     known = examples(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else {}
-    sections: dict[tuple[int, ...], list[str]] = defaultdict(list)
+    sections: dict[tuple[bool, bool, tuple[int, ...], str], list[str]] = defaultdict(list)
     for one in sorted(_messages(), key=lambda one: str(one.code)):
         example = known.get(str(one.code), "")
         text = example if fits(one, example) else wording(one)
-        sections[one.exit_codes].append(f"[{one.code}] " + text.replace("\n", "\n    "))
+        section = (bool(one.kind), len(one.exit_codes) != 1, one.exit_codes, one.kind)
+        sections[section].append(f"[{one.code}] " + text.replace("\n", "\n    "))
     parts = [HEAD]
-    for exit_codes, entries in sorted(sections.items(), key=lambda section: (len(section[0]) != 1, section[0])):
-        title = f"Exit code {exit_codes[0]}" if len(exit_codes) == 1 else _several(exit_codes)
+    for (_, _, exit_codes, kind), entries in sorted(sections.items()):
+        title = TITLES[kind] if kind else _of_exit_codes(exit_codes)
         parts.append(f"\n## {title}\n\n```text\n" + "\n".join(entries) + "\n```\n")
     return "".join(parts)
 
@@ -83,6 +95,8 @@ def _messages() -> list[Raised]:
     return [one for one in raised() if one.code is not None]
 
 
-def _several(exit_codes: tuple[int, ...]) -> str:
+def _of_exit_codes(exit_codes: tuple[int, ...]) -> str:
+    if len(exit_codes) == 1:
+        return f"Exit code {exit_codes[0]}"
     shown = f"{', '.join(map(str, exit_codes[:-1]))} or {exit_codes[-1]}" if exit_codes else "of the cause"
     return f"Exit code {shown}, after what the system or Spark said"

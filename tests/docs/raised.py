@@ -1,4 +1,4 @@
-"""The messages of errors as the library's source has them: code, wording, facts and the class that decides the exit code."""
+"""The messages of the library as its source has them: code, wording, facts and, of an error, the exit code of its class."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import rewindow
 from rewindow import errors
 from rewindow.engine.worker.failures import MEANINGS, STATES
 
+MESSAGES = tuple(kind.__name__ for kind in errors.Message.__subclasses__())
+"""The classes of messages that are no errors."""
 _PACKAGE = Path(rewindow.__file__).parent
 _OWN_MODULE = _PACKAGE / "errors.py"
 _BY_CAUSE = "failed_io"
@@ -21,13 +23,17 @@ _BY_CAUSE = "failed_io"
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """A call that makes an error. ``code`` and ``wording`` are None unless they are literals."""
+    """A call that makes an error, or a message of a command that does not fail, whose class is then ``kind``.
+
+    ``code`` and ``wording`` are None unless they are literals.
+    """
 
     where: str
     exit_codes: tuple[int, ...]
     code: str | None
     wording: str | None
     facts: frozenset[str]
+    kind: str = ""
 
     @property
     def shown(self) -> frozenset[str]:
@@ -37,7 +43,7 @@ class Raised:
 
 @cache
 def raised() -> tuple[Raised, ...]:
-    """Return every call of the library that makes a `RewindowError`. Its source is parsed once."""
+    """Return every call of the library that makes a `RewindowError` or a `Message`. Its source is parsed once."""
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(_PACKAGE.rglob("*.py"))}
     kinds = _kinds(trees)
     return (*(one for path, tree in trees.items() for one in _calls(path, tree, kinds)), *_after_spark())
@@ -64,7 +70,7 @@ def _kinds(trees: dict[Path, ast.Module]) -> dict[str, tuple[int, ...]]:
                     if isinstance(base, ast.Name) and base.id in kinds:
                         kinds[node.name] = kinds[base.id]
     every = tuple(kind.exit_code for kind in (errors.LimitError, errors.StorageError, errors.AccessError))
-    return {**kinds, _BY_CAUSE: every, "kind": ()}
+    return {**kinds, _BY_CAUSE: every, "kind": (), **dict.fromkeys(MESSAGES, ())}
 
 
 def _calls(path: Path, tree: ast.Module, kinds: dict[str, tuple[int, ...]]) -> Iterator[Raised]:
@@ -79,7 +85,8 @@ def _calls(path: Path, tree: ast.Module, kinds: dict[str, tuple[int, ...]]) -> I
         code, wording = texts if len(texts) == 2 else (None, None)
         where = f"{path.relative_to(_PACKAGE)}:{node.lineno}"
         facts = frozenset(str(fact.arg) for fact in node.keywords)
-        yield Raised(where, kinds[node.func.id], code, wording, facts)
+        kind = node.func.id if node.func.id in MESSAGES else ""
+        yield Raised(where, kinds[node.func.id], code, wording, facts, kind)
 
 
 def _literal(part: ast.expr) -> str | None:

@@ -182,7 +182,7 @@ def scene(job: str, epochs: list[list[Input]]) -> Scene:
 
 
 @pytest.mark.parametrize("job", JOBS)
-@examples(30)
+@examples(16)
 @given(epochs=INPUTS)
 def test_the_named_records_alone_give_the_row_in_the_test_driver(job: str, epochs: list[list[Input]]) -> None:
     tried = scene(job, epochs)
@@ -196,7 +196,7 @@ def test_the_named_records_alone_give_the_row_in_the_test_driver(job: str, epoch
 
 
 @pytest.mark.parametrize("job", ["tumbling", "hopping", "window updates"])
-@examples(30)
+@examples(16)
 @given(epochs=INPUTS)
 def test_a_window_is_made_of_its_keys_records_that_were_not_dropped(job: str, epochs: list[list[Input]]) -> None:
     tried = scene(job, epochs)
@@ -255,7 +255,7 @@ def test_of_other_keys_only_the_records_that_advance_the_clock_are_read(job: str
         highest = max(highest, at)
 
 
-@examples(30)
+@examples(16)
 @given(epochs=INPUTS)
 def test_reading_less_finds_the_same(epochs: list[list[Input]]) -> None:
     for job in ("tumbling", "hopping", "session", "filtered", "on close", "updates", "join"):

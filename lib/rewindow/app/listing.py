@@ -28,7 +28,7 @@ from rewindow.control.ingest.feed_progress import Progress, fold_progress
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.spec import MAIN, RunRequest
-from rewindow.errors import RewindowError, SourceError, naming, one_line
+from rewindow.errors import FindingMessage, RewindowError, SourceError, naming, one_line
 from rewindow.streams.record import known_time
 from rewindow.tables.shared.warehouse import find_feed
 
@@ -104,25 +104,29 @@ def branch_entry(project: OpenProject, job: str, branch: str, looks: Looks) -> E
     return _entry_of(job, partial(_job_branch, project, job, branch, looks))
 
 
-def missing_feed(project: OpenProject, entry: Entry) -> str:
-    """Return a sentence if the landed feed of a job has no file any more, so that nothing more is landed; else nothing."""
+def missing_feed(project: OpenProject, entry: Entry) -> FindingMessage | None:
+    """Return that the landed feed of a job has no file any more, so that nothing more is landed; None if it has."""
     if entry.status is Status.BROKEN or not entry.feed or entry.feed in names_in(project.root, "feeds"):
-        return ""
-    return (
-        f"the next landing is refused (78): there is no conf/feeds/{entry.feed}.yaml. Restore the file as it was, or name "
-        "the job's feed"
+        return None
+    return FindingMessage(
+        "landed-feed-without-file",
+        "the next landing is refused (78): there is no conf/feeds/{feed}.yaml. Restore the file as it was, or name the job's "
+        "feed",
+        feed=entry.feed,
     )
 
 
-def removed_runs(project: OpenProject, entry: Entry) -> str:
-    """Return a sentence if a job has replayed rows of another job's runs that are gone; else nothing."""
+def removed_runs(project: OpenProject, entry: Entry) -> FindingMessage | None:
+    """Return that a job has replayed rows of another job's runs that are gone; None if it has not."""
     if entry.status is Status.BROKEN or not entry.feed:
-        return ""
+        return None
     of = replayed_removed(project.root, project.tables, entry.feed, entry.epoch or 0)
-    return (
-        f"this job has replayed rows of runs that {of} no longer has, and the next landing is refused (66)"
-        if of
-        else ""
+    if not of:
+        return None
+    return FindingMessage(
+        "removed-runs-replayed",
+        "this job has replayed rows of runs that {job} no longer has, and the next landing is refused (66)",
+        job=of,
     )
 
 

@@ -20,7 +20,7 @@ from rewindow.contracts.reserved_names import other_name
 from rewindow.contracts.text_options import CSV, text_options
 from rewindow.control.ingest.landings import Feed, LogSchema
 from rewindow.control.ingest.protocols import LandReport
-from rewindow.errors import StorageError
+from rewindow.errors import StorageError, WarningMessage
 from rewindow.tables.shared.warehouse import Warehouse
 
 _ENOUGH = 1_000
@@ -53,7 +53,7 @@ def naming_unlikely_columns(report: LandReport, tables: Warehouse, config: FeedC
     return replace(report, warnings=(*report.warnings, *found))
 
 
-def _unlikely_texts(tables: Warehouse, feed: Feed, inferred: AbstractSet[str]) -> Iterator[str]:
+def _unlikely_texts(tables: Warehouse, feed: Feed, inferred: AbstractSet[str]) -> Iterator[WarningMessage]:
     name = feed.definition.feed
     for topic, schema in feed.definition.logs.items():
         columns, keys = _texts(schema), [column.name for column in schema.key]
@@ -61,38 +61,66 @@ def _unlikely_texts(tables: Warehouse, feed: Feed, inferred: AbstractSet[str]) -
             continue
         for column, values in _first_texts(tables.first_batches(name, topic), columns):
             if all(_COMMAS.fullmatch(one.strip()) for one in values):
-                yield (
-                    f"feed {name}: {column} of {topic} was landed as text, but its values are numbers with commas, like "
-                    f"{values[0]!r}. Declare {column} DECIMAL(12,2) in a `schema:` of the source, with "
-                    f'`options: {{decimal: ",", thousands: "."}}` or as the numbers are, {other_name(column)}, and '
-                    f"`rewindow land {name} --new-generation`"
+                yield WarningMessage(
+                    "numbers-with-commas",
+                    "feed {feed}: {column} of {topic} was landed as text, but its values are numbers with commas, like {value!r}."
+                    ' Declare {column} DECIMAL(12,2) in a `schema:` of the source, with `options: {{decimal: ",", thousands: '
+                    '"."}}` or as the numbers are, {other}, and `rewindow land {feed} --new-generation`',
+                    feed=name,
+                    column=column,
+                    topic=topic,
+                    value=values[0],
+                    other=other_name(column),
                 )
             elif (
                 topic in inferred and all(map(_NUMBER.fullmatch, values)) and (codes := [*filter(_CODE.match, values)])
             ):
-                yield (
-                    f"feed {name}: {column} of {topic} was landed as text, because values like {codes[0]!r} may be codes. If "
-                    f"they are numbers, declare {column} DOUBLE in a `schema:` of the source, {other_name(column)}, and "
-                    f"`rewindow land {name} --new-generation`"
+                yield WarningMessage(
+                    "numbers-like-codes",
+                    "feed {feed}: {column} of {topic} was landed as text, because values like {value!r} may be codes. If they "
+                    "are numbers, declare {column} DOUBLE in a `schema:` of the source, {other}, and `rewindow land {feed} "
+                    "--new-generation`",
+                    feed=name,
+                    column=column,
+                    topic=topic,
+                    value=codes[0],
+                    other=other_name(column),
                 )
             elif column not in keys and topic in inferred and _are_mostly_numbers(values):
-                other = next((f", like {one!r}" for one in values if not _NUMBER.fullmatch(one.strip())), "")
-                yield (
-                    f"feed {name}: {column} of {topic} was landed as text, because not all of its values are numbers{other}. "
-                    f"If it is a number, declare {column} DOUBLE in a `schema:` of the source, with `unreadable: skip` for such "
-                    f"lines, {other_name(column)}, and `rewindow land {name} --new-generation`"
+                text = next((f", like {one!r}" for one in values if not _NUMBER.fullmatch(one.strip())), "")
+                yield WarningMessage(
+                    "numbers-among-texts",
+                    "feed {feed}: {column} of {topic} was landed as text, because not all of its values are numbers{text}. If it "
+                    "is a number, declare {column} DOUBLE in a `schema:` of the source, with `unreadable: skip` for such lines, "
+                    "{other}, and `rewindow land {feed} --new-generation`",
+                    feed=name,
+                    column=column,
+                    topic=topic,
+                    text=text,
+                    other=other_name(column),
                 )
             elif all(one[0].isspace() for one in values):
-                yield (
-                    f"feed {name}: the values of {column} of {topic} begin with a blank, like {values[0]!r}, which is another "
-                    f"text than {values[0].strip()!r}. If the blanks follow the separators of a file, remove them, and "
-                    f"`rewindow land {name} --new-generation`"
+                yield WarningMessage(
+                    "values-begin-with-blank",
+                    "feed {feed}: the values of {column} of {topic} begin with a blank, like {value!r}, which is another text "
+                    "than {other!r}. If the blanks follow the separators of a file, remove them, and `rewindow land {feed} "
+                    "--new-generation`",
+                    feed=name,
+                    column=column,
+                    topic=topic,
+                    value=values[0],
+                    other=values[0].strip(),
                 )
             elif column in keys and (padded := [one for one in values if one != one.strip()]):
-                yield (
-                    f"feed {name}: keys in {column} of {topic} have blanks around them, like {padded[0]!r}, which is another key "
-                    f"than {padded[0].strip()!r}. If they are the same, remove the blanks, and "
-                    f"`rewindow land {name} --new-generation`"
+                yield WarningMessage(
+                    "keys-with-blanks",
+                    "feed {feed}: keys in {column} of {topic} have blanks around them, like {value!r}, which is another key than "
+                    "{other!r}. If they are the same, remove the blanks, and `rewindow land {feed} --new-generation`",
+                    feed=name,
+                    column=column,
+                    topic=topic,
+                    value=padded[0],
+                    other=padded[0].strip(),
                 )
 
 
@@ -120,14 +148,19 @@ def _first_texts(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iterato
     yield from ((name, found) for name, found in values.items() if found)
 
 
-def _no_times(feed: Feed, config: FeedConfig) -> Iterator[str]:
+def _no_times(feed: Feed, config: FeedConfig) -> Iterator[WarningMessage]:
     name = feed.definition.feed
     for topic, log in config.logs.items():
         newest = (one.max_timestamp for tp, one in feed.landings[-1].ranges.items() if tp.topic == topic)
         if 0 <= (last_ms := max(newest, default=-1)) < _FIRST_TIME_MS:
-            yield (
-                f"feed {name}: no time of {topic} is after {instant(last_ms)}. Is {log.timestamp} the column with the times, in "
-                f"milliseconds? If not, correct `timestamp:` or `units:`, and `rewindow land {name} --new-generation`"
+            yield WarningMessage(
+                "times-before-1980",
+                "feed {feed}: no time of {topic} is after {time}. Is {column} the column with the times, in milliseconds? If "
+                "not, correct `timestamp:` or `units:`, and `rewindow land {feed} --new-generation`",
+                feed=name,
+                topic=topic,
+                time=instant(last_ms),
+                column=log.timestamp,
             )
 
 

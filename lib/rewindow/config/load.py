@@ -116,7 +116,8 @@ def location_of(root: Path, location: str) -> str:
 def read_model(path: Path, shown: str, model: type[Model]) -> Model:
     """Return the file as a validated model. ``shown`` is the file's name in messages.
 
-    Raises `ConfigError` (78) with one line per mistake, and `AccessError` (77) if access to the file is denied.
+    Raises `ConfigError` (78) with one line per mistake and the code of the first, and `AccessError` (77) if access to the file
+    is denied.
     """
     return cast("Model", _read(_read_text(path, shown), shown, model))
 
@@ -180,8 +181,10 @@ def _read(text: str, shown: str, model: type[BaseModel]) -> BaseModel:
         mistakes += [one for one in mistakes_of(error, model, document) if one.position.line not in templates]
     if mistakes or read is None:
         mistakes.sort(key=lambda mistake: mistake.position.line)  # a reader corrects the file from top to bottom
-        raise ConfigError(
-            "config-file-invalid", "{mistakes}", mistakes="\n".join(mistake.told(shown) for mistake in mistakes)
+        first = mistakes[0]
+        raise first.error.surrounded(
+            f"{shown}, {first.position}: ",
+            "".join(f"\n{shown}, {one.position}: {one.error}" for one in mistakes[1:]),
         )
     return read
 

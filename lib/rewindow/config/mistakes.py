@@ -1,4 +1,4 @@
-"""Say in one sentence each what is wrong with the keys and values of a file, with the nearest word that is known."""
+"""Find what is wrong with the keys and values of a file, with the nearest word that is known."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from rewindow.config.field_types import MisfitError
 from rewindow.config.yaml_text import Document, Mistake, position_of
+from rewindow.errors import ConfigError
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -20,13 +21,12 @@ _NUMBER = re.compile(r"0|[1-9][0-9]*")
 _Keys = tuple[int | str, ...]
 
 _TYPES = {
-    "int_type": "must be a whole number",
-    "int_parsing": "must be a whole number",
-    "string_type": "must be text",
-    "list_type": "must be a list, like [a, b]",
-    "too_short": "must not be empty",
-    "dict_type": "must be a block of keys, one `key: value` in a line",
-    "model_type": "must be a block of keys, one `key: value` in a line",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "string_type": "text",
+    "list_type": "a list, like [a, b]",
+    "dict_type": "a block of keys, one `key: value` in a line",
+    "model_type": "a block of keys, one `key: value` in a line",
 }
 
 
@@ -47,7 +47,7 @@ def mistakes_of(error: ValidationError, model: type[BaseModel], document: Docume
         position = position_of(
             document.root, exactly, at_key=at_key or detail["type"] in {"extra_forbidden", "missing"}
         )
-        yield Mistake(position, _sentence(detail, where, model))
+        yield Mistake(position, _error(detail, where, model))
 
 
 def nearest(word: str, known: Sequence[str]) -> str | None:
@@ -65,44 +65,78 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
     return f"did you mean `{near}`? " if near else ""
 
 
-def _sentence(detail: ErrorDetails, where: _Keys, model: type[BaseModel]) -> str:
-    """Describe one mistake. Only the messages of `field_types` may show a value, so that no secret is printed."""
+def _error(detail: ErrorDetails, where: _Keys, model: type[BaseModel]) -> ConfigError:
+    """Return the error of one mistake. Only the messages of `field_types` may show a value, so that no secret is printed."""
     key = ".".join(str(step) for step in where)
     kind, context, given = detail["type"], detail.get("ctx", {}), detail.get("input")
     if kind == "extra_forbidden":
         return _unknown_key(key, where, model)
     if kind == "missing":
-        return f"{key} is missing: add it"
+        return ConfigError("config-key-missing", "{key} is missing: add it", key=key)
     if kind == "literal_error":
         words = [word for word in context["expected"].replace(" or ", ", ").replace("'", "").split(", ") if word]
         hint = did_you_mean(given, words).strip() if isinstance(given, str) else ""
-        return f"{key} must be {context['expected']}{hint and ': '}{hint}"
+        return ConfigError(
+            "config-value-not-allowed",
+            "{key} must be {allowed}{hint}",
+            key=key,
+            allowed=context["expected"],
+            hint=f": {hint}" if hint else "",
+        )
     if given is None and kind != "value_error":
-        where_to = "below it, indented" if kind in {"dict_type", "model_type"} else "after the colon"
-        return f"{key} is empty: write its {'keys' if 'below' in where_to else 'value'} {where_to}, or remove it"
-    if kind == "int_type" and isinstance(given, str) and _NUMBER.fullmatch(given):
-        return f"{key} must be a whole number: remove the quotes"
+        is_block = kind in {"dict_type", "model_type"}
+        return ConfigError(
+            "config-value-empty",
+            "{key} is empty: write its {what}, or remove it",
+            key=key,
+            what="keys below it, indented" if is_block else "value after the colon",
+        )
+    if kind == "too_short":
+        return ConfigError("config-items-missing", "{key} must not be empty", key=key)
     if kind in _TYPES:
-        return f"{key} {_TYPES[kind]}"
+        is_quoted = kind == "int_type" and isinstance(given, str) and _NUMBER.fullmatch(given)
+        return ConfigError(
+            "config-type-wrong",
+            "{key} must be {type}{fix}",
+            key=key,
+            type=_TYPES[kind],
+            fix=": remove the quotes" if is_quoted else "",
+        )
     if kind in {"greater_than_equal", "less_than_equal"}:
         low = "ge" in context
-        return f"{key} must be at {'least' if low else 'most'} {context['ge' if low else 'le']:,}"
-    problem = str(context.get("error", detail["msg"]))
-    return f"{key}: {problem}" if key else problem
+        return ConfigError(
+            "config-number-out-of-range",
+            "{key} must be at {bound} {limit:,}",
+            key=key,
+            bound="least" if low else "most",
+            limit=context["ge" if low else "le"],
+        )
+    cause = context.get("error", detail["msg"])
+    if isinstance(cause, MisfitError) or not key:
+        block = f"{key}: " if key else ""
+        return ConfigError("config-values-conflict", "{block}{problem}", block=block, problem=str(cause))
+    return ConfigError("config-value-invalid", "{key}: {problem}", key=key, problem=str(cause))
 
 
 _ELSEWHERE = {"spark": "Spark's settings belong to the target, conf/targets/NAME.yaml. "}
 
 
-def _unknown_key(key: str, where: _Keys, model: type[BaseModel]) -> str:
+def _unknown_key(key: str, where: _Keys, model: type[BaseModel]) -> ConfigError:
     word, known = str(where[-1]), known_keys(model, where[:-1])
-    if word.partition(":")[0] in known:
-        return f"{key} is not a known key: write a space after the colon"
     hint = _ELSEWHERE.get(word, "") or did_you_mean(word, known)
     others = () if hint else [".".join(path) for path in _paths(model, ()) if path[-1] == word]
+    fix = f"{hint}Known keys: {', '.join(known)}"
     if others:
-        hint = f"it belongs to another block, as {' or '.join(others)}. "
-    return f"{key} is not a known key{' here' if others else ''}: {hint}Known keys: {', '.join(known)}"
+        fix = f"it belongs to another block, as {' or '.join(others)}. {fix}"
+    if word.partition(":")[0] in known:
+        fix = "write a space after the colon"
+    return ConfigError(
+        "config-key-unknown",
+        "{key} is not a known key{here}: {fix}",
+        key=key,
+        here=" here" if others else "",
+        fix=fix,
+    )
 
 
 def known_keys(model: type[BaseModel], where: Sequence[int | str]) -> list[str]:

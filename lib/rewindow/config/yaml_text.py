@@ -76,14 +76,10 @@ class Position(NamedTuple):
 
 
 class Mistake(NamedTuple):
-    """What is wrong at a place of a file, and how to fix it."""
+    """What is wrong at a place of a file, as the error that says how to fix it."""
 
     position: Position
-    text: str
-
-    def told(self, shown: str) -> str:
-        """Return the mistake in one line. ``shown`` is the file's name."""
-        return f"{shown}, {self.position}: {self.text}"
+    error: ConfigError
 
 
 class Document(NamedTuple):
@@ -113,13 +109,13 @@ def parse(text: str, shown: str) -> Document:
             )
         values = loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
-        mistake = _explain(error, text)
+        position, reason = _explain(error, text)
         raise ConfigError(
             "yaml-syntax-wrong",
             "{file}, {position}: {reason}",
             file=shown,
-            position=str(mistake.position),
-            reason=mistake.text,
+            position=str(position),
+            reason=reason,
         ) from error
     except yaml.reader.ReaderError as error:
         raise ConfigError(
@@ -162,8 +158,13 @@ def _mistakes(node: yaml.Node, path: tuple[str, ...]) -> Iterator[Mistake]:
         for key, value in node.value:
             line, name = key.start_mark.line + 1, str(key.value)
             if name in seen:
-                text = f"duplicate key {name!r}, which line {seen[name]} has already: remove one of them"
-                yield Mistake(Position(line, None), text)
+                error = ConfigError(
+                    "config-key-duplicate",
+                    "duplicate key {key!r}, which line {line} has already: remove one of them",
+                    key=name,
+                    line=seen[name],
+                )
+                yield Mistake(Position(line, None), error)
             seen.setdefault(name, line)
             yield from _mistakes(key, path)
             yield from _mistakes(value, (*path, name))
@@ -171,12 +172,20 @@ def _mistakes(node: yaml.Node, path: tuple[str, ...]) -> Iterator[Mistake]:
         for item in node.value:
             yield from _mistakes(item, path)
     elif "{{" in node.value:
-        named = ".".join(path) or "a key"
-        text = f"{named} contains a template ({{{{), which is not rendered here: write the value itself"
-        yield Mistake(Position(node.start_mark.line + 1, None), text)
+        error = ConfigError(
+            "config-template-not-rendered",
+            "{key} contains a template ({{{{), which is not rendered here: write the value itself",
+            key=".".join(path) or "a key",
+        )
+        yield Mistake(Position(node.start_mark.line + 1, None), error)
     elif isinstance(node, yaml.ScalarNode) and node.style is None and node.value[:1] in _TYPOGRAPHIC:
-        text = f"{'.'.join(path)} begins with the typographic quote {node.value[0]}: use \" or '"
-        yield Mistake(Position(node.start_mark.line + 1, None), text)
+        error = ConfigError(
+            "config-quote-typographic",
+            "{key} begins with the typographic quote {quote}: use \" or '",
+            key=".".join(path),
+            quote=node.value[0],
+        )
+        yield Mistake(Position(node.start_mark.line + 1, None), error)
 
 
 def _position_of_character(text: str, index: int) -> Position:
@@ -185,12 +194,12 @@ def _position_of_character(text: str, index: int) -> Position:
     return Position(before.count("\n") + 1, index - before.rfind("\n"))
 
 
-def _explain(error: yaml.MarkedYAMLError, text: str) -> Mistake:
-    """Return the mistake behind an error of PyYAML."""
+def _explain(error: yaml.MarkedYAMLError, text: str) -> tuple[Position, str]:
+    """Return the place of the mistake behind an error of PyYAML, and how to fix it."""
     problem, context = str(error.problem or ""), str(error.context or "")
     mark = error.problem_mark or error.context_mark
     if mark is None:
-        return Mistake(Position(1, None), problem or context)
+        return Position(1, None), problem or context
     here = Position(mark.line + 1, mark.column + 1)
     begin = error.context_mark and Position(error.context_mark.line + 1, error.context_mark.column + 1)
     lines = [*text.splitlines(), ""]
@@ -199,40 +208,40 @@ def _explain(error: yaml.MarkedYAMLError, text: str) -> Mistake:
     if found := _ODD_SPACE.search(line) or (begin and _ODD_SPACE.search(lines[begin.line - 1])):
         number = here.line if found.string is line else begin.line if begin else here.line
         where = Position(number, found.start() + 1)
-        return Mistake(where, f"an invisible character U+{ord(found[0]):04X} that is no space: replace it with a space")
+        return where, f"an invisible character U+{ord(found[0]):04X} that is no space: replace it with a space"
     if "found character '\\t'" in problem:
-        return Mistake(here, "a tab, which YAML does not allow here: use spaces")
+        return here, "a tab, which YAML does not allow here: use spaces"
     if found := re.match(r"found character '(.+)' that cannot start any token", problem):
-        return Mistake(here, f"a value cannot begin with {found[1]}: put it in quotes")
+        return here, f"a value cannot begin with {found[1]}: put it in quotes"
     if begin and context in {"while scanning an alias", "while scanning an anchor"}:
-        return Mistake(begin, f"a value cannot begin with {'*' if 'alias' in context else '&'}: put it in quotes")
+        return begin, f"a value cannot begin with {'*' if 'alias' in context else '&'}: put it in quotes"
     if begin and problem == "could not find expected ':'":
-        return Mistake(begin._replace(column=None), "this line is no `key: value`: write the key, a colon and a space")
+        return begin._replace(column=None), "this line is no `key: value`: write the key, a colon and a space"
     if problem == "mapping values are not allowed here":
         if re.search(r":\s", line[: mark.column]):
             fix = "a second `key: value` in one line: start a new line, or put the value in quotes"
-            return Mistake(here, fix)
+            return here, fix
         fix = "this key is not expected here: the line above has no colon, or this line is indented too far"
-        return Mistake(here._replace(column=None), fix)
+        return here._replace(column=None), fix
     if found := re.fullmatch(r"expected <block end>, but found '(.+)'", problem):
-        return Mistake(here, _no_block_end(found[1]))
+        return here, _no_block_end(found[1])
     if begin and (found := re.match(r"expected ',' or '([]}])'", problem)):
         bracket = "[" if found[1] == "]" else "{"
-        return Mistake(here, f"no , or {found[1]} before this, after the {bracket} of {begin}: add the missing one")
+        return here, f"no , or {found[1]} before this, after the {bracket} of {begin}: add the missing one"
     if begin and context.startswith("while parsing a flow"):
-        return Mistake(begin, "this bracket is not closed: add the missing one, or put the value in quotes")
+        return begin, "this bracket is not closed: add the missing one, or put the value in quotes"
     if begin and problem == "found unexpected end of stream":
-        return Mistake(begin, "the quote that opens here is not closed: close it")
+        return begin, "the quote that opens here is not closed: close it"
     if problem == "but found another document":
-        return Mistake(here._replace(column=None), "a second document begins here (---): keep one in a file")
+        return here._replace(column=None), "a second document begins here (---): keep one in a file"
     if found := re.match(r"could not determine a constructor for the tag '(.+)'", problem):
         tag = found[1].replace("tag:yaml.org,2002:", "!!")
-        return Mistake(here, f"the tag {tag} is not supported: remove it, or put the whole value in quotes")
+        return here, f"the tag {tag} is not supported: remove it, or put the whole value in quotes"
     if found := re.match(r"found unknown escape character '(.+)'", problem):
-        return Mistake(here, f"\\{found[1]} means nothing in double quotes: use single quotes, or \\\\")
+        return here, f"\\{found[1]} means nothing in double quotes: use single quotes, or \\\\"
     if context == "while scanning a block scalar":
-        return Mistake(begin or here, "a value cannot begin with > or |: put it in quotes")
-    return Mistake(here, problem)
+        return begin or here, "a value cannot begin with > or |: put it in quotes"
+    return here, problem
 
 
 def _no_block_end(found: str) -> str:

@@ -29,7 +29,7 @@ from rewindow.control.plan.retention import EVERY, due_before_run
 from rewindow.control.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
 from rewindow.control.run_expectations import Evaluator, Observe, StagedRows, check_met, result_rows
 from rewindow.control.snapshot import write_snapshot
-from rewindow.errors import InvariantError, NotNowError
+from rewindow.errors import HintMessage, InvariantError, NotNowError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import SubTopology
@@ -116,7 +116,7 @@ class RunReport:
     spec: RunSpec
     commit: Commit
     metrics: tuple[Mapping[str, Any], ...]
-    hints: tuple[str, ...] = ()
+    hints: tuple[HintMessage, ...] = ()
     """What may be wrong, as sentences."""
     is_published: bool = True
     """Whether the outputs have its rows: no, if it or an earlier run of the branch is on hold."""

@@ -10,6 +10,7 @@ from rewindow.control.health.inputs import Held
 from rewindow.control.health.job_health import Hold
 from rewindow.control.health.lost_records import Drop, Lateness
 from rewindow.control.health.waiting_results import OpenWindows
+from rewindow.errors import VerdictMessage
 
 
 class Level(StrEnum):
@@ -153,7 +154,13 @@ class Sentence:
     """A sentence of the verdict. The first one is the headline."""
 
     level: Level
+    code: str
     text: str
+
+    @classmethod
+    def of(cls, level: Level, message: VerdictMessage) -> Sentence:
+        """Return a message as a sentence."""
+        return cls(level, message.code, message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from rewindow.control.health.phrases import command_words, counted
 from rewindow.control.health.waiting_results import OpenWindows, open_windows
 from rewindow.control.plan.job_state import CommittedRun
 from rewindow.control.plan.spec import OUTPUT
+from rewindow.errors import VerdictMessage
 from rewindow.report.facts import BranchDiff, Digest, Expected, Level, Outlook, Progress, Report, Sentence, Verification
 from rewindow.report.figures import changes, clocks, cost, progress, run_figures, schedules, store_sizes
 from rewindow.report.figures import replaced as what_was_replaced
@@ -109,51 +110,100 @@ def _headline(report: Report, health: JobHealth, *, is_newest: bool) -> Sentence
     through = f"Complete through {to_the_second(progress.watermark_ms)}" if has_time else "Complete through no time yet"
     current = f"{through}, and up to date with all that is landed"
     if any(expected.became == ON_HOLD for expected in report.expectations):
-        but = f"{through[0].lower()}{through[1:]}"
-        return Sentence(Level.WARNING, f"A run is on hold, and its rows are not published; but for them {but}")
+        message = VerdictMessage(
+            "headline-on-hold",
+            "A run is on hold, and its rows are not published; but for them {through}",
+            through=f"{through[0].lower()}{through[1:]}",
+        )
+        return Sentence.of(Level.WARNING, message)
     if progress.is_sealed:
-        return Sentence(Level.GOOD, "Final: every window is closed and the branch is sealed")
+        message = VerdictMessage("headline-final", "Final: every window is closed and the branch is sealed")
+        return Sentence.of(Level.GOOD, message)
     if outlook.refused is not None:
-        return Sentence(Level.BAD, f"{through}; the next run is refused")
+        message = VerdictMessage("headline-refused", "{through}; the next run is refused", through=through)
+        return Sentence.of(Level.BAD, message)
     if not is_newest:
-        return Sentence(Level.NOTE, f"{through}, after this run; later runs exist")
+        message = VerdictMessage("headline-later-runs", "{through}, after this run; later runs exist", through=through)
+        return Sentence.of(Level.NOTE, message)
     if outlook.pending is not None:
-        return Sentence(Level.WARNING, f"{through}; a planned run is not committed")
+        message = VerdictMessage("headline-run-planned", "{through}; a planned run is not committed", through=through)
+        return Sentence.of(Level.WARNING, message)
     if health.waiting:
-        return Sentence(Level.WARNING, f"{through}; behind by {counted(len(health.waiting), 'landing')}")
+        message = VerdictMessage(
+            "headline-behind",
+            "{through}; behind by {landings}",
+            through=through,
+            landings=counted(len(health.waiting), "landing"),
+        )
+        return Sentence.of(Level.WARNING, message)
     if progress.lagging:
-        return Sentence(Level.WARNING, f"{through}; tables lag behind the ledger")
+        message = VerdictMessage("headline-tables-lag", "{through}; tables lag behind the ledger", through=through)
+        return Sentence.of(Level.WARNING, message)
     if isinstance(health.stalled, Unknown):
-        return Sentence(Level.NOTE, f"{current}; whether results wait for silent partitions is unknown")
+        message = VerdictMessage(
+            "headline-waiting-unknown",
+            "{current}; whether results wait for silent partitions is unknown",
+            current=current,
+        )
+        return Sentence.of(Level.NOTE, message)
     if health.stalled:
-        return Sentence(Level.WARNING, f"{current}; results wait for silent partitions")
-    return Sentence(Level.GOOD, current)
+        message = VerdictMessage(
+            "headline-results-wait", "{current}; results wait for silent partitions", current=current
+        )
+        return Sentence.of(Level.WARNING, message)
+    return Sentence.of(Level.GOOD, VerdictMessage("headline-up-to-date", "{current}", current=current))
 
 
 def _behind(job: str, report: Report, health: JobHealth, *, is_newest: bool) -> Iterator[Sentence]:
     outlook, progress = report.outlook, report.progress
     if outlook.refused is not None:
-        yield Sentence(Level.BAD, f"The next run would end with: {outlook.refused}")
+        message = VerdictMessage("verdict-run-refused", "The next run would end with: {reason}", reason=outlook.refused)
+        yield Sentence.of(Level.BAD, message)
     if outlook.pending is not None:
-        yield Sentence(Level.WARNING, outlook.pending)
+        message = VerdictMessage("verdict-run-planned", "{pending}", pending=outlook.pending)
+        yield Sentence.of(Level.WARNING, message)
     if health.waiting and is_newest:
         what = f"{counted(len(health.waiting), 'landing')} with {counted(health.waiting_records, 'record')}"
-        through = to_the_second(health.landed_through_ms)
-        yield Sentence(Level.WARNING, f"Not replayed yet: {what}, landed through {through} (`rewindow run {job}`)")
+        message = VerdictMessage(
+            "verdict-landings-wait",
+            "Not replayed yet: {what}, landed through {through} (`rewindow run {job}`)",
+            what=what,
+            through=to_the_second(health.landed_through_ms),
+            job=job,
+        )
+        yield Sentence.of(Level.WARNING, message)
     if health.held:
         slow = f", which waits for {', '.join(progress.slowest)}" if progress.slowest else ""
-        yield Sentence(Level.WARNING, f"Held back: {held_words(health.held)} for the feed's watermark{slow}")
+        message = VerdictMessage(
+            "verdict-records-held",
+            "Held back: {held} for the feed's watermark{slow}",
+            held=held_words(health.held),
+            slow=slow,
+        )
+        yield Sentence.of(Level.WARNING, message)
     if progress.lagging:
-        lag = f"Tables lag behind the ledger: {lag_words(progress.lagging)}"
-        yield Sentence(Level.WARNING, f"{lag} (`rewindow run {job}` publishes them)")
+        message = VerdictMessage(
+            "verdict-tables-lag",
+            "Tables lag behind the ledger: {lacks} (`rewindow run {job}` publishes them)",
+            lacks=lag_words(progress.lagging),
+            job=job,
+        )
+        yield Sentence.of(Level.WARNING, message)
 
 
 def _stalled(health: JobHealth) -> Iterator[Sentence]:
     """Yield the results that wait for partitions without records, and what is not known."""
     if not isinstance(health.stalled, Unknown):
-        yield from (Sentence(Level.WARNING, str(result)) for result in health.stalled)
+        for result in health.stalled:
+            message = VerdictMessage("verdict-results-wait", "{what}. {fix}", what=result.what, fix=result.fix)
+            yield Sentence.of(Level.WARNING, message)
     for unknown in health.unknown():
-        yield Sentence(Level.NOTE, f"Not known ({unknown['about']}): {unknown['reason']}")
+        yield _not_known(unknown["about"], unknown["reason"])
+
+
+def _not_known(about: str, reason: str) -> Sentence:
+    message = VerdictMessage("verdict-not-known", "Not known ({about}): {reason}", about=about, reason=reason)
+    return Sentence.of(Level.NOTE, message)
 
 
 def _compared(diff: BranchDiff | None) -> Iterator[Sentence]:
@@ -161,19 +211,41 @@ def _compared(diff: BranchDiff | None) -> Iterator[Sentence]:
         return
     held = told_holds(diff.on_hold).removesuffix(".")
     if held:
-        yield Sentence(Level.WARNING, held if diff.extent else f"Nothing to compare yet. {held}")
+        nothing = "" if diff.extent else "Nothing to compare yet. "
+        message = VerdictMessage("verdict-branch-on-hold", "{nothing}{held}", nothing=nothing, held=held)
+        yield Sentence.of(Level.WARNING, message)
     elif not diff.extent:
-        yield Sentence(Level.NOTE, f"Nothing to compare: {diff.first} and {diff.second} replayed no epoch separately")
+        message = VerdictMessage(
+            "verdict-nothing-to-compare",
+            "Nothing to compare: {first} and {second} replayed no epoch separately",
+            first=diff.first,
+            second=diff.second,
+        )
+        yield Sentence.of(Level.NOTE, message)
     if diff.left_out:
-        yield Sentence(Level.NOTE, told_left_out(diff.left_out))
+        message = VerdictMessage("verdict-runs-left-out", "{left_out}", left_out=told_left_out(diff.left_out))
+        yield Sentence.of(Level.NOTE, message)
     if not diff.extent:
         return
     unequal = {one.output: one.different + one.only_first + one.only_second for one in diff.outputs}
     told = ", ".join(f"{output} in {counted(keys, 'key')}" for output, keys in unequal.items() if keys)
     if told:
-        yield Sentence(Level.WARNING, f"Differs from branch {diff.second} in {diff.extent}: {told}")
+        message = VerdictMessage(
+            "verdict-branch-differs",
+            "Differs from branch {branch} in {extent}: {keys}",
+            branch=diff.second,
+            extent=diff.extent,
+            keys=told,
+        )
+        yield Sentence.of(Level.WARNING, message)
     else:
-        yield Sentence(Level.GOOD, f"Equal to branch {diff.second} in {diff.extent}, in every output")
+        message = VerdictMessage(
+            "verdict-branch-equal",
+            "Equal to branch {branch} in {extent}, in every output",
+            branch=diff.second,
+            extent=diff.extent,
+        )
+        yield Sentence.of(Level.GOOD, message)
 
 
 def _lost(drops: Sequence[Drop], where: str) -> Iterator[Sentence]:
@@ -181,33 +253,58 @@ def _lost(drops: Sequence[Drop], where: str) -> Iterator[Sentence]:
     for drop in drops:
         by_kind.setdefault(drop.kind, []).append(drop)
     if not by_kind:
-        yield Sentence(Level.GOOD, f"No record was dropped{where}")
+        message = VerdictMessage("verdict-nothing-dropped", "No record was dropped{where}", where=where)
+        yield Sentence.of(Level.GOOD, message)
         return
-    yield Sentence(Level.WARNING, f"Dropped{where}: {'; '.join(_told(kind, some) for kind, some in by_kind.items())}")
+    dropped = "; ".join(_told(kind, some) for kind, some in by_kind.items())
+    message = VerdictMessage("verdict-records-dropped", "Dropped{where}: {dropped}", where=where, dropped=dropped)
+    yield Sentence.of(Level.WARNING, message)
 
 
 def _open(windows: OpenWindows) -> Iterator[Sentence]:
     if windows.unknown is not None:
-        yield Sentence(Level.NOTE, f"Not known (open windows): {windows.unknown}")
+        yield _not_known("open windows", windows.unknown)
     if windows.results:
         where = f" {told}" if (told := where_results_wait(windows)) else ""
         closes = "is sent at" if windows.shown and windows.shown[0].waits_for else "closes at"
         first = f"; the first {closes} {instant(windows.shown[0].closes_at_ms)}" if windows.shown else ""
-        yield Sentence(Level.NOTE, f"Not final yet: {counted(windows.results, 'result')}{where}{first}")
+        message = VerdictMessage(
+            "verdict-not-final",
+            "Not final yet: {results}{where}{first}",
+            results=counted(windows.results, "result"),
+            where=where,
+            first=first,
+        )
+        yield Sentence.of(Level.NOTE, message)
 
 
 def _verified(job: str, progress: Progress, verification: Verification) -> Iterator[Sentence]:
-    yield Sentence(
-        Level.GOOD,
-        f"The ledger is whole: {counted(progress.runs, 'selected run')}, audited before commit, each chained to the one before",
+    message = VerdictMessage(
+        "verdict-ledger-whole",
+        "The ledger is whole: {runs}, audited before commit, each chained to the one before",
+        runs=counted(progress.runs, "selected run"),
     )
+    yield Sentence.of(Level.GOOD, message)
     different = [f"{one.target} of {one.run}" for one in verification.differences]
     if different:
-        yield Sentence(Level.BAD, f"Verified by replay, and different: {', '.join(different)}. Do not trust these rows")
+        message = VerdictMessage(
+            "verdict-replay-differs",
+            "Verified by replay, and different: {rows}. Do not trust these rows",
+            rows=", ".join(different),
+        )
+        yield Sentence.of(Level.BAD, message)
     elif verification.checked:
-        yield Sentence(Level.GOOD, f"Verified by replay: {', '.join(verification.checked)} gave the same rows again")
+        message = VerdictMessage(
+            "verdict-replay-same",
+            "Verified by replay: {runs} gave the same rows again",
+            runs=", ".join(verification.checked),
+        )
+        yield Sentence.of(Level.GOOD, message)
     else:
-        yield Sentence(Level.NOTE, f"Not verified by replay here: `rewindow report {job} --verify` does it")
+        message = VerdictMessage(
+            "verdict-not-verified", "Not verified by replay here: `rewindow report {job} --verify` does it", job=job
+        )
+        yield Sentence.of(Level.NOTE, message)
 
 
 def _told(kind: str, drops: list[Drop]) -> str:
@@ -243,14 +340,31 @@ def _expectations(job: str, results: Sequence[Expected]) -> Iterator[Sentence]:
     if held:
         runs = list(dict.fromkeys(result.run for result in held))
         accept = f"rewindow publish {job} --accept --run {runs[0]}"
-        on_hold = f"On hold and not published: {', '.join(runs)}. {_expected(held[0])} (`{accept}`)"
-        yield Sentence(Level.WARNING, on_hold)
+        message = VerdictMessage(
+            "verdict-runs-on-hold",
+            "On hold and not published: {runs}. {expected} (`{accept}`)",
+            runs=", ".join(runs),
+            expected=_expected(held[0]),
+            accept=accept,
+        )
+        yield Sentence.of(Level.WARNING, message)
     warned = [result for result in results if result.became in (WARNED, ACCEPTED)]
     if warned:
         what = counted(len(warned), "expectation")
-        yield Sentence(Level.WARNING, f"Published although {what} not met; the last: {_expected(warned[-1])}")
+        message = VerdictMessage(
+            "verdict-expectations-not-met",
+            "Published although {what} not met; the last: {expected}",
+            what=what,
+            expected=_expected(warned[-1]),
+        )
+        yield Sentence.of(Level.WARNING, message)
     if results and not (held or warned):
-        yield Sentence(Level.GOOD, f"All {counted(len(results), 'result')} of expectations are as expected")
+        message = VerdictMessage(
+            "verdict-expectations-met",
+            "All {results} of expectations are as expected",
+            results=counted(len(results), "result"),
+        )
+        yield Sentence.of(Level.GOOD, message)
 
 
 def _expected(result: Expected) -> str:

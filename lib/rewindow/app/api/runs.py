@@ -19,7 +19,7 @@ from rewindow.control.health.inputs import dropped_by_reason, rows_by_output
 from rewindow.control.plan.job_state import Branch, CommittedRun
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.run import RunReport
-from rewindow.errors import UsageError
+from rewindow.errors import HintMessage, UsageError
 from rewindow.streams.record import known_time
 
 
@@ -46,7 +46,7 @@ class Run:
     """The number of rows that it added, by output."""
     dropped: Mapping[str, Mapping[str, int]] | None
     """The records that it dropped, by kind and reason: ``{"late": {"window-closed": 1}}``; None in a list of runs."""
-    hints: tuple[str, ...]
+    hints: tuple[HintMessage, ...]
     """Why outputs got no rows although the run took records."""
     watermark_ms: int | None
     """The time through which the feed was complete."""

@@ -134,6 +134,7 @@ def _values(one: Subject) -> dict[str, Any]:
         {
             "level": each.level.value,
             "about": each.about,
+            "code": each.message.code,
             "message": each.message,
             "command": each.command,
             "advice": each.advice,

@@ -30,6 +30,7 @@ def summarise(result: RunReport, watch: Watch) -> dict[str, Any]:
         "punctuations": sum(sum_by_reason(result.metrics, PUNCTUATE).values()),
         "commits": watch.commits,
         "hints": list(result.hints),
+        "hint_codes": [hint.code for hint in result.hints],
         "seconds": watch.seconds,
     }
 

@@ -46,7 +46,7 @@ from rewindow.control.plan.ledger_state import PLAN
 from rewindow.control.plan.retention import EVERY, MOST_RUNS, decide_forget, is_due
 from rewindow.control.plan.spec import MAIN, Attempt
 from rewindow.control.plan.stored_runs import sizes_of
-from rewindow.errors import RewindowError, StorageError, UsageError
+from rewindow.errors import FindingMessage, RewindowError, StorageError, UsageError
 from rewindow.report.text import number, share, size, span
 from rewindow.streams.duration import in_words, to_ms
 from rewindow.streams.settings import StreamTimeFrom
@@ -261,7 +261,8 @@ class _JobCheck:
         try:
             self.project.tables.check_next(self.entry.name, self.state, self.branch.name)
         except StorageError as error:
-            yield Finding(Level.BROKEN, "altered", str(error), self.command("republish"))
+            message = FindingMessage("next-run-lacks-files", "{reason}", reason=str(error))
+            yield Finding(Level.BROKEN, "altered", message, self.command("republish"))
 
     def pending(self) -> Iterator[Finding]:
         """Yield a finding if the branch has a plan whose attempt has ended without a commit."""
@@ -333,7 +334,10 @@ def exceeded(bounds: AlertsConfig, figures: Mapping[str, Any], command: Command,
     if bounds.waiting is not None and not _within(figures.get("waiting"), bounds.waiting):
         waiting = figures.get("waiting")
         what = "it is unknown how many landings wait" if waiting is None else f"{counted(waiting, 'landing')} not taken"
-        yield Finding(Level.ALERT, "waiting", f"{what}, at most {bounds.waiting} may wait", command("run"))
+        message = FindingMessage(
+            "too-many-landings-wait", "{what}, at most {bound} may wait", what=what, bound=bounds.waiting
+        )
+        yield Finding(Level.ALERT, "waiting", message, command("run"))
     for kind in KINDS:
         bound = getattr(bounds, kind)
         if bound is not None:
@@ -356,12 +360,15 @@ def _freshness(bounds: AlertsConfig, figures: Mapping[str, Any], command: Comman
         if through is None
         else f"complete through {to_the_second(through)}, {span(figures['age_ms'])} ago"
     )
-    message = f"{what}, at most {in_words(bound)} are allowed"
-    if figures.get("waiting"):
-        yield Finding(Level.ALERT, "freshness", message, command("run"))
-    else:
-        silent = f"{message}. No landing waits: nothing was landed, or the source has become silent"
-        yield Finding(Level.ALERT, "freshness", silent, f"{command('run')} --land")
+    is_waiting = bool(figures.get("waiting"))
+    message = FindingMessage(
+        "results-too-old",
+        "{what}, at most {bound} are allowed{cause}",
+        what=what,
+        bound=in_words(bound),
+        cause="" if is_waiting else ". No landing waits: nothing was landed, or the source has become silent",
+    )
+    yield Finding(Level.ALERT, "freshness", message, command("run") if is_waiting else f"{command('run')} --land")
 
 
 def _share(kind: str, bound: float, figures: Mapping[str, Any], command: Command) -> Iterator[Finding]:
@@ -370,9 +377,14 @@ def _share(kind: str, bound: float, figures: Mapping[str, Any], command: Command
     if found is None or found <= bound:
         return
     runs = "run" if figures["over_runs"] == 1 else f"{figures['over_runs']:,} runs"
-    message = (
-        f"{counted(figures[kind], f'{kind} record', many=f'{kind} records')} of {number(records)} in the last {runs}, "
-        f"{share(found, 1)}, at most {_percent(bound)} are allowed"
+    message = FindingMessage(
+        "too-many-records-lost",
+        "{lost} of {records} in the last {runs}, {share}, at most {bound} are allowed",
+        lost=counted(figures[kind], f"{kind} record", many=f"{kind} records"),
+        records=number(records),
+        runs=runs,
+        share=share(found, 1),
+        bound=_percent(bound),
     )
     yield Finding(Level.ALERT, kind, message, command("report"))
 
@@ -381,44 +393,62 @@ def _growth(bounds: AlertsConfig, figures: Mapping[str, Any], command: Command, 
     runs, files = figures.get("runs"), _sum(figures, "state_files", "journal_files")
     after = "" if runs is None else f" after {counted(runs, 'run')}"
     if bounds.files is not None and not upkeep.has_files:
-        message = (
+        message = FindingMessage(
+            "files-not-counted",
             "the bound `files` is not checked: with `commit: spark`, state and journal are rows of a table that all jobs share, "
-            "not files"
+            "not files",
         )
         yield Finding(
             Level.NOTE, "files", message, None, "Bound them with `size:`, which counts the bytes of these rows"
         )
     elif bounds.files is not None and not _within(files, bounds.files):
-        what = f"state and journal have {number(files)} files{after}, at most {number(bounds.files)} are allowed"
+        message = FindingMessage(
+            "too-many-files",
+            "state and journal have {files} files{after}, at most {bound} are allowed",
+            files=number(files),
+            after=after,
+            bound=number(bounds.files),
+        )
         parts = (
             f"{number(figures.get('state_files'))} of state and {number(figures.get('journal_files'))} of the journal"
         )
-        yield _grown("files", what, parts, command, upkeep)
+        yield _grown("files", message, parts, command, upkeep)
     written = _sum(figures, "state_bytes", "journal_bytes")
     if bounds.size is not None and not _within(written, bounds.size):
         shown = "unknown" if written is None else size(round(written))
-        what = f"state and journal have {shown}{after}, at most {size(bounds.size)} are allowed"
+        message = FindingMessage(
+            "state-too-large",
+            "state and journal have {size}{after}, at most {bound} are allowed",
+            size=shown,
+            after=after,
+            bound=size(bounds.size),
+        )
         state, journal = (figures.get(name) for name in ("state_bytes", "journal_bytes"))
         parts = f"{size(state or 0)} of state and {size(journal or 0)} of the journal"
-        yield _grown("size", what, parts, command, upkeep)
+        yield _grown("size", message, parts, command, upkeep)
 
 
-def _grown(about: str, what: str, parts: str, command: Command, upkeep: Upkeep) -> Finding:
+def _grown(about: str, message: FindingMessage, parts: str, command: Command, upkeep: Upkeep) -> Finding:
     if upkeep.forgets():
-        return Finding(Level.ALERT, about, what, command("gc"))
+        return Finding(Level.ALERT, about, message, command("gc"))
     advice = (
         f"These are {parts}, and `gc` would forget none of them now: it forgets state that nothing has needed for {KEEP}, and "
         f"every run keeps its journal. Raise `{about}:`, or let each run take more landings"
     )
-    return Finding(Level.ALERT, about, what, None, advice)
+    return Finding(Level.ALERT, about, message, None, advice)
 
 
 def _restore(bound: int | None, restore: int | None, command: Command, upkeep: Upkeep) -> Iterator[Finding]:
     if bound is None or _within(restore, bound):
         return
-    what = f"the next run reads the changelogs of {number(restore)} runs, at most {number(bound)} are allowed"
+    message = FindingMessage(
+        "restore-too-long",
+        "the next run reads the changelogs of {runs} runs, at most {bound} are allowed",
+        runs=number(restore),
+        bound=number(bound),
+    )
     if restore is None or upkeep.writes_snapshot():
-        yield Finding(Level.ALERT, "restore", what, command("gc"))
+        yield Finding(Level.ALERT, "restore", message, command("gc"))
         return
     if bound <= EVERY:
         advice = (
@@ -431,7 +461,7 @@ def _restore(bound: int | None, restore: int | None, command: Command, upkeep: U
             f"They changed so few rows that a snapshot would cost more than it saves. It is written after {most} runs at the "
             f"latest: set `restore:` to {most + 1}"
         )
-    yield Finding(Level.ALERT, "restore", what, None, advice)
+    yield Finding(Level.ALERT, "restore", message, None, advice)
 
 
 def _sum(figures: Mapping[str, Any], *names: str) -> int | None:

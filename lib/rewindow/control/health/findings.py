@@ -15,7 +15,7 @@ from rewindow.control.health.phrases import Command, counted
 from rewindow.control.health.waiting_results import Stalled
 from rewindow.control.ingest.landings import LANDING
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.errors import ConfigError
+from rewindow.errors import ConfigError, FindingMessage
 from rewindow.streams.duration import in_words
 
 _MEMORY = (
@@ -53,7 +53,7 @@ class Finding:
 
     level: Level
     about: str
-    message: str
+    message: FindingMessage
     command: str | None
     advice: str | None = None
     """What else may be needed, as a sentence."""
@@ -105,10 +105,11 @@ class Unfinished:
 
 def checked(check: Callable[[], Iterable[Finding]], about: str, command: str) -> list[Finding]:
     """Return what a check finds. A check that cannot be made is a finding itself, because it says nothing good."""
-    result = known(lambda: [*check()])
-    if isinstance(result, Unknown):
-        return [Finding(Level.BROKEN, about, f"this could not be checked: {result.reason}", command)]
-    return result
+    found = known(lambda: [*check()])
+    if isinstance(found, Unknown):
+        message = FindingMessage("check-not-possible", "this could not be checked: {reason}", reason=found.reason)
+        return [Finding(Level.BROKEN, about, message, command)]
+    return found
 
 
 def refused(entry: Entry, step: str, command: str) -> Iterator[Finding]:
@@ -117,7 +118,13 @@ def refused(entry: Entry, step: str, command: str) -> Iterator[Finding]:
     A mistake in a file has no command: until the file is corrected, each command says the same.
     """
     if entry.status is Status.BROKEN:
-        message = f"the next {step} is refused ({entry.exit_code}): {entry.detail}"
+        message = FindingMessage(
+            "next-call-refused",
+            "the next {what} is refused ({exit_code}): {reason}",
+            what=step,
+            exit_code=entry.exit_code,
+            reason=entry.detail,
+        )
         helps = None if entry.exit_code == ConfigError.exit_code else command
         yield Finding(Level.BROKEN, "refused", message, helps)
 
@@ -125,7 +132,12 @@ def refused(entry: Entry, step: str, command: str) -> Iterator[Finding]:
 def lagging(lacks: Mapping[str, int], tables: str, unit: str, command: str) -> Iterator[Finding]:
     """Yield a finding if ``tables`` lack commits or landings (``unit``)."""
     if lacks:
-        message = f"{tables} lag behind the ledger: {lag_words(lacks, unit)}"
+        message = FindingMessage(
+            "tables-behind-ledger",
+            "{tables} lag behind the ledger: {lacks}",
+            tables=tables,
+            lacks=lag_words(lacks, unit),
+        )
         yield Finding(Level.BROKEN, "lagging", message, command)
 
 
@@ -133,15 +145,19 @@ def stalled_results(stalled: Sequence[Stalled] | Unknown, bound_ms: int | None, 
     """Yield a finding for each node with results that wait for a partition without records. It is an alert beyond the bound."""
     if isinstance(stalled, Unknown):
         level = Level.NOTE if bound_ms is None else Level.ALERT
-        message = f"whether results wait for silent partitions is unknown: {stalled.reason}"
+        message = FindingMessage(
+            "waiting-results-unknown",
+            "whether results wait for silent partitions is unknown: {reason}",
+            reason=stalled.reason,
+        )
         yield Finding(level, "silent", message, command("report"))
         return
     for result in stalled:
-        level, finding = Level.NOTE, result.what
+        level, beyond = Level.NOTE, ""
         if bound_ms is not None and result.behind_ms > bound_ms:
             level = Level.ALERT
-            finding += f": {in_words(result.behind_ms)} behind the feed, at most {in_words(bound_ms)} are allowed"
-        yield Finding(level, "silent", finding, command("report"), result.fix)
+            beyond = f": {in_words(result.behind_ms)} behind the feed, at most {in_words(bound_ms)} are allowed"
+        yield Finding(level, "silent", result.message(beyond), command("report"), result.fix)
 
 
 def on_hold(holds: Sequence[Hold], unpublished: int, command: Command) -> Iterator[Finding]:
@@ -149,24 +165,39 @@ def on_hold(holds: Sequence[Hold], unpublished: int, command: Command) -> Iterat
     if holds:
         run, unmet = holds[0]["run"], "; ".join(holds[0]["unmet"])
         more = f", and {counted(unpublished - 1, 'run')} behind it" if unpublished > 1 else ""
-        message = f"run {run} is on hold and not published{more}: {unmet}"
+        message = FindingMessage(
+            "run-on-hold", "run {run} is on hold and not published{more}: {unmet}", run=run, more=more, unmet=unmet
+        )
         yield Finding(Level.BROKEN, "on_hold", message, f"{command('publish')} --accept --run {run}")
 
 
 def unfinished_run(run: str, attempt: Unfinished, command: Command) -> Finding:
     """Return the finding that a planned run is not committed."""
     since = f" since {to_the_second(attempt.planned_ms)}" if attempt.planned_ms else ""
-    message = f"run {run} is planned{since} and not committed: {attempt.process} {attempt.how}"
+    message = FindingMessage(
+        "run-unfinished",
+        "run {run} is planned{since} and not committed: {process} {how}",
+        run=run,
+        since=since,
+        process=attempt.process,
+        how=attempt.how,
+    )
     return _unfinished(attempt, message, command("run"), _MEMORY if attempt.was_killed else None)
 
 
 def unfinished_landing(attempt: Unfinished, command: Command) -> Finding:
     """Return the finding that the last attempts to land have ended without a landing."""
-    message = f"{attempt.process} began to land at {to_the_second(attempt.planned_ms)} and {attempt.how}"
+    message = FindingMessage(
+        "landing-unfinished",
+        "{process} began to land at {time} and {how}",
+        process=attempt.process,
+        time=to_the_second(attempt.planned_ms),
+        how=attempt.how,
+    )
     return _unfinished(attempt, message, command("land"))
 
 
-def _unfinished(attempt: Unfinished, message: str, command: str, advice: str | None = None) -> Finding:
+def _unfinished(attempt: Unfinished, message: FindingMessage, command: str, advice: str | None = None) -> Finding:
     if not attempt.has_ended:
         return Finding(Level.NOTE, "unfinished", message, None)
     return Finding(Level.BROKEN, "unfinished", message, command, advice)
@@ -182,9 +213,14 @@ def overdue_run(
     if landed_ms is not None and landed_ms > due[1]:
         return
     when = f" of {to_the_second(landed_ms)}" if landed_ms else ""
-    message = (
-        f"landing {(entry.epoch or 0) + 1}{when} waits, although the schedule `{schedule}` was due at {to_the_second(due[1])} "
-        f"and at {to_the_second(due[0])}"
+    message = FindingMessage(
+        "schedule-missed",
+        "landing {landing}{when} waits, although the schedule `{schedule}` was due at {before} and at {last}",
+        landing=(entry.epoch or 0) + 1,
+        when=when,
+        schedule=schedule,
+        before=to_the_second(due[1]),
+        last=to_the_second(due[0]),
     )
     yield Finding(Level.ALERT, "schedule", message, command("run"))
 
@@ -194,7 +230,12 @@ def replayed(of: Mapping[str, Sequence[str]], command: str) -> Iterator[Finding]
     for source, jobs in of.items():
         if jobs:
             which = f"the job {jobs[0]} has" if len(jobs) == 1 else f"the jobs {', '.join(jobs)} have"
-            message = f"{which} replayed rows of runs that {source} no longer has"
+            message = FindingMessage(
+                "removed-runs-replayed-by-jobs",
+                "{which} replayed rows of runs that {source} no longer has",
+                which=which,
+                source=source,
+            )
             yield Finding(Level.BROKEN, "replayed", message, command)
 
 
@@ -202,15 +243,33 @@ def of_landings(health: FeedHealth, now_ms: int, feed: str, command: Command) ->
     """Yield the findings on what is landed: an interval that was missed, logs that are all quarantined, rows of the future."""
     if waits := rows_of_passed_intervals(health, now_ms):
         through = to_the_second(health.progress.through_ms)
-        message = f"landed are intervals through {through}, with `every: {health.every}`, and {waits}"
+        message = FindingMessage(
+            "interval-not-landed",
+            "landed are intervals through {through}, with `every: {every}`, and {waits}",
+            through=through,
+            every=health.every,
+            waits=waits,
+        )
         yield Finding(Level.ALERT, "interval", message, command("land"))
     for topic, count in quarantined_logs(health.progress):
-        records = "the only record" if count == 1 else f"all {count:,} records"
-        message = f"{records} of the log {topic} in the last landing {'was' if count == 1 else 'were'} quarantined"
+        what = "the only record" if count == 1 else f"all {count:,} records"
+        message = FindingMessage(
+            "last-landing-quarantined",
+            "{what} of the log {topic} in the last landing {were} quarantined",
+            what=what,
+            topic=topic,
+            were="was" if count == 1 else "were",
+        )
         see = Command(f"rewindow.quarantine --of {feed}", command.target)("head")
         yield Finding(Level.NOTE, "quarantined", message, see)
     for topic, name, at_ms in future_rows(health.progress, now_ms):
-        message = f"the landed file {name} of the log {topic} has rows that arrive in the future, at {instant(at_ms)}"
+        message = FindingMessage(
+            "rows-of-the-future",
+            "the landed file {file} of the log {topic} has rows that arrive in the future, at {time}",
+            file=name,
+            topic=topic,
+            time=instant(at_ms),
+        )
         fix = f"correct the source and land a new generation: `{command('land')} --new-generation`"
         yield Finding(Level.NOTE, "future", message, None, f"They wait until then. If that time is wrong, {fix}")
 

@@ -12,6 +12,7 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.health.inputs import Inputs, held_records, records_of, topics_read
 from rewindow.control.health.phrases import command_words, waits
 from rewindow.control.plan.job_state import CommittedRun
+from rewindow.errors import HintMessage
 from rewindow.streams.duration import in_words
 from rewindow.streams.metrics import (
     DROPS,
@@ -188,13 +189,17 @@ def _quarantined(inputs: Inputs, run: CommittedRun) -> int:
     return sum(landing.quarantined_of(topics) for landing in mine)
 
 
-def hints(job: Job, report: RunReport) -> Iterator[str]:
+def hints(job: Job, report: RunReport) -> Iterator[HintMessage]:
     """Yield a sentence for stores that spilled, a run without records, and each output without rows of those it took for it."""
     if report.spilled:
         have = "has" if len(report.spilled) == 1 else "have"
-        yield (
-            f"{', '.join(report.spilled)} {have} exceeded `store_memory` and spilled to disk: the rows are the same, but the run "
-            f"is slower. Raise `limits: {{store_memory: ...}}` in conf/jobs/{job.name}.yaml"
+        yield HintMessage(
+            "stores-spilled",
+            "{stores} {have} exceeded `store_memory` and spilled to disk: the rows are the same, but the run is slower. Raise "
+            "`limits: {{store_memory: ...}}` in conf/jobs/{job}.yaml",
+            stores=", ".join(report.spilled),
+            have=have,
+            job=job.name,
         )
     yield from _took_nothing(job, report)
     topology = job.code.topology
@@ -205,23 +210,28 @@ def hints(job: Job, report: RunReport) -> Iterator[str]:
         sources = [source.topic for source in upstream if isinstance(source, SourceNode)]
         taken = sum(report.commit.consumed.get(topic, 0) for topic in sources)
         if taken and not report.spec.final:
-            records = "its 1 record" if taken == 1 else f"its {taken:,} records"
-            yield f"{node.topic} got no rows from {records}: {_why_no_rows(job, report, upstream, taken)}"
+            what = "its 1 record" if taken == 1 else f"its {taken:,} records"
+            yield _no_rows(job, report, upstream, taken, output=node.topic, records=what)
 
 
-def _took_nothing(job: Job, report: RunReport) -> Iterator[str]:
+def _took_nothing(job: Job, report: RunReport) -> Iterator[HintMessage]:
     """Yield that a run took no records, if the feed's watermark holds back what was landed."""
     topics, last = topics_read(report.spec.binding), report.spec.input.last
     held = sum(records.records for records in held_records(job.feed, topics, through=last))
     if held and not any(report.commit.consumed.get(topic) for topic in topics):
-        yield (
-            f"The run took no records: {waits(held, 'landed record')} for the feed's watermark, which is at "
-            f"{instant(job.feed.landings[last - 1].watermark_ms)}. "
-            f"`rewindow report {command_words(job.name, report.spec.branch)}` names what that waits for"
+        yield HintMessage(
+            "run-took-no-records",
+            "The run took no records: {waits} for the feed's watermark, which is at {watermark}. `rewindow report {job}` names "
+            "what that waits for",
+            waits=waits(held, "landed record"),
+            watermark=instant(job.feed.landings[last - 1].watermark_ms),
+            job=command_words(job.name, report.spec.branch),
         )
 
 
-def _why_no_rows(job: Job, report: RunReport, upstream: list[Node], taken: int) -> str:
+def _no_rows(
+    job: Job, report: RunReport, upstream: list[Node], taken: int, *, output: str, records: str
+) -> HintMessage:
     """Return why an output got no rows from the records that a run took for it, given the nodes above the output."""
     nodes = [node for node in upstream if isinstance(node, ProcessorNode)]
     windowed = [node for node in nodes if isinstance(_windows(node), Windows)][:1]
@@ -234,19 +244,53 @@ def _why_no_rows(job: Job, report: RunReport, upstream: list[Node], taken: int) 
     below = [node for node in filters if _is_below_store(job.code.topology, node)]
     dropped, text = _dropped(report, {node.name for node in nodes})
     if dropped >= taken and not is_stored:
-        return f"all were dropped, {text}"
+        return HintMessage(
+            "all-records-dropped",
+            "{output} got no rows from {records}: all were dropped, {dropped}",
+            output=output,
+            records=records,
+            dropped=text,
+        )
     if waiting and is_stored:
         where = "in a suppress" if windows is None else f"for open windows. {_next_close(job, report, windows)}"
-        return f"{waits(waiting, 'result')} {where}" + (f". Any others did not pass {_named(below)}" if below else "")
+        return HintMessage(
+            "results-wait",
+            "{output} got no rows from {records}: {waits} {where}{others}",
+            output=output,
+            records=records,
+            waits=waits(waiting, "result"),
+            where=where,
+            others=f". Any others did not pass {_named(below)}" if below else "",
+        )
     filters = below if is_stored else [node for node in filters if node not in below] or filters
     others = f"{text}, and no other" if dropped else "none"
     if filters:
         has_join = any(node.leaves_out is LeavesOut.WITHOUT_PARTNER for node in filters)
         why = ". An inner join leaves out records without a partner" if has_join else ""
-        return f"{others} passed {_named(filters)}{why}"
+        return HintMessage(
+            "no-record-passed",
+            "{output} got no rows from {records}: {others} passed {filters}{why}",
+            output=output,
+            records=records,
+            others=others,
+            filters=_named(filters),
+            why=why,
+        )
     if is_stored and windows is not None:
-        return f"its windows are still open. {_next_close(job, report, windows)}"
-    return f"{others} led to a result"
+        return HintMessage(
+            "windows-still-open",
+            "{output} got no rows from {records}: its windows are still open. {close}",
+            output=output,
+            records=records,
+            close=_next_close(job, report, windows),
+        )
+    return HintMessage(
+        "no-record-led-to-result",
+        "{output} got no rows from {records}: {others} led to a result",
+        output=output,
+        records=records,
+        others=others,
+    )
 
 
 def inner_joins(topology: Topology, node: Node) -> Iterator[ProcessorNode]:

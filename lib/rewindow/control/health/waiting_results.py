@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from rewindow.contracts.instants import instant
 from rewindow.control.health.inputs import Columns, Inputs, Unknown, not_taken
 from rewindow.control.health.phrases import command_words, counted
+from rewindow.errors import FindingMessage
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import UNKNOWN, TopicPartition, known_time
 from rewindow.streams.serde.schema import PARTITION, has_bounds
@@ -115,7 +116,11 @@ class Stalled:
 
     @property
     def what(self) -> str:
-        """What waits, as a sentence without its full stop. Each partition has its time if they differ."""
+        """What waits, as a sentence without its full stop."""
+        return self.message()
+
+    def message(self, beyond: str = "") -> FindingMessage:
+        """Return what waits, and how far the wait is beyond a bound. Each partition has its time if they differ."""
         count = "results" if self.results is None else counted(self.results, "result")
         shown = [*self.newest_ms.items()][:_MOST_NAMED]
         more = f" and {len(self.newest_ms) - len(shown)} more" if len(self.newest_ms) > len(shown) else ""
@@ -125,7 +130,15 @@ class Stalled:
         else:
             of = "of which " if self.is_filtered else ""
             named = f"{', '.join(name for name, _ in shown)}{more}, {of}{since.format(instant(self.since_ms))}"
-        return f"{count} of {self.node} {'waits' if self.results == 1 else 'wait'} for {named}"
+        return FindingMessage(
+            "results-wait-for-partitions",
+            "{results} of {node} {wait} for {partitions}{beyond}",
+            results=count,
+            node=self.node,
+            wait="waits" if self.results == 1 else "wait",
+            partitions=named,
+            beyond=beyond,
+        )
 
     def __str__(self) -> str:
         """Return what waits and what helps, as sentences without the last full stop."""

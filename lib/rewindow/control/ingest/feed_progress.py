@@ -35,6 +35,7 @@ from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.ledger_state import NOTE
 from rewindow.control.plan.spec import Attempt
 from rewindow.control.plan.stored_rows import known_part
+from rewindow.errors import WarningMessage
 from rewindow.streams.record import UNKNOWN, TopicPartition
 
 ENOUGH = 100
@@ -185,15 +186,30 @@ def flat_columns(blocks: Sequence[Block], before: Flat | None) -> Flat | None:
     }
 
 
-def warnings(feed: str, landing: int, before: Mapping[str, Flat], now: Mapping[str, Flat]) -> Iterator[str]:
+def warnings(feed: str, landing: int, before: Mapping[str, Flat], now: Mapping[str, Flat]) -> Iterator[WarningMessage]:
     """Yield a sentence for each column that is null in the first landing, or flat in this one and not before."""
     for topic, columns in sorted(now.items()):
         flat_before = before.get(topic)
         for name, value in columns.items():
             if value is None and (flat_before is None or flat_before.get(name, "") is not None):
-                yield f"feed {feed}, landing {landing}: the column {name} of {topic} is null in every record"
+                yield WarningMessage(
+                    "column-all-null",
+                    "feed {feed}, landing {landing}: the column {column} of {topic} is null in every record",
+                    feed=feed,
+                    landing=landing,
+                    column=name,
+                    topic=topic,
+                )
             elif value is not None and flat_before is not None and name not in flat_before:
-                yield f"feed {feed}, landing {landing}: the column {name} of {topic} is suddenly {value!r} in every record"
+                yield WarningMessage(
+                    "column-suddenly-constant",
+                    "feed {feed}, landing {landing}: the column {column} of {topic} is suddenly {value!r} in every record",
+                    feed=feed,
+                    landing=landing,
+                    column=name,
+                    topic=topic,
+                    value=value,
+                )
 
 
 def held_file(topic: str, file: StagedFile) -> HeldFile:

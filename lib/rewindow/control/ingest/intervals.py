@@ -23,7 +23,7 @@ from typing import Any
 import pendulum
 
 from rewindow.contracts.ingest import DAY_GRID, LATER, FeedSpec, ReadWindow, SourceLook
-from rewindow.errors import ConfigError, LimitError
+from rewindow.errors import ConfigError, LimitError, WarningMessage
 
 _INTERVALS_MAX = 100_000
 _FIXED_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
@@ -181,20 +181,26 @@ def grid_of(feed: FeedSpec) -> Grid:
     return Grid(*(feed.every or (1, "d")), zone=feed.zone, rule=feed.grid)
 
 
-def kept_grid(feed: FeedSpec, now_ms: int) -> str:
-    """Return a sentence if a feed's landings keep intervals that differ from those of a new feed; empty if they do not."""
+def kept_grid(feed: FeedSpec, now_ms: int) -> WarningMessage | None:
+    """Return that a feed's landings keep intervals that differ from those of a new feed; None if they do not."""
     kept, new = grid_of(feed), grid_of(replace(feed, grid=DAY_GRID))
     # Half a year apart: the clock shows summer time at one of them.
     times = [now_ms, now_ms + 182 * _DAY]
     if [kept.start_of(time) for time in times] == [new.start_of(time) for time in times]:
-        return ""
+        return None
     count, unit = feed.every or (1, "d")
     start, divided = (grid.start_of(now_ms) for grid in (kept, new))
     now, then = (pendulum.from_timestamp(ms / 1000, tz=feed.zone).format("YYYY-MM-DD HH:mm") for ms in (start, divided))
-    return (
-        f"feed {feed.feed} keeps the intervals of its earlier landings. With `every: {count}{unit}` the present one began at "
-        f"{now} {feed.zone}, although intervals divide the local day now, so that it would have begun at {then}. "
-        f"`rewindow land {feed.feed} --new-generation` lands everything again in those"
+    return WarningMessage(
+        "intervals-of-earlier-landings",
+        "feed {feed} keeps the intervals of its earlier landings. With `every: {every}` the present one began at {begin} {zone}, "
+        "although intervals divide the local day now, so that it would have begun at {divided}. `rewindow land {feed} "
+        "--new-generation` lands everything again in those",
+        feed=feed.feed,
+        every=f"{count}{unit}",
+        begin=now,
+        zone=feed.zone,
+        divided=then,
     )
 
 

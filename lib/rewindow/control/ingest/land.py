@@ -53,7 +53,15 @@ from rewindow.control.ledger_update import update
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.ledger_state import NOTE
 from rewindow.control.plan.spec import Attempt
-from rewindow.errors import DataError, InvariantError, NotNowError, RewindowError, StorageError, UsageError
+from rewindow.errors import (
+    DataError,
+    InvariantError,
+    NotNowError,
+    RewindowError,
+    StorageError,
+    UsageError,
+    WarningMessage,
+)
 
 __all__ = [
     "LandReport",
@@ -277,17 +285,21 @@ def _nothing(call: Call, nothing: NothingDue, with_nulls: str = "") -> LandRepor
     return LandReport(call.feed.feed, call.generation.number, watermark_ms, warnings=notes, waiting=waiting)
 
 
-def _ignored(feed: FeedSpec, request: LandRequest, watermark_ms: int) -> tuple[str, ...]:
+def _ignored(feed: FeedSpec, request: LandRequest, watermark_ms: int) -> tuple[WarningMessage, ...]:
     """Return a warning if a call declares a watermark before that of the log, which does not fall."""
     if request.watermark_ms is None or request.watermark_ms >= watermark_ms:
         return ()
-    reached, declared = instant(watermark_ms), instant(request.watermark_ms)
-    return (
-        f"feed {feed.feed}: the log was complete through {reached} already, so the declared {declared} changes nothing",
+    warning = WarningMessage(
+        "declared-watermark-too-low",
+        "feed {feed}: the log was complete through {reached} already, so the declared {declared} changes nothing",
+        feed=feed.feed,
+        reached=instant(watermark_ms),
+        declared=instant(request.watermark_ms),
     )
+    return (warning,)
 
 
-def _kept_grid(call: Call) -> tuple[str, ...]:
+def _kept_grid(call: Call) -> tuple[WarningMessage, ...]:
     """Return a warning, once: until a landing records them, that the intervals of older landings are kept."""
     feed, progress = call.feed, call.progress
     if (
@@ -297,13 +309,16 @@ def _kept_grid(call: Call) -> tuple[str, ...]:
         or progress.feed.landings[progress.number - 1].grid
     ):
         return ()
-    return tuple(filter(None, [kept_grid(feed, call.request.now_ms)]))
+    warning = kept_grid(feed, call.request.now_ms)
+    return () if warning is None else (warning,)
 
 
-def _replaced(feed: FeedSpec) -> str:
-    return (
-        f"feed {feed.feed}: files of earlier landings are gone, so `why` and `verify` cannot explain what runs made of them. "
-        "This generation replaces them"
+def _replaced(feed: FeedSpec) -> WarningMessage:
+    return WarningMessage(
+        "landed-files-replaced",
+        "feed {feed}: files of earlier landings are gone, so `why` and `verify` cannot explain what runs made of them. This "
+        "generation replaces them",
+        feed=feed.feed,
     )
 
 

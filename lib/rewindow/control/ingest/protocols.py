@@ -20,6 +20,7 @@ from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.ledger_update import Ledger
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import Attempt
+from rewindow.errors import WarningMessage
 
 
 class LandingTables(Ledger[Sequence[LedgerRow]], Protocol):
@@ -87,7 +88,7 @@ class LandReport:
     """Of the quarantined rows: how many have no arrival."""
     enforced: int = 0
     was_interrupted: bool = False
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[WarningMessage, ...] = ()
     """Sentences about logs of which all new records were quarantined, records without a key, and columns that have become null or
     constant."""
     waiting: str = ""
@@ -116,7 +117,8 @@ class LandReport:
     def as_json(self) -> dict[str, Any]:
         """Return a dictionary that `json` can write. What is unknown or absent is null."""
         watermark_ms = None if self.watermark_ms < 0 else self.watermark_ms
-        return {**asdict(self), "watermark_ms": watermark_ms, "waiting": self.waiting or None}
+        codes = [warning.code for warning in self.warnings]
+        return {**asdict(self), "warning_codes": codes, "watermark_ms": watermark_ms, "waiting": self.waiting or None}
 
 
 @dataclass(frozen=True, slots=True)
