@@ -96,7 +96,7 @@ def test_a_replacement_does_not_fence_a_live_attempt(bench: Bench, monkeypatch: 
     def is_alive(_warehouse: str, _attempt: Attempt) -> bool:
         return True
 
-    monkeypatch.setattr("rewindow.app.open_project.is_alive", is_alive)
+    monkeypatch.setattr("rewindow.control.heartbeat.is_alive", is_alive)
     bench.refuses(" ".join(FROM_1), "run-being-executed")
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -72,7 +73,7 @@ def _code(name: str, slug: str, code: str, *, verbs: str = SCORED, branch: str =
     return Case(name, f"run counts --branch {branch}", slug, facts, given)
 
 
-def _score(name: str, slug: str, body: str, before: str = "", **facts: object) -> Case:
+def _score(name: str, slug: str, body: str, before: str = "", **facts: Any) -> Case:
     return _code(name, slug, f"{before}\ndef score(row):\n    {body}\n", **facts)
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.control.code_version import code_version, version_of
+from rewindow.control.code_version import code_version
 from rewindow.control.plan.job_diff import code_changes
+from rewindow.control.plan.spec import version_of
 
 JOB = """
 from jobs import helpers

@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from rewindow.config.target import PLATFORM, TargetConfig
-from rewindow.contracts.landing import LandingEngine
-from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import Execution
-from rewindow.control.run import Engine
 from rewindow.tables.delta.commit import takes_shared_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rewindow.contracts.ingest import LogWrite
-    from rewindow.contracts.landing import Block
+    from rewindow.contracts.landing import Block, LandingEngine
+    from rewindow.contracts.staged_files import TaskReport
+    from rewindow.control.run import Engine
     from rewindow.engine.spark.spark_landing import SparkPasses
     from rewindow.engine.worker.landing.source import ArrowSource
     from rewindow.engine.worker.text.blocks import Part

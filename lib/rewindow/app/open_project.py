@@ -13,43 +13,29 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewindow.app.bind_job import bind_to_feed
-from rewindow.app.extractors import extractor_versions
-from rewindow.app.kept_landings import naming_kept
-from rewindow.app.never_landed import expected_feed, lands_next
-from rewindow.app.next_run import next_run, with_all_reasons
 from rewindow.app.open_engines import Setting, open_session, starting_spark
 from rewindow.app.open_tables import open_adapter, warehouse_location
 from rewindow.app.own_code import check_own_code
 from rewindow.app.telemetry.facts import LAND, RUN
-from rewindow.app.telemetry.gather import landing_done, landing_planned, run_done, run_planned, run_skipped
-from rewindow.app.telemetry.tables import Locator
 from rewindow.app.telemetry.telemetry import Observed, OnStep, telemetry_of
-from rewindow.app.unfinished import after_last_run, killed_hint
-from rewindow.app.unlikely_columns import naming_unlikely_columns
-from rewindow.app.watch import Watch
-from rewindow.config.feed import FeedConfig
-from rewindow.config.job import JobConfig
 from rewindow.config.load import check_feed_exists, find_project, load_feed, load_job, load_target, names_of
-from rewindow.config.target import TargetConfig
-from rewindow.contracts.staged_files import TaskReport
-from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import Execution
-from rewindow.control.health.lost_records import hints
-from rewindow.control.health.phrases import Command
-from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
-from rewindow.control.ingest.land import LandReport, land
-from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.explain import describe_plan
-from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, RunRequest
-from rewindow.control.run import Engine, Job, RunReport, steps
 from rewindow.errors import SourceError, naming
-from rewindow.tables.delta.feeds import DeltaFeedTables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rewindow.app.telemetry.tables import Locator
+    from rewindow.app.watch import Watch
+    from rewindow.config.job import JobConfig
+    from rewindow.config.target import TargetConfig
+    from rewindow.contracts.staged_files import TaskReport
+    from rewindow.control.ingest.landings import Feed
+    from rewindow.control.ingest.protocols import LandReport
+    from rewindow.control.plan.planner import UpToDate
+    from rewindow.control.run import Engine, Job, RunReport
+    from rewindow.tables.delta.feeds import DeltaFeedTables
     from rewindow.tables.governed.feeds import CatalogFeedTables
 
 
@@ -67,7 +53,6 @@ class OpenProject:
         setting = Setting(target, str(root), self._on_share, self._on_task, self._why_spark.append)
         self.adapter, self._engines = open_adapter(setting, self.warehouse, lambda: self.spark)
         self.tables = self.adapter.tables
-        self.locator = Locator(root, target, self.warehouse, self.tables)
         self.telemetry = telemetry_of(root.name, target.target)
 
     @classmethod
@@ -92,12 +77,17 @@ class OpenProject:
         on_step: OnStep = None,
     ) -> LandReport:
         """Land the new rows of a feed."""
-        self._watch = on_step if isinstance(on_step, Watch) else None
+        from rewindow.app.extractors import extractor_versions
+        from rewindow.app.kept_landings import naming_kept
+        from rewindow.app.unlikely_columns import naming_unlikely_columns
+        from rewindow.control.ingest.land import land
+
+        self._observe(on_step)
         with self.telemetry.operation(LAND, feed) as observed, naming(FEED=feed):
-            config: FeedConfig = load_feed(self.root, feed)
+            config = load_feed(self.root, feed)
             with self.tables.command(feed=feed):  # in it, the new rows of the ledger need not be read again
                 with naming_kept(self.tables, config):
-                    observed.planned(lambda: landing_planned(self.locator, feed))
+                    observed.planned(lambda: self._gather.landing_planned(self.locator, feed))
                     report = land(
                         config,
                         self.feed_tables,
@@ -110,7 +100,7 @@ class OpenProject:
                         extractors=extractor_versions(config, self.root),
                         on_step=observed.watching(on_step),
                     )
-                    observed.done(lambda: landing_done(self.locator, report))
+                    observed.done(lambda: self._gather.landing_done(self.locator, report))
                 return naming_unlikely_columns(report, self.tables, config, str(self.root))
 
     def bind(self, job: str, branch: str = MAIN) -> Job:
@@ -125,10 +115,12 @@ class OpenProject:
             self.bind_to_sources(job, branch)
             error.surrounded(after=". The job's code fits the columns that the sources have now")
             raise
-        return bind_to_feed(self.root, self.target, config, feed, branch)
+        return self._bound(config, feed, branch)
 
     def bind_to_sources(self, job: str, branch: str = MAIN) -> Job:
         """Return a job whose feed was never landed, bound to the columns that the feed's sources have now."""
+        from rewindow.app.never_landed import expected_feed
+
         config = self.job_config(job)
         feed = expected_feed(
             load_feed(self.root, config.feed),
@@ -136,6 +128,11 @@ class OpenProject:
             project_root=str(self.root),
             warehouse=self.warehouse,
         )
+        return self._bound(config, feed, branch)
+
+    def _bound(self, config: JobConfig, feed: Feed, branch: str) -> Job:
+        from rewindow.app.bind_job import bind_to_feed
+
         return bind_to_feed(self.root, self.target, config, feed, branch)
 
     def with_acceptance(self, job: str, request: RunRequest) -> RunRequest:
@@ -144,6 +141,11 @@ class OpenProject:
 
     def plan(self, job: str, request: RunRequest) -> dict[str, Any]:
         """Return what `run` would do, as JSON values. Changes nothing. Raises what `run` would raise before it executes."""
+        from rewindow.app.next_run import next_run
+        from rewindow.app.unfinished import after_last_run
+        from rewindow.control.health.phrases import Command
+        from rewindow.control.plan.explain import describe_plan
+
         bound = self.bind(job, request.branch)
         state, request = self.tables.state(job), self.with_acceptance(job, request)
         decided = next_run(self.tables, bound, state, request, self.is_alive)
@@ -157,7 +159,7 @@ class OpenProject:
 
         If an unfinished attempt left a plan, this call completes that plan only; the rest of the request needs another call.
         """
-        self._watch = on_step if isinstance(on_step, Watch) else None
+        self._observe(on_step)
         with self.telemetry.operation(RUN, job, request.branch) as observed:
             config, request = self.job_config(job), self.with_acceptance(job, request)
             with self.tables.command(feed=config.feed, job=job):
@@ -166,24 +168,47 @@ class OpenProject:
     def _run(
         self, job: str, config: JobConfig, request: RunRequest, on_step: OnStep, observed: Observed
     ) -> RunReport | UpToDate:
+        from rewindow.app.unfinished import killed_hint
+        from rewindow.contracts.steps import drive
+        from rewindow.control.health.lost_records import hints
+        from rewindow.control.heartbeat import Heartbeat, this_attempt
+        from rewindow.control.plan.planner import UpToDate
+        from rewindow.control.run import steps
+
         if request.is_bounded_by_time and not self.was_landed(config.feed):
             reason = f"feed {config.feed!r} has no landings yet: run `rewindow land {config.feed}` first"
             nothing = UpToDate(f"{reason}{self._lands_next(config.feed)}")
-            observed.done(lambda: run_skipped(nothing))
+            observed.done(lambda: self._gather.run_skipped(nothing))
             return nothing
         self.feed_tables.publish(config.feed)
         bound = self.bind(job, request.branch)
-        observed.planned(lambda: run_planned(self.locator, bound))
+        observed.planned(lambda: self._gather.run_planned(self.locator, bound))
         pending, attempt = self.tables.state(job).branch(request.branch).pending, this_attempt()
         if self._watch and (killed := killed_hint(self.warehouse, pending, "This command takes its place")):
             self._watch.say(f"{killed}.")
         with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
             machine = steps(bound, request, attempt, self.engine, self.tables, self.is_alive)
             done = drive(machine, observed.watching(on_step))
-        observed.done(lambda: run_done(self.locator, bound, done))
+        observed.done(lambda: self._gather.run_done(self.locator, bound, done))
         if isinstance(done, UpToDate):
+            from rewindow.app.next_run import with_all_reasons
+
             return with_all_reasons(self.root, self.tables, bound, request, done)
         return replace(done, hints=tuple(hints(bound, done)))
+
+    @cached_property
+    def locator(self) -> Locator:
+        """Where the tables are, as telemetry names them."""
+        from rewindow.app.telemetry.tables import Locator
+
+        return Locator(self.root, self.target, self.warehouse, self.tables)
+
+    @property
+    def _gather(self) -> Any:
+        """The module that gathers facts, which is loaded if somebody is told of them."""
+        from rewindow.app.telemetry import gather
+
+        return gather
 
     @property
     def feed_tables(self) -> DeltaFeedTables | CatalogFeedTables:
@@ -199,6 +224,11 @@ class OpenProject:
     def engine_of(self, slots: int) -> Engine:
         """Return an engine that executes everything on Spark, with tasks in ``slots`` groups."""
         return self._engines.on_spark(self.spark, slots)
+
+    def _observe(self, on_step: OnStep) -> None:
+        from rewindow.app.watch import Watch
+
+        self._watch = on_step if isinstance(on_step, Watch) else None
 
     def _on_share(self, done: float) -> None:
         if self._watch:
@@ -229,6 +259,8 @@ class OpenProject:
             raise
 
     def _lands_next(self, feed: str) -> str:
+        from rewindow.app.never_landed import lands_next
+
         return lands_next(load_feed(self.root, feed), project_root=str(self.root), warehouse=self.warehouse)
 
     def was_landed(self, feed: str) -> bool:
@@ -251,4 +283,6 @@ class OpenProject:
     @property
     def is_alive(self) -> Callable[..., bool]:
         """A predicate: whether an attempt's process is alive."""
+        from rewindow.control.heartbeat import is_alive
+
         return partial(is_alive, self.warehouse)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rewindow.app.branch_results import Compared
 from rewindow.app.times import with_readable_times
 from rewindow.contracts.instants import instant
 from rewindow.control.health.phrases import command_words, counted, see_quarantined
-from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.spec import OUTPUT
-from rewindow.control.verify import Verified
-from rewindow.report.text import told_holds, told_left_out
 from rewindow.streams.duration import in_words
-from rewindow.tables.shared.diff import TableDiff
 from rewindow.tables.shared.publications import SHARED_TABLES
+
+if TYPE_CHECKING:
+    from rewindow.app.branch_results import Compared
+    from rewindow.control.ingest.protocols import LandReport
+    from rewindow.control.verify import Verified
+    from rewindow.tables.shared.diff import TableDiff
 
 _MOST_ROWS = 5
 """Maximum number of rows that are shown per key and branch."""
@@ -168,6 +169,8 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 def compared_line(found: Compared) -> str:
     """Return which epochs of two branches were compared, as a sentence."""
+    from rewindow.report.text import told_holds, told_left_out  # noqa: PLC0415 - few commands compare
+
     first, second = found.first, found.second
     since = f" Both have every run through {found.shared}." if found.shared else ""
     held = f" {told_holds(found.on_hold)}" if found.on_hold else ""

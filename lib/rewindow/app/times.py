@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from typing import Any
 
-import pendulum
-
 from rewindow.contracts.instants import instant
 from rewindow.control.plan.spec import RunRequest
 from rewindow.errors import UsageError
@@ -28,6 +26,8 @@ def parse_time(text: str | None) -> int | None:
     """
     if text is None:
         return None
+    import pendulum  # noqa: PLC0415 - most commands are given no time
+
     try:
         parsed: object = pendulum.parse(text, exact=True)
     except ValueError as error:

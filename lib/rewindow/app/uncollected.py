@@ -6,10 +6,13 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
+from typing import TYPE_CHECKING
 
-from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.job_state import JobState
 from rewindow.tables.delta.warehouse import DeltaTables
+
+if TYPE_CHECKING:
+    from rewindow.control.ingest.landings import Feed
+    from rewindow.control.plan.job_state import JobState
 
 _MANY = 50_000
 """Number of new objects that take a collection milliseconds."""

@@ -11,7 +11,6 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-import pendulum
 from pydantic import AfterValidator, BaseModel, ByteSize, ConfigDict, PlainValidator, WithJsonSchema
 
 from rewindow.contracts.reserved_names import RESERVED, is_reserved
@@ -228,6 +227,8 @@ EveryInterval = Annotated[Every, PlainValidator(_every), WithJsonSchema(_INTERVA
 
 def known_zone(value: object) -> str:
     """Return the name of a time zone. Raises `ValueError` for one that does not exist."""
+    import pendulum  # noqa: PLC0415 - most commands are given no zone
+
     text = _text(value, "Europe/Berlin")
     if text not in pendulum.timezones():
         close = difflib.get_close_matches(text, pendulum.timezones(), n=1)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import (
     BaseModel,
@@ -35,7 +35,9 @@ from rewindow.config.field_types import (
 from rewindow.contracts.expectations import Expectation, Kind, OnFail
 from rewindow.errors import ConfigError
 from rewindow.streams.settings import DEFAULTS
-from rewindow.streams.topology import Topology
+
+if TYPE_CHECKING:
+    from rewindow.streams.topology import Topology
 
 _KINDS: Final = tuple(kind.value for kind in Kind)
 _MOST_ALLOWED: Final = 1_000

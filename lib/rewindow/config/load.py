@@ -8,16 +8,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
-from rewindow.config.feed import FeedConfig
 from rewindow.config.job import JobConfig, nested, overlapping
 from rewindow.config.mistakes import did_you_mean, mistakes_of
 from rewindow.config.target import TargetConfig
 from rewindow.config.yaml_text import Document, parse, position_of
 from rewindow.errors import AccessError, ConfigError
+
+if TYPE_CHECKING:
+    from rewindow.config.feed import FeedConfig
 
 Kind = Literal["feeds", "jobs", "targets"]
 """The folders of conf/ with configuration files."""
@@ -44,6 +46,8 @@ def find_project(start: Path | None = None) -> Path:
 
 def load_feed(root: Path, name: str) -> FeedConfig:
     """Return ``conf/feeds/<name>.yaml``. Raises `ConfigError` (78) if it is missing or invalid."""
+    from rewindow.config.feed import FeedConfig  # noqa: PLC0415 - most commands on a job read no feed
+
     return _load(root, "feeds", "feed", name, FeedConfig)
 
 

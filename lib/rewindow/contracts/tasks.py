@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rewindow.contracts.ingest import SourceOffsets
-from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.serde.binding import LogShapes
 from rewindow.streams.settings import Semantics, Settings
-from rewindow.streams.topology import Topology
+
+if TYPE_CHECKING:
+    from rewindow.contracts.ingest import SourceOffsets
+    from rewindow.streams.checkpoint import TaskState
+    from rewindow.streams.serde.binding import LogShapes
+    from rewindow.streams.topology import Topology
 
 ROWS_AT_ONCE = 65_536
 """Rows per batch that a worker reads."""

@@ -19,12 +19,14 @@ from enum import Enum
 from fractions import Fraction
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rewindow.control.plan.spec import JobBinding
+from rewindow.control.plan.spec import version_of
 from rewindow.control.project_source import Module, Source, Unit, digest
 from rewindow.streams.nodes import ProcessorNode, SinkNode
-from rewindow.streams.topology import Topology
+
+if TYPE_CHECKING:
+    from rewindow.streams.topology import Topology
 
 _ATOMS = (str, bytes, int, float, complex, bool, type(None), Decimal, Fraction, Enum)
 
@@ -49,17 +51,6 @@ def function_version(function: object, root: Path) -> str:
     reached = _Reached(Source(root), root)
     reached.add(function, "a function")
     return version_of(reached.digests)
-
-
-def version_of(code: Mapping[str, str]) -> str:
-    """Return a code version as eight hexadecimal digits; ``""`` for a job without code of its own."""
-    text = "\n".join(f"{name} {part_digest}" for name, part_digest in sorted(code.items()))
-    return hashlib.sha256(text.encode()).hexdigest()[:8] if code else ""
-
-
-def run_version(binding: JobBinding) -> str:
-    """Return the version of a run's code and topology together, as eight hexadecimal digits."""
-    return version_of({"the topology": binding.fingerprint, **binding.code})
 
 
 class _Reached:

@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, isasyncgen, iscoroutine, isgenerator
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.record import Record, To
-from rewindow.streams.record_context import RecordContext
+
+if TYPE_CHECKING:
+    from rewindow.streams.record_context import RecordContext
 
 Take = Callable[[Record], None]
 """Handles one record: a processor, a sink, or several of them."""

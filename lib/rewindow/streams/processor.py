@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rewindow.errors import ConfigError, DataError, LimitError
 from rewindow.streams.duration import to_ms
 from rewindow.streams.forwarding import Forwarding, refuse_result
-from rewindow.streams.metrics import Measure
 from rewindow.streams.punctuation import Cancellable, PunctuationType
 from rewindow.streams.record import UNKNOWN, Record, RecordMetadata, To
-from rewindow.streams.record_context import SeededRandom
-from rewindow.streams.task_context import TaskContext
+
+if TYPE_CHECKING:
+    from rewindow.streams.metrics import Measure
+    from rewindow.streams.record_context import SeededRandom
+    from rewindow.streams.task_context import TaskContext
 
 
 class Processor:

@@ -23,7 +23,7 @@ from rewindow.app.api.results import (
 from rewindow.app.api.rows import Output, State, output_source, store_source
 from rewindow.app.api.runs import Backfill, Run, Runs, result_of, results_of, runs_of
 from rewindow.app.branches import JobBranches
-from rewindow.app.describe import explain_job
+from rewindow.app.describe_topology import explain_job
 from rewindow.app.first_rows import find_outputs
 from rewindow.app.hash_seed import other_hash_seed
 from rewindow.app.listing import job_entry, list_feeds, list_jobs

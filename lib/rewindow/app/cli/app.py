@@ -12,7 +12,10 @@ from typer.core import TyperGroup
 from typer.exceptions import Abort
 
 _MODULES: Mapping[str, Sequence[str]] = {
-    "running": ("land", "plan", "run", "show", "explain", "setup"),
+    "landing": ("land",),
+    "running": ("plan", "run"),
+    "show": ("show",),
+    "explain": ("explain", "setup"),
     "check": ("check",),
     "new": ("init", "test", "schema"),
     "listing": ("ls",),

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rewindow.app.branch_results import Backfilled, Compared
-from rewindow.app.cli.printing import Printer, describe_result
+from rewindow.app.cli.printing_runs import RunPrinter, describe_result
 from rewindow.app.sentences import (
     as_assignments,
     backfilled_lines,
@@ -19,12 +19,12 @@ from rewindow.app.sentences import (
     shown_rows,
     verified_lines,
 )
-from rewindow.control.health.job_health import Hold
+from rewindow.control.health.holds import Hold
 from rewindow.control.verify import Verified
 from rewindow.tables.shared.arrow_tables import json_value
 
 
-class BranchPrinter(Printer):
+class BranchPrinter(RunPrinter):
     """Prints what happened to a job's branches."""
 
     def rewound(self, job: str, done: Mapping[str, Any]) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rewindow.app.cli.printing import Printer, describe_result
+from rewindow.app.cli.printing_runs import RunPrinter, describe_result
 from rewindow.app.maintenance import Resumed
 from rewindow.app.sentences import as_assignments, outdated_lines, reset_line
 from rewindow.app.times import with_readable_times
 from rewindow.control.drift_repair import Republished
 from rewindow.control.gc import Collected, FeedCollected
-from rewindow.control.health.job_health import Hold
+from rewindow.control.health.holds import Hold
 from rewindow.control.health.phrases import counted
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.run import RunReport
@@ -19,7 +19,7 @@ from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.shared.state_query import StoreChange
 
 
-class MaintenancePrinter(Printer):
+class MaintenancePrinter(RunPrinter):
     """Prints what was repaired, cleaned up or found in state."""
 
     def republished(self, job: str, done: Republished) -> None:

@@ -35,8 +35,9 @@ from rewindow.contracts.instants import to_the_second
 from rewindow.control.health import findings
 from rewindow.control.health.feed_health import feed_figures
 from rewindow.control.health.findings import Finding, Level, Subject, Unfinished, checked
+from rewindow.control.health.holds import describe_holds
 from rewindow.control.health.inputs import Inputs, Unknown
-from rewindow.control.health.job_health import Entry, Status, describe_holds, job_health, progress_figures
+from rewindow.control.health.job_health import Entry, Status, job_health, progress_figures
 from rewindow.control.health.lost_records import KINDS, drop_shares
 from rewindow.control.health.phrases import Command, counted
 from rewindow.control.ingest.landings import PLAN as LANDING_PLAN
@@ -50,8 +51,8 @@ from rewindow.errors import FindingMessage, RewindowError, StorageError, UsageEr
 from rewindow.report.text import number, share, size, span
 from rewindow.streams.duration import in_words, to_ms
 from rewindow.streams.settings import StreamTimeFrom
+from rewindow.tables.shared.folded_feeds import find_feed
 from rewindow.tables.shared.paths import safe_name
-from rewindow.tables.shared.warehouse import find_feed
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ import os
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rewindow.dsl.flows import Origin
-from rewindow.streams.serde.schema import Column
+if TYPE_CHECKING:
+    from rewindow.dsl.flows import Origin
+    from rewindow.streams.serde.schema import Column
 
 LAND, RUN, BACKFILL, PROMOTE, REWIND, PUBLISH = "land", "run", "backfill", "promote", "rewind", "publish"
 """The commands that are observed."""

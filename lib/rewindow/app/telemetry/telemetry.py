@@ -6,12 +6,14 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rewindow.app.failures import Failure, failure_of
-from rewindow.app.telemetry.announce import Warner
 from rewindow.app.telemetry.facts import NOTHING, Facts, Operation, new_id
-from rewindow.contracts.staged_files import TaskReport
+
+if TYPE_CHECKING:
+    from rewindow.app.telemetry.announce import Warner
+    from rewindow.contracts.staged_files import TaskReport
 
 OnStep = Callable[[str], None] | None
 """What is called with each step of a command before it is done."""

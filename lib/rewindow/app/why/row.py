@@ -24,9 +24,9 @@ from rewindow.app.why.not_given import not_given
 from rewindow.app.why.output import Output, Row
 from rewindow.app.why.quarantined import dropped_by_runs, quarantined
 from rewindow.app.why.windows import windows_of
-from rewindow.control.code_version import run_version
 from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.job_state import CommittedRun
+from rewindow.control.plan.spec import run_version
 from rewindow.engine.worker.local import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Behind, Wanted, find
 from rewindow.engine.worker.provenance.extent import extents, own_key

@@ -10,18 +10,20 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from rewindow.contracts.staged_files import TaskReport
-from rewindow.control.ingest.landings import Feed, Landing
 from rewindow.control.plan.compatibility import topics_of
-from rewindow.control.plan.job_state import Branch, CommittedRun
 from rewindow.control.plan.spec import OUTPUT, Commit, JobBinding
 from rewindow.errors import RewindowError, one_line
 from rewindow.streams.metrics import DROPS, sum_by_reason
 from rewindow.streams.record import UNKNOWN, TopicPartition
 from rewindow.streams.settings import StreamTimeFrom
-from rewindow.streams.timing import TimedNode
+
+if TYPE_CHECKING:
+    from rewindow.contracts.staged_files import TaskReport
+    from rewindow.control.ingest.landings import Feed, Landing
+    from rewindow.control.plan.job_state import Branch, CommittedRun
+    from rewindow.streams.timing import TimedNode
 
 Value = TypeVar("Value")
 Columns = Mapping[str, Sequence[Any]]

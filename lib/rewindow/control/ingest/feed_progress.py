@@ -14,10 +14,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rewindow.contracts.ingest import DAY_GRID, GRID_OF_1970, FeedSpec
-from rewindow.contracts.landing import Block
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, Feed, LandedRange, fold_feed
 from rewindow.control.ingest.stored_progress import (
@@ -31,12 +30,15 @@ from rewindow.control.ingest.stored_progress import (
     made_by,
 )
 from rewindow.control.ingest.watermarks import Delivery, HeldFile
-from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.ledger_state import NOTE
 from rewindow.control.plan.spec import Attempt
 from rewindow.control.plan.stored_rows import known_part
 from rewindow.errors import WarningMessage
 from rewindow.streams.record import UNKNOWN, TopicPartition
+
+if TYPE_CHECKING:
+    from rewindow.contracts.landing import Block
+    from rewindow.control.plan.job_state import LedgerRow
 
 ENOUGH = 100
 """In a landing of fewer records, a column may be flat by chance."""

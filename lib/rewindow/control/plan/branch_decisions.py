@@ -9,13 +9,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
-from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, LedgerRow, Standing, run_ids, shared_runs
 from rewindow.control.plan.ledger_state import ACCEPT, BRANCH, DROP, PROMOTE, REWIND
 from rewindow.control.plan.output_columns import column_changes
 from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, TableSpec
 from rewindow.errors import CheckpointError, ConfigError, NotNowError, UsageError
+
+if TYPE_CHECKING:
+    from rewindow.control.ingest.landings import Feed
 
 BEGINNING = "0"
 """The name of the state before the first run."""

@@ -383,3 +383,14 @@ def add_digests(digests: Iterable[str]) -> str:
             (half + int(digest[start : start + 16], 16)) % 2**64 for half, start in zip(halves, (0, 16), strict=True)
         ]
     return "".join(f"{half:016x}" for half in halves)
+
+
+def version_of(code: Mapping[str, str]) -> str:
+    """Return a code version as eight hexadecimal digits; ``""`` for a job without code of its own."""
+    text = "\n".join(f"{name} {known}" for name, known in sorted(code.items()))
+    return hashlib.sha256(text.encode()).hexdigest()[:8] if code else ""
+
+
+def run_version(binding: JobBinding) -> str:
+    """Return the version of a run's code and topology together, as eight hexadecimal digits."""
+    return version_of({"the topology": binding.fingerprint, **binding.code})

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewindow.errors import ConfigError, DataError
-from rewindow.streams.nodes import SinkNode
 from rewindow.streams.record import Change, row_class
 from rewindow.streams.serde.coercion import coerce_long
 from rewindow.streams.serde.schema import (
@@ -53,7 +52,10 @@ from rewindow.streams.state.stores import (
     canonical_normalizer,
 )
 from rewindow.streams.state.versioned_store import Version, VersionKey
-from rewindow.streams.topology import SubTopology
+
+if TYPE_CHECKING:
+    from rewindow.streams.nodes import SinkNode
+    from rewindow.streams.topology import SubTopology
 
 LogShapes = Mapping[str, tuple[Shape, Shape]]
 """The shapes of key and value by topic."""

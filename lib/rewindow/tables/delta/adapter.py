@@ -6,10 +6,9 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rewindow.tables.delta.feeds import DeltaFeedTables
-
 if TYPE_CHECKING:
     from rewindow.control.plan.planner import Alive
+    from rewindow.tables.delta.feeds import DeltaFeedTables
     from rewindow.tables.delta.gc_feed import FeedGc
     from rewindow.tables.delta.gc_job import JobGc
     from rewindow.tables.delta.repair import Repair
@@ -26,22 +25,24 @@ class FileAdapter:
     @cached_property
     def feeds(self) -> DeltaFeedTables:
         """The ledgers and logs of the feeds."""
+        from rewindow.tables.delta.feeds import DeltaFeedTables
+
         return DeltaFeedTables(self.tables.warehouse, self.tables.landing_ledgers, self.tables.digest)
 
     def repair(self) -> Repair:
         """Return what `republish` knows of tables."""
-        from rewindow.tables.delta.repair import Repair  # noqa: PLC0415 - only some commands repair
+        from rewindow.tables.delta.repair import Repair
 
         return Repair(self.tables, self.tables.digest)
 
     def job_gc(self, job: str, alive: Alive) -> JobGc:
         """Return the garbage collection of a job. ``alive`` returns whether an attempt still runs."""
-        from rewindow.tables.delta.gc_job import JobGc  # noqa: PLC0415 - only `gc` collects
+        from rewindow.tables.delta.gc_job import JobGc
 
         return JobGc(self.tables, job, alive)
 
     def feed_gc(self, feed: str, is_quiet: Callable[[], bool]) -> FeedGc:
         """Return the garbage collection of a feed. ``is_quiet`` returns whether no run is in progress that reads it."""
-        from rewindow.tables.delta.gc_feed import FeedGc  # noqa: PLC0415 - only `gc` collects
+        from rewindow.tables.delta.gc_feed import FeedGc
 
         return FeedGc(self.feeds, feed, is_quiet)

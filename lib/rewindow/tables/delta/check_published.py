@@ -21,21 +21,20 @@ from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.errors import StorageError
 from rewindow.storage.locations import is_uri
-from rewindow.tables.delta.checkpoints import changelog_files
 from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.drift import publications_of, published_tables
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Mark, is_still_there, mark_of
 from rewindow.tables.delta.run_rows import run_counts
 from rewindow.tables.delta.table_rows import TableFile, rows_of, table_files
-from rewindow.tables.delta.unnamed_files import staged_by
 from rewindow.tables.shared.drift import Drift, difference_of, publish_again
+from rewindow.tables.shared.paths import staged_by
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
     Due,
     Reports,
     due_attempts,
     due_rows,
+    due_tables,
     missing,
     older_ledger,
     planned_tables,
@@ -124,6 +123,36 @@ def check_ledger(warehouse: str, job: str, state: JobState, branch: str, now: Ca
         if published > len(due.publications) and now(job).rows == state.rows:
             path = table_path(warehouse, due.table.path)
             raise older_ledger(path, job, published, len(due.publications))
+
+
+def publications_of(table: DeltaTable, job: str, state: JobState, due: Due) -> int:
+    """Return how many publications of a target a table has."""
+    return table.transaction_version(publication_id(state.ledger, job, due.target, due.restart.epoch)) or 0
+
+
+def published_tables(
+    warehouse: str, job: str, state: JobState, branch: str
+) -> Iterator[tuple[Due, DeltaTable | None, int]]:
+    """Yield each table with the number of its publications, but not tables that are about to be republished.
+
+    If that is more than the state names, another process knows a newer state, or the ledger is an older copy.
+    """
+    for due in due_tables(state, branch):
+        table = open_table(table_path(warehouse, due.table.path))
+        epoch = due.restart.epoch
+        published = publications_of(table, job, state, due) if table else 0
+        is_on_its_way = table is not None and epoch > 1 and published < due.restart.ordinal
+        if not is_on_its_way:
+            yield due, table, published
+
+
+def lagging(warehouse: str, job: str, state: JobState, branch: str) -> dict[str, int]:
+    """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
+    lacks = {}
+    for due in due_tables(state, branch):
+        table = open_table(table_path(warehouse, due.table.path))
+        lacks[due.target] = len(missing(due, publications_of(table, job, state, due) if table else 0))
+    return {target: count for target, count in lacks.items() if count}
 
 
 def quick(warehouse: str, job: str, state: JobState, branch: str) -> Iterator[Drift]:
@@ -229,6 +258,8 @@ def _check_store(warehouse: str, state: JobState, head: CommittedRun, target: st
     path, table_now = table_path(warehouse, table.path), open_table(table_path(warehouse, table.path))
     due = Due(target, table, state.shared(table.path), state.restart(spec.branch, target, table.path))
     app_id = publication_id(state.ledger, spec.job, target, due.restart.epoch)
+    from rewindow.tables.delta.checkpoints import changelog_files  # noqa: PLC0415 - `show` restores nothing
+
     published = (table_now.transaction_version(app_id) or 0) if table_now else 0
     # A run publishes first, so what is not published yet is looked for as it was staged.
     is_behind = bool(missing(due, published))

@@ -17,13 +17,14 @@ from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT, add_digests
 from rewindow.errors import StorageError
-from rewindow.tables.delta.commit import open_table, table_path
+from rewindow.tables.delta.check_published import published_tables
+from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.table_rows import TableFile, read_file, table_files, table_schema
 from rewindow.tables.shared.arrow_tables import sorted_rows
 from rewindow.tables.shared.diff import first_difference
 from rewindow.tables.shared.drift import Drift, difference_of, repeatable
-from rewindow.tables.shared.publications import SHARED_TABLES, Due, Reports, due_rows, due_tables, net, publication_id
+from rewindow.tables.shared.publications import SHARED_TABLES, Due, Reports, due_rows, net
 
 Digest = Callable[[pa.Table], str]
 """Returns the digest of rows, as in `StagedFile.rows_digest`."""
@@ -104,27 +105,6 @@ def _stuck(state: JobState, due: Due, published: int, files: Files) -> str | Non
                 lacks = f"has only {published} of {len(due.publications)} publications"
                 return f"{lacks}, and what run {run.spec.name} had staged is gone"
     return None
-
-
-def publications_of(table: DeltaTable, job: str, state: JobState, due: Due) -> int:
-    """Return how many publications of a target a table has."""
-    return table.transaction_version(publication_id(state.ledger, job, due.target, due.restart.epoch)) or 0
-
-
-def published_tables(
-    warehouse: str, job: str, state: JobState, branch: str
-) -> Iterator[tuple[Due, DeltaTable | None, int]]:
-    """Yield each table with the number of its publications, but not tables that are about to be republished.
-
-    If that is more than the state names, another process knows a newer state, or the ledger is an older copy.
-    """
-    for due in due_tables(state, branch):
-        table = open_table(table_path(warehouse, due.table.path))
-        epoch = due.restart.epoch
-        published = publications_of(table, job, state, due) if table else 0
-        is_on_its_way = table is not None and epoch > 1 and published < due.restart.ordinal
-        if not is_on_its_way:
-            yield due, table, published
 
 
 def _drift(

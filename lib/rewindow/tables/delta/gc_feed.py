@@ -19,9 +19,9 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.ledger_files import check_once
 from rewindow.tables.delta.merging import LogPartition, compact, due_in, log_parts
-from rewindow.tables.delta.unnamed_files import Unnamed, staged_by
-from rewindow.tables.shared.paths import LANDINGS, QUARANTINE
-from rewindow.tables.shared.warehouse import check_stored_feed
+from rewindow.tables.delta.unnamed_files import Unnamed
+from rewindow.tables.shared.folded_feeds import check_stored_feed
+from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, staged_by
 
 
 class FeedGc:

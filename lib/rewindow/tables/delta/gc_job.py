@@ -27,11 +27,11 @@ from rewindow.tables.delta.ledger_files import check_once
 from rewindow.tables.delta.merging import due_run_merges, merge, merged_by, run_files
 from rewindow.tables.delta.retract import removals
 from rewindow.tables.delta.table_rows import table_files
-from rewindow.tables.delta.unnamed_files import Unnamed, staged_by
+from rewindow.tables.delta.unnamed_files import Unnamed
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.paths import JOURNAL, RUNS
+from rewindow.tables.shared.folded_jobs import check_stored
+from rewindow.tables.shared.paths import JOURNAL, RUNS, staged_by
 from rewindow.tables.shared.publications import SHARED_TABLES, published_attempts
-from rewindow.tables.shared.warehouse import check_stored
 
 
 class JobGc:

@@ -29,10 +29,10 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.foreign_log import full_path
 from rewindow.tables.delta.run_rows import run_counts
 from rewindow.tables.delta.table_rows import file_batches, table_files, table_schema
-from rewindow.tables.delta.unnamed_files import staged_by
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.drift import difference_of
 from rewindow.tables.shared.job_source import altered, new_epochs, output_gone
+from rewindow.tables.shared.paths import staged_by
 
 JOB = "job"
 """The kind of position that such sources have: the last epoch that is landed, and the run that made it."""

@@ -87,16 +87,6 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
             handle = None
 
 
-def lagging(warehouse: str, job: str, state: JobState, branch: str) -> dict[str, int]:
-    """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
-    lacks = {}
-    for due in due_tables(state, branch):
-        table = open_table(table_path(warehouse, due.table.path))
-        app_id = publication_id(state.ledger, job, due.target, due.restart.epoch)
-        lacks[due.target] = len(missing(due, (table.transaction_version(app_id) or 0) if table else 0))
-    return {target: count for target, count in lacks.items() if count}
-
-
 def _retract(job: str, due: Due, removed: AbstractSet[int], *, is_restart: bool) -> Retract | None:
     """Return what removes the rows of some runs, or all rows. In shared tables, removes only this job's rows."""
     if is_restart and due.table.path in SHARED_TABLES:

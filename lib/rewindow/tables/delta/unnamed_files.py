@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator
 from urllib.parse import unquote
@@ -14,7 +13,6 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.table_rows import table_files
 
 _HOUR_MS = 3_600_000
-_NAME = re.compile(r"(.+)-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.(?:parquet|arrow)")
 
 
 class Unnamed:
@@ -71,9 +69,3 @@ def left_before(table: DeltaTable, keep_ms: int) -> set[str]:
     hours = -(-keep_ms // _HOUR_MS)
     paths = table.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=True)
     return {unquote(path) for path in paths}
-
-
-def staged_by(path: str) -> str:
-    """Return the attempt in a staged file's name; ``""`` for another name."""
-    staged = _NAME.fullmatch(path.rpartition("/")[2])
-    return staged[1] if staged else ""

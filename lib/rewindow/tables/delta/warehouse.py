@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -14,29 +14,14 @@ import pyarrow.compute as pc
 from rewindow.contracts.expectations import EXPECTATIONS
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import LogFile, LogTable
-from rewindow.control.health.inputs import StepTimes
-from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.branch_decisions import check_has_state
-from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.spec import CHANGELOG, Commit, JournalFile, RunSpec, TableSpec, TargetTotal
 from rewindow.errors import InvariantError, StorageError
 from rewindow.storage.locations import check_spark_reads
-from rewindow.streams.record import TopicPartition
-from rewindow.tables.delta.check_published import Checked, check_published, check_state
-from rewindow.tables.delta.checkpoints import changelog_files, find_checkpoint, stage_snapshot, store_rows
-from rewindow.tables.delta.claims import check_owners
+from rewindow.tables.delta.check_published import Checked, check_published, check_state, lagging
 from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.diff import branch_hashes, compare_tables, staged_rows, unstored_partition
-from rewindow.tables.delta.drift import Digest, Files, find_drift
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.journal import Journal, audit_files
 from rewindow.tables.delta.ledger import LandingLedgers, Ledger
-from rewindow.tables.delta.log_tables import LogFiles
-from rewindow.tables.delta.publish import check_targets, lagging, prepare, publish
-from rewindow.tables.delta.quarantine import FileQuarantine, open_quarantine
-from rewindow.tables.delta.reset import finish_reset, unknown
 from rewindow.tables.delta.run_rows import measures, run_batches, staged_batches
-from rewindow.tables.delta.step_times import step_times
 from rewindow.tables.delta.table_rows import (
     content_hash,
     count_rows,
@@ -46,18 +31,26 @@ from rewindow.tables.delta.table_rows import (
     rows_of_key,
     table_files,
 )
-from rewindow.tables.delta.unnamed_files import staged_by
-from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, totals
-from rewindow.tables.shared.checkpoints import Checkpoint
-from rewindow.tables.shared.diff import TableDiff, first_difference
-from rewindow.tables.shared.drift import Drift
+from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, not_deterministic, totals
+from rewindow.tables.shared.folded_jobs import JobStates
 from rewindow.tables.shared.ledger import dated
-from rewindow.tables.shared.paths import JOURNAL, QUARANTINE, RUNS, internal_path, log_path
-from rewindow.tables.shared.warehouse import Feeds, JobStates, not_deterministic
+from rewindow.tables.shared.paths import JOURNAL, QUARANTINE, RUNS, internal_path, log_path, staged_by
 
 if TYPE_CHECKING:
+    from rewindow.control.health.inputs import StepTimes
+    from rewindow.control.ingest.landings import Feed
+    from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
     from rewindow.control.run import Job
+    from rewindow.streams.record import TopicPartition
+    from rewindow.tables.delta.drift import Digest
+    from rewindow.tables.delta.journal import Journal
     from rewindow.tables.delta.later_refusals import FileRefusals
+    from rewindow.tables.delta.log_tables import LogFiles
+    from rewindow.tables.delta.quarantine import FileQuarantine
+    from rewindow.tables.shared.checkpoints import Checkpoint
+    from rewindow.tables.shared.diff import TableDiff
+    from rewindow.tables.shared.drift import Drift
+    from rewindow.tables.shared.folded_feeds import Feeds
     from rewindow.tables.shared.stored_tables import StoredTable
 
 
@@ -72,7 +65,7 @@ class DeltaTables:
         self.warehouse, self.digest, self._reads_directly = warehouse.rstrip("/"), digest, reads_directly
         self._ledgers, self._reports = dict[str, Ledger](), dict[str, list[TaskReport]]()
         self.landing_ledgers = LandingLedgers(self.warehouse)
-        self._states, self._folded_feeds = JobStates(), Feeds()
+        self._states = JobStates()
         self._checked, self._published = Checked(), dict[tuple[str, str, str], int]()
         self._logs: dict[tuple[str, str], tuple[tuple[int, int], LogFiles]] = {}
 
@@ -105,6 +98,12 @@ class DeltaTables:
         """Return a feed as its landing ledger defines it. Raises `SourceError` (66) if it was never landed."""
         return self._folded_feeds.find(feed, self.feed_rows(feed), self.home)
 
+    @cached_property
+    def _folded_feeds(self) -> Feeds:
+        from rewindow.tables.shared.folded_feeds import Feeds
+
+        return Feeds()
+
     def feed_rows(self, feed: str) -> Sequence[LedgerRow]:
         """Return the rows of a feed's landing ledger, read again."""
         return self.landing_ledgers.of(feed).read()
@@ -116,15 +115,21 @@ class DeltaTables:
 
     def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
         """Create missing tables; return the folder of each target, internal topics included. Raises as `publish.prepare`."""
+        from rewindow.tables.delta.publish import prepare
+
         prepare(self.warehouse, spec.job, self.state(spec.job), spec.branch, spec.binding.tables)
         return self._roots(spec, internal)
 
     def check_targets(self, spec: RunSpec) -> None:
         """Raise what `roots` would raise for a planned run's existing tables; change nothing."""
+        from rewindow.tables.delta.publish import check_targets
+
         check_targets(self.warehouse, spec.job, self.state(spec.job), spec.branch, spec.binding.tables)
 
     def check_owners(self, job: str, branch: str, outputs: Iterable[TableSpec]) -> None:  # noqa: ARG002
         """Raise `ConfigError` (78) if an existing output table is another job's."""
+        from rewindow.tables.delta.claims import check_owners
+
         check_owners(self.warehouse, job, outputs)
 
     def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
@@ -145,6 +150,9 @@ class DeltaTables:
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
         """Describe the first row of a target that a replay into scratch folders made differently."""
+        from rewindow.tables.delta.diff import staged_rows
+        from rewindow.tables.shared.diff import first_difference
+
         internal = [target.removeprefix(INTERNAL)] if target.startswith(INTERNAL) else []
         made, committed = self.scratch_roots(spec, internal), self._roots(run.spec, internal)
         rows = staged_rows(committed[target], self.reports(run), target), staged_rows(made[target], reports, target)
@@ -156,6 +164,9 @@ class DeltaTables:
         Results do not count: the job's file may expect something else now. Raises `InvariantError` (70) naming the table and
         the first row that differs.
         """
+        from rewindow.tables.delta.diff import staged_rows, unstored_partition
+        from rewindow.tables.shared.diff import first_difference
+
         roots = self._roots(spec, ())
         before = self._complete(spec, feed, roots) if spec.repeats else None
         if before is None:
@@ -196,6 +207,8 @@ class DeltaTables:
         return LogTable(location, why, source_offsets) if why else None
 
     def _log(self, feed: Feed, topic: str) -> LogFiles:
+        from rewindow.tables.delta.log_tables import LogFiles
+
         key, state = (feed.definition.feed, topic), (feed.definition.generation, len(feed.landings))
         if key not in self._logs or self._logs[key][0] != state:
             self._logs[key] = (state, LogFiles(table_path(self.warehouse, log_path(*key))))
@@ -221,11 +234,16 @@ class DeltaTables:
             return self._checkpoint(now, spec.parent)
 
     def _checkpoint(self, state: JobState, parent: int | None) -> Checkpoint:
+        from rewindow.control.plan.branch_decisions import check_has_state
+        from rewindow.tables.delta.checkpoints import find_checkpoint
+
         check_has_state(state, parent)
         return find_checkpoint(self.warehouse, state.find_run(parent), state.basis(parent), self.reports)
 
     def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
         """Stage the rows of a snapshot; return the row that makes them count. Raises `StorageError` (74)."""
+        from rewindow.tables.delta.checkpoints import stage_snapshot
+
         return stage_snapshot(self.warehouse, state, run, uuid4().hex, self.reports)
 
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
@@ -238,6 +256,8 @@ class DeltaTables:
         Raises `StorageError` (74) naming a file that was altered, `InvariantError` (70) if records were lost or taken
         twice. Nothing was committed then.
         """
+        from rewindow.tables.delta.journal import audit_files
+
         reports = self._journal(spec.job).read(staged, spec.attempt.id)
         audit_counts(spec, feed, reports)
         audit_files(reports, self._roots(spec, ()))
@@ -245,23 +265,33 @@ class DeltaTables:
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
         """Bring a branch's tables up to the ledger; yield before each commit. Any process may do so at any time."""
+        from rewindow.tables.delta.publish import publish
+
         yield from publish(self.warehouse, job, state, branch, self.reports)
         self._published[job, state.ledger, branch] = len(state.committed)
 
     def finish_reset(self, job: str, state: JobState) -> Iterator[str]:
         """Empty the tables that the last RESET names; yield the name of each commit before it."""
+        from rewindow.tables.delta.reset import finish_reset
+
         return finish_reset(self.warehouse, job, state)
 
     def unknown_tables(self, job: str, state: JobState, outputs: Sequence[str]) -> list[str]:
         """Return the tables with rows of the job that its ledger did not publish; see `reset.unknown`."""
+        from rewindow.tables.delta.reset import unknown
+
         return unknown(self.warehouse, job, state, outputs)
 
     def store_rows(self, state: JobState, run: CommittedRun, store: str) -> pa.Table:
         """Return a store's keys and values after a run, with their partition. Raises `StorageError` (74)."""
+        from rewindow.tables.delta.checkpoints import store_rows
+
         return store_rows(self.warehouse, run, state.basis(run.spec.run), store, self.reports)
 
     def restored(self, state: JobState, run: CommittedRun, store: str) -> tuple[int, int]:
         """Return how many rows and bytes of a store's changelog a restore after a run reads."""
+        from rewindow.tables.delta.checkpoints import changelog_files
+
         target, basis = f"{CHANGELOG}{store}", state.basis(run.spec.run)
         files = changelog_files(self.location_of(run.spec.binding.tables[target]), target, basis, self.reports)
         return sum(file.rows or 0 for file in files), sum(file.bytes for file in files)
@@ -285,6 +315,8 @@ class DeltaTables:
 
     def drift(self, job: str, state: JobState, branch: str) -> list[Drift]:
         """Return the tables of a branch that are not what was published. Reads their files."""
+        from rewindow.tables.delta.drift import Files, find_drift
+
         return [*find_drift(self.warehouse, job, state, branch, Files(self.warehouse, self.reports, self.digest))]
 
     def known_reports(self, run: CommittedRun) -> Sequence[TaskReport]:
@@ -300,18 +332,20 @@ class DeltaTables:
 
     def step_times(self, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:
         """Return when the steps of some runs ended, by run id; see `step_times`."""
+        from rewindow.tables.delta.step_times import step_times
+
         return step_times(self.warehouse, runs)
 
     def later_refusals(self, job: Job, state: JobState) -> FileRefusals:
         """Return the checks that a run makes only after it was planned, for commands that only plan."""
-        from rewindow.tables.delta.later_refusals import FileRefusals  # noqa: PLC0415 - only some commands plan
+        from rewindow.tables.delta.later_refusals import FileRefusals
 
         check = partial(self.check_published, early=True, brief=True)
         return FileRefusals(self.warehouse, job, state, check, self.feed, self.state, self.reports)
 
     def stored_tables(self) -> list[StoredTable]:
         """Return rewindow's own tables with the formats that their rows state. Raises `StorageError` (74)."""
-        from rewindow.tables.delta.stored_tables import stored_tables  # noqa: PLC0415 - only one command asks
+        from rewindow.tables.delta.stored_tables import stored_tables
 
         return stored_tables(self.warehouse)
 
@@ -380,6 +414,8 @@ class DeltaTables:
 
     def quarantine(self, feeds: Iterable[str]) -> FileQuarantine | None:
         """Return the quarantine without the replaced landings of some feeds; None if there is none."""
+        from rewindow.tables.delta.quarantine import open_quarantine
+
         return open_quarantine(table_path(self.warehouse, QUARANTINE), map(self.feed_rows, feeds))
 
     def version_of(self, table: TableSpec) -> int | None:
@@ -390,6 +426,8 @@ class DeltaTables:
         self, first: TableSpec, second: TableSpec, keys: Sequence[str], *, epochs: tuple[int, int], samples: int
     ) -> TableDiff:
         """Compare two output tables key by key; see `compare_tables`."""
+        from rewindow.tables.delta.diff import compare_tables
+
         return compare_tables(self.location_of(first), self.location_of(second), keys, epochs=epochs, samples=samples)
 
     def content_hash(self, table: TableSpec) -> str:
@@ -398,6 +436,8 @@ class DeltaTables:
 
     def hashes(self, job: str, branch: str) -> dict[str, str]:
         """Return the content hash of each table of a branch. Equal results have equal hashes (L2)."""
+        from rewindow.tables.delta.diff import branch_hashes
+
         return branch_hashes(self.warehouse, self.state(job), branch, self.reports)
 
     def _roots(self, spec: RunSpec, internal: Iterable[str]) -> dict[str, str]:
@@ -408,6 +448,8 @@ class DeltaTables:
 
     def _complete(self, spec: RunSpec, feed: Feed, roots: Mapping[str, str]) -> list[TaskReport] | None:
         """Return what the repeated attempt staged; None if it is incomplete or damaged, and so proves nothing."""
+        from rewindow.tables.delta.journal import audit_files
+
         try:
             before = self._journal(spec.job).find(spec.repeats) if spec.repeats else None
             if before is not None:
@@ -418,4 +460,6 @@ class DeltaTables:
         return before
 
     def _journal(self, job: str) -> Journal:
+        from rewindow.tables.delta.journal import Journal
+
         return Journal(table_path(self.warehouse, JOURNAL), job)

@@ -22,9 +22,8 @@ from rewindow.errors import InvariantError, StorageError
 from rewindow.tables.governed.journal import SparkJournal, summary
 from rewindow.tables.governed.journal_blocks import block_path, journal_row, rows_of_block
 from rewindow.tables.governed.own_table import REPORT
-from rewindow.tables.shared.audit import audit_counts, commit_of
+from rewindow.tables.shared.audit import audit_counts, commit_of, not_deterministic
 from rewindow.tables.shared.diff import first_difference
-from rewindow.tables.shared.warehouse import not_deterministic
 
 _RECENT = 20
 """Rows of the ledger, after a stored fold, that must all be of the branch main, as far as they are of one branch."""

@@ -13,8 +13,8 @@ from rewindow.control.ingest.landings import LANDING, PLAN
 from rewindow.tables.governed.feeds import CatalogFeedTables
 from rewindow.tables.governed.journal import JournalRows
 from rewindow.tables.governed.own_rows import feed_name
+from rewindow.tables.shared.folded_feeds import check_stored_feed
 from rewindow.tables.shared.ledger import now_ms
-from rewindow.tables.shared.warehouse import check_stored_feed
 
 
 class CatalogFeedGc:

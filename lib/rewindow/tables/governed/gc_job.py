@@ -14,8 +14,8 @@ from rewindow.control.plan.planner import Alive
 from rewindow.control.plan.retention import WHY, Needed, dead_attempts, is_state
 from rewindow.tables.governed.journal import JournalRows, is_report
 from rewindow.tables.governed.warehouse import CatalogTables
+from rewindow.tables.shared.folded_jobs import check_stored
 from rewindow.tables.shared.ledger import now_ms
-from rewindow.tables.shared.warehouse import check_stored
 
 
 class CatalogJobGc:

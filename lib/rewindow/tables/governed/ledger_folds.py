@@ -30,8 +30,8 @@ from rewindow.control.plan.stored_state import state_lines
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import RewindowError
 from rewindow.tables.governed.own_table import FOLD, OwnTable, fold_name, is_text, rows_of
+from rewindow.tables.shared.folded_jobs import JobStates
 from rewindow.tables.shared.ledger import now_ms, packed, unpacked
-from rewindow.tables.shared.warehouse import JobStates
 
 EVERY = 200
 """A fold is stored when so many appends follow the last one."""

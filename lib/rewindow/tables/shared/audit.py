@@ -6,18 +6,20 @@ The metrics of several runs are added up by task: counts and totals are added, e
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from rewindow.contracts.staged_files import METRICS, SHARED, StagedFile, TaskReport
-from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import Commit, JournalFile, RunSpec, TargetTotal, add_digests, make_commit
 from rewindow.errors import InvariantError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.shared.arrow_tables import arrow_schema
+
+if TYPE_CHECKING:
+    from rewindow.control.ingest.landings import Feed
+    from rewindow.control.plan.job_state import JobState
 
 INTERNAL = "internal/"
 """The prefix of the targets of internal logs. They are never published, so they are counted but not read back."""
@@ -149,3 +151,16 @@ def add_up_runs(rows: pa.Table) -> list[dict[str, Any]]:
         [names.get(name, name) for name in summed.column_names]
     ).to_pylist()
     return added
+
+
+def not_deterministic(spec: RunSpec, target: str, different: str) -> InvariantError:
+    """Return the error of an attempt that made other rows than the attempt that it repeats."""
+    return InvariantError(
+        "run-not-deterministic",
+        "run {run} is not deterministic: {target} differs from what the previous attempt staged, "
+        "{different}. Nothing was committed: find the clock, the random number or the set order in the "
+        "job's code (`rewindow verify`); if you changed the code on purpose, run with --replan",
+        run=spec.name,
+        target=target,
+        different=different,
+    )

@@ -17,6 +17,7 @@ RUNS, LANDINGS, JOURNAL = "rewindow/runs", "rewindow/landings", "rewindow/journa
 METRICS, QUARANTINE, EXPECTATIONS = "rewindow/metrics", "rewindow/quarantine", "rewindow/expectations"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
+_STAGED = re.compile(r"(.+)-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.(?:parquet|arrow)")
 
 
 def output_path(name: str, branch: str = MAIN) -> str:
@@ -66,3 +67,9 @@ def safe_name(name: str, kind: str) -> str:
             kind=kind,
         )
     return name
+
+
+def staged_by(path: str) -> str:
+    """Return the attempt in a staged file's name; ``""`` for another name."""
+    staged = _STAGED.fullmatch(path.rpartition("/")[2])
+    return staged[1] if staged else ""

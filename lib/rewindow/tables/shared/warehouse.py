@@ -1,11 +1,9 @@
-"""The protocol of a warehouse, which both adapters implement, and what they do alike."""
+"""The protocol of a warehouse, which both adapters implement."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -13,17 +11,12 @@ import pyarrow as pa
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import LogFile
 from rewindow.control.health.inputs import StepTimes
-from rewindow.control.ingest.feed_progress import progress_lines
-from rewindow.control.ingest.landings import Feed, fold_feed
-from rewindow.control.ingest.stored_progress import feed_of
+from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, LedgerRow, Standing
-from rewindow.control.plan.ledger_state import fold, fold_row
 from rewindow.control.plan.spec import OUTPUT, RunSpec, TableSpec
-from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity, known_part
-from rewindow.control.plan.stored_state import state_lines, state_of
 from rewindow.control.run import Job
 from rewindow.control.verify import Scratch
-from rewindow.errors import InvariantError, SourceError, UsageError
+from rewindow.errors import UsageError
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.shared.diff import TableDiff
 from rewindow.tables.shared.drift import Drift
@@ -195,131 +188,6 @@ class LaterRefusals(Protocol):
     def check_run(self, spec: RunSpec) -> None:
         """Raise what a planned run would raise for its tables, its state and its schedules."""
         ...
-
-
-class JobStates:
-    """The states of jobs, folded from their ledgers. Only rows that were not seen before are folded."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[Sequence[LedgerRow], JobState]] = {}
-        self._kept: dict[str, JobState] = {}
-
-    def fold(self, job: str, rows: Sequence[LedgerRow]) -> JobState:
-        """Return the state that a job's ledger describes. Raises `InvariantError` (70) if a row does not fit."""
-        known_rows, state = self._known.get(job, ((), JobState()))
-        if rows is known_rows:
-            return state
-        (was, folded), (stored, later) = known_part(known_rows), known_part(rows)
-        if was is not stored or list(later[: len(folded)]) != list(folded) or not known_rows:
-            folded, state = [], state_of(stored.lines) if stored else JobState()
-        keeps_until = rows.keeps_until if isinstance(rows, StoredRows) else 0
-        for row in later[len(folded) :]:
-            state = fold_row(state, row)
-            if row.seq == keeps_until:
-                self._kept[job] = state
-        if keeps_until and state.rows == keeps_until:
-            self._kept[job] = state
-        self._known[job] = (rows, state)
-        return state
-
-    def store(self, job: str, ledger: KeepsFold) -> None:
-        """Store the state after the last row in files that are never merged again, if that was folded and is not stored."""
-        if (state := self._kept.pop(job, None)) is not None:
-            ledger.keep_fold(state.rows, state_lines(state))
-
-
-class KeepsFold(Protocol):
-    """A ledger that stores what its rows give, for later processes."""
-
-    def keep_fold(self, rows: int, lines: Sequence[str]) -> None:
-        """Store what folding the first ``rows`` rows gives, as lines."""
-        ...
-
-
-def check_stored(name: str, rows: Sequence[LedgerRow]) -> None:
-    """Raise `InvariantError` (70) if the stored fold of a job's ledger is not what its rows give. Reads all rows."""
-    stored, _ = known_part(rows)
-    if stored is not None and state_of(stored.lines) != fold(rows[: stored.rows]):
-        raise wrong_fold(name, stored)
-
-
-def check_stored_feed(name: str, rows: Sequence[LedgerRow]) -> None:
-    """Raise `InvariantError` (70) if the stored fold of a landing ledger is not what its rows give. Reads all rows."""
-    stored, _ = known_part(rows)
-    if stored is not None and _read(stored.lines) != _read(progress_lines(rows[: stored.rows])):
-        raise wrong_fold(name, stored)
-
-
-def _read(lines: Sequence[str]) -> list[Any]:
-    return [json.loads(line) for line in lines]
-
-
-def wrong_fold(name: str, stored: StoredFold) -> InvariantError:
-    """Return the error of a stored fold that is not what the rows of the ledger give."""
-    return InvariantError(
-        "ledger-fold-wrong",
-        "the stored fold of the ledger of {name!r} is not what its first {rows} rows give. {removal}: the "
-        "next commands read all rows, and write it anew",
-        name=name,
-        rows=stored.rows,
-        removal=stored.removal,
-    )
-
-
-class Feeds:
-    """The feeds, folded from their landing ledgers. Only rows that were not seen before are folded."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[Sequence[LedgerRow], Feed | None]] = {}
-
-    def find(self, name: str, rows: Sequence[LedgerRow], home: str) -> Feed:
-        """Return a feed as the rows of its landing ledger define it. Raises as `find_feed` does."""
-        known_rows, feed = self._known.get(name, ((), None))
-        if rows is known_rows:
-            return _landed(name, feed, home)
-        (was, folded), (stored, later) = known_part(known_rows), known_part(rows)
-        if was is not stored or list(later[: len(folded)]) != list(folded) or not known_rows:
-            feed = _with_rows(None, rows)
-        else:
-            feed = _with_rows(feed, later[len(folded) :])
-        self._known[name] = rows, feed
-        return _landed(name, feed, home)
-
-
-def find_feed(name: str, rows: Sequence[LedgerRow], home: str) -> Feed:
-    """Return a feed as the rows of its landing ledger define it. Raises `SourceError` (66) if it was never landed."""
-    return _landed(name, _with_rows(None, rows), home)
-
-
-def _with_rows(before: Feed | None, rows: Sequence[LedgerRow]) -> Feed | None:
-    stored, later = known_part(rows)
-    base = feed_of(stored.lines, stored.token) if stored else before
-    feed = fold_feed(((row.kind, row.body) for row in later), base)
-    return replace(feed, ledger=base.ledger if base else identity(rows)) if feed else None
-
-
-def _landed(name: str, feed: Feed | None, home: str) -> Feed:
-    if feed is None:
-        raise SourceError(
-            "feed-never-landed",
-            "feed {feed!r} was never landed in {warehouse}: `rewindow land {feed}` first",
-            feed=name,
-            warehouse=home,
-        )
-    return feed
-
-
-def not_deterministic(spec: RunSpec, target: str, different: str) -> InvariantError:
-    """Return the error of an attempt that made other rows than the attempt that it repeats."""
-    return InvariantError(
-        "run-not-deterministic",
-        "run {run} is not deterministic: {target} differs from what the previous attempt staged, "
-        "{different}. Nothing was committed: find the clock, the random number or the set order in the "
-        "job's code (`rewindow verify`); if you changed the code on purpose, run with --replan",
-        run=spec.name,
-        target=target,
-        different=different,
-    )
 
 
 def check_not_deleted(job: str, branch: Branch, version_of: Callable[[TableSpec], int | None]) -> None:
