@@ -7,7 +7,6 @@ makes anew. What it prints depends on the data and the locked versions, so docs/
 from __future__ import annotations
 
 import io
-import logging
 import shutil
 import subprocess
 import sys
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
-import structlog
 from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import track
@@ -49,8 +47,7 @@ class Tasks(Watch):
     """Counts the tasks of runs."""
 
     def __init__(self) -> None:
-        only_warnings = structlog.make_filtering_bound_logger(logging.WARNING)
-        super().__init__(log=structlog.wrap_logger(structlog.PrintLogger(), wrapper_class=only_warnings))
+        super().__init__()
         self.count = 0
 
     def task(self, report: TaskReport) -> None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 import rewindow
+from rewindow.app.new_project import Example, create_project
 
 CODE = """
 import json, os, sys
@@ -18,9 +22,10 @@ entry.main()
 HEAVY = {"deltalake", "numpy", "pendulum", "psutil", "pyarrow", "pydantic", "pyspark", "rich", "structlog"}
 
 
-def loaded(*words: str) -> set[str]:
+def loaded(*words: str, folder: Path | None = None) -> set[str]:
     """Return the modules that a command loads in a process of its own."""
-    done = subprocess.run([sys.executable, "-c", CODE, *words], capture_output=True, text=True, check=True)
+    arguments = [sys.executable, "-c", CODE, *words]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True, cwd=folder)
     code, modules = json.loads(done.stdout.splitlines()[-1])
     assert code == 0, done.stdout
     return set(modules)
@@ -30,6 +35,20 @@ def test_the_version_loads_no_library_but_typer():
     modules = loaded("--version")
     assert not modules & HEAVY
     assert len([name for name in modules if name.startswith("rewindow")]) <= 11
+
+
+@pytest.mark.slow
+def test_small_commands_load_what_they_use(tmp_path):
+    """A command that uses more may raise its number."""
+    create_project(tmp_path, Example.WINDOWS)
+    for command, subject, most, unused in (
+        ("land", "orders", 190, {"structlog", "rewindow.dsl", "rewindow.engine.worker.record_execution"}),
+        ("run", "daily_orders", 258, {"pendulum", "rewindow.config.feed", "rewindow.engine.worker.landing"}),
+        ("show", "daily_orders", 106, {"pandas", "psutil", "pyarrow.dataset", "structlog", "rewindow.control.run"}),
+    ):
+        modules = loaded(command, subject, folder=tmp_path)
+        assert not modules & {"pyspark", *unused}, command
+        assert len([name for name in modules if name.startswith("rewindow")]) <= most, command
 
 
 def test_the_package_loads_a_name_when_it_is_used():

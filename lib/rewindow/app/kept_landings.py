@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rewindow.config.feed import FeedConfig
 from rewindow.control.ingest.feed_progress import landing_bodies
 from rewindow.errors import LandedFileError, LandedRunError
-from rewindow.tables.shared.job_source import standing_landings
-from rewindow.tables.shared.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from rewindow.config.feed import FeedConfig
+    from rewindow.tables.shared.warehouse import Warehouse
 
 
 @contextmanager
@@ -29,6 +31,8 @@ def naming_kept(tables: Warehouse, feed: FeedConfig) -> Iterator[None]:
 def _kept(tables: Warehouse, feed: str, error: LandedFileError | LandedRunError) -> int:
     if isinstance(error, LandedFileError):
         return _landings_before(tables, feed, str(error.facts["file"]))
+    from rewindow.tables.shared.job_source import standing_landings  # noqa: PLC0415 - few feeds read a job
+
     return standing_landings(tables, feed, str(error.facts["job"]))[0]
 
 

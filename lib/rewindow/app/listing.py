@@ -20,9 +20,10 @@ from rewindow.app.read_ledgers import reading_ledgers
 from rewindow.app.readers import replayed_removed
 from rewindow.config.job import JobConfig
 from rewindow.config.load import Kind, load_job
+from rewindow.control.health.entries import Entry, Status
 from rewindow.control.health.feed_health import FeedHealth
 from rewindow.control.health.feed_health import feed_entry as entry_of_feed
-from rewindow.control.health.job_health import Decided, Entry, Status
+from rewindow.control.health.job_health import Decided
 from rewindow.control.health.job_health import branch_entry as entry_of_branch
 from rewindow.control.ingest.feed_progress import Progress, fold_progress
 from rewindow.control.ingest.landings import Feed

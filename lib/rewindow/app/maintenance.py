@@ -8,7 +8,6 @@ from typing import Any
 
 from rewindow.app.open_project import OpenProject
 from rewindow.app.open_tables import output_location
-from rewindow.app.publishing import on_hold
 from rewindow.app.readers import outdated_readers
 from rewindow.app.run_references import check_has_branch
 from rewindow.app.telemetry.telemetry import OnStep
@@ -19,6 +18,7 @@ from rewindow.contracts.tasks import SubTopologyWork
 from rewindow.control.branch import reset
 from rewindow.control.drift_repair import Republished, RepublishRequest, republish
 from rewindow.control.gc import MERGE_FROM, Collected, FeedCollected, JobGc, collect, collect_feed
+from rewindow.control.health.holds import describe_holds
 from rewindow.control.heartbeat import remove_abandoned, this_attempt
 from rewindow.control.plan.ledger_state import decide_reset
 from rewindow.control.plan.planner import UpToDate
@@ -141,7 +141,7 @@ class JobMaintenance:
 
     def on_hold(self, branch: str) -> list[dict[str, Any]]:
         """Return the runs of a branch that are on hold, as JSON values."""
-        return on_hold(self._project, self._job, branch)
+        return describe_holds(self._project.tables.state(self._job), branch)
 
 
 class FeedMaintenance:

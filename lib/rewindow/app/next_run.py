@@ -5,42 +5,22 @@ Of tables that a catalog governs, those later refusals come from `run`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rewindow.app.readers import replayed_removed
 from rewindow.config.load import load_feed
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.plan.job_diff import changes_since
-from rewindow.control.plan.job_state import JobState
-from rewindow.control.plan.planner import Alive, UpToDate, is_accepted_code, plan_run
-from rewindow.control.plan.spec import RunRequest, RunSpec
-from rewindow.control.run import Job
+from rewindow.control.plan.planner import Alive, UpToDate, UpToDateButChanged, is_accepted_code, plan_run
 from rewindow.errors import RewindowError, naming
-from rewindow.tables.shared.warehouse import Warehouse
 
-
-@dataclass(frozen=True, slots=True)
-class UpToDateButChanged(UpToDate):
-    """Nothing to run, but the job differs from its checkpoint.
-
-    Its next run accepts that; if ``needs_option``, only with `--accept-changes`, as this call had.
-    """
-
-    since: str
-    changed: tuple[str, ...]
-    needs_option: bool = False
-
-    @property
-    def next_accepts(self) -> str:
-        """What the next run makes of the changes, as the end of a sentence."""
-        option = " only with `--accept-changes`, because nothing was run that accepts it" if self.needs_option else ""
-        return f"its next run accepts that{option}"
-
-    def told(self) -> str:
-        """Return the reason and the changes as text without a full stop."""
-        changes = "; ".join(self.changed)
-        return f"{self.reason}. The job has changed since the checkpoint of run {self.since}, and {self.next_accepts}: {changes}"
+if TYPE_CHECKING:
+    from rewindow.control.plan.job_state import JobState
+    from rewindow.control.plan.spec import RunRequest, RunSpec
+    from rewindow.control.run import Job
+    from rewindow.tables.shared.warehouse import Warehouse
 
 
 def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, alive: Alive) -> RunSpec | UpToDate:

@@ -168,7 +168,6 @@ class OpenProject:
     def _run(
         self, job: str, config: JobConfig, request: RunRequest, on_step: OnStep, observed: Observed
     ) -> RunReport | UpToDate:
-        from rewindow.app.unfinished import killed_hint
         from rewindow.contracts.steps import drive
         from rewindow.control.health.lost_records import hints
         from rewindow.control.heartbeat import Heartbeat, this_attempt
@@ -184,8 +183,11 @@ class OpenProject:
         bound = self.bind(job, request.branch)
         observed.planned(lambda: self._gather.run_planned(self.locator, bound))
         pending, attempt = self.tables.state(job).branch(request.branch).pending, this_attempt()
-        if self._watch and (killed := killed_hint(self.warehouse, pending, "This command takes its place")):
-            self._watch.say(f"{killed}.")
+        if self._watch and pending:
+            from rewindow.app.unfinished import killed_hint
+
+            if killed := killed_hint(self.warehouse, pending, "This command takes its place"):
+                self._watch.say(f"{killed}.")
         with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
             machine = steps(bound, request, attempt, self.engine, self.tables, self.is_alive)
             done = drive(machine, observed.watching(on_step))

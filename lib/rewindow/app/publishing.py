@@ -32,11 +32,6 @@ class Published:
     """Whether a run was to be accepted."""
 
 
-def on_hold(project: OpenProject, job: str, branch: str) -> list[dict[str, Any]]:
-    """Return the runs of a branch that are on hold, as JSON values."""
-    return describe_holds(project.tables.state(job), branch)
-
-
 def publish(
     project: OpenProject, job: str, branch: str, *, accepts: bool, run: str | None, on_step: OnStep = None
 ) -> Published:

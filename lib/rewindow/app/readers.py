@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rewindow.config.load import load_feed, load_job, names_of
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import ConfigError
 from rewindow.tables.shared.job_source import standing_landings
-from rewindow.tables.shared.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from rewindow.tables.shared.warehouse import Warehouse
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rewindow.config.load import load_feed
 from rewindow.control.health.findings import Unfinished
 from rewindow.control.health.inputs import FeedRules, Inputs, Unknown, known
 from rewindow.control.health.waiting_results import stalled
 from rewindow.control.heartbeat import was_killed
-from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.job_state import Branch
-from rewindow.control.plan.spec import Attempt, RunSpec
-from rewindow.tables.shared.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from rewindow.control.ingest.landings import Feed
+    from rewindow.control.plan.job_state import Branch
+    from rewindow.control.plan.spec import Attempt, RunSpec
+    from rewindow.tables.shared.warehouse import Warehouse
 
 
 def unfinished(

@@ -10,18 +10,21 @@ import re
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from rewindow.config.feed import FeedConfig, feed_spec
-from rewindow.contracts.ingest import LogSpec
 from rewindow.contracts.instants import instant
 from rewindow.contracts.reserved_names import other_name
 from rewindow.contracts.text_options import CSV, text_options
-from rewindow.control.ingest.landings import Feed, LogSchema
-from rewindow.control.ingest.protocols import LandReport
 from rewindow.errors import StorageError, WarningMessage
-from rewindow.tables.shared.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rewindow.contracts.ingest import LogSpec
+    from rewindow.control.ingest.landings import Feed, LogSchema
+    from rewindow.control.ingest.protocols import LandReport
+    from rewindow.tables.shared.warehouse import Warehouse
 
 _ENOUGH = 1_000
 """So many rows are looked at."""

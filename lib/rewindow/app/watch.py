@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import structlog
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
 
-from rewindow.contracts.staged_files import TaskReport
+    from rewindow.contracts.staged_files import TaskReport
 
 DECISIONS = ("decide", "commit", "snapshot", "forget", "restage", "republish", "give up")
 """The steps that append to a ledger begin so."""
@@ -38,12 +38,12 @@ class Watch:
     """
 
     def __init__(self, bars: Bars | None = None, console: Console | None = None, log: Any = None) -> None:
-        """Create an observer. ``bars`` shows the steps on a terminal, ``console`` takes lines, ``log`` replaces structlog's."""
+        """Create an observer. ``bars`` shows the steps on a terminal, ``console`` takes lines, ``log`` the steps."""
         self.commits = 0
         self.lagged: list[str] = []
         self._bars, self._console = bars, console
         self._began = time.monotonic()
-        self._log = log or structlog.get_logger()
+        self._log = log
         self._known: dict[str, Any] = {}
         self._step = ""
         self._has_decided = False
@@ -58,19 +58,22 @@ class Watch:
         if name.startswith(_PUBLISH) and not self._has_decided:
             target = name.split()[1]
             self.lagged += [] if target in self.lagged else [target]
-        self._log.info("step", step=name, **self._known)
+        if self._log:
+            self._log.info("step", step=name, **self._known)
         if self._bars:
             self._bars.begin(name, self._known.get("records"))
 
     def say(self, line: str) -> None:
         """Log a line about what takes time now, or print it if nothing is logged."""
-        if self._log.is_enabled_for(logging.INFO):
+        if self._log and self._log.is_enabled_for(logging.INFO):
             self._log.info(line)
         elif self._console:
             self._console.print(line, markup=False)
 
     def task(self, report: TaskReport) -> None:
         """Log a task that has finished."""
+        if not self._log:
+            return
         known = {name: self._known[name] for name in ("job", "branch", "run", "ledger_row") if name in self._known}
         records = sum(report.consumed.values())
         self._log.info(

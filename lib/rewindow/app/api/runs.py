@@ -12,12 +12,11 @@ from rewindow.app.api.calls import Context
 from rewindow.app.api.results import Outcome
 from rewindow.app.api.rows import Output, State, output_source, store_source
 from rewindow.app.api.show import lines, table
-from rewindow.app.next_run import UpToDateButChanged
 from rewindow.app.sentences import backfilled_lines
 from rewindow.contracts.expectations import Observation
 from rewindow.control.health.inputs import dropped_by_reason, rows_by_output
 from rewindow.control.plan.job_state import Branch, CommittedRun
-from rewindow.control.plan.planner import UpToDate
+from rewindow.control.plan.planner import UpToDate, UpToDateButChanged
 from rewindow.control.run import RunReport
 from rewindow.errors import HintMessage, UsageError
 from rewindow.streams.record import known_time

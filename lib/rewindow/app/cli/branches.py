@@ -10,7 +10,7 @@ from rewindow.app.branches import JobBranches
 from rewindow.app.cli.completing import branches as branch_names
 from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Folder, Job, Json, Target, checked_branch
 from rewindow.app.cli.printing_branches import BranchPrinter
-from rewindow.app.cli.publish import end_on_hold
+from rewindow.app.cli.printing_runs import end_on_hold
 from rewindow.app.hash_seed import other_hash_seed
 from rewindow.app.open_project import OpenProject
 from rewindow.app.times import ZONE

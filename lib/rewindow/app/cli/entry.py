@@ -10,7 +10,7 @@ from functools import partial
 from typer.exceptions import Abort, TyperException
 
 from rewindow.app.cli.app import app
-from rewindow.app.cli.log_format import configure_logs, take_log_format
+from rewindow.app.cli.log_format import take_log_format
 from rewindow.app.cli.output import tolerate_closed_pipes
 from rewindow.app.failures import Failure, failure_of
 from rewindow.errors import UsageError, unrendered
@@ -50,6 +50,8 @@ def run_command(arguments: list[str], begin: Callable[[], object] = lambda: None
 
 
 def _begin(log_format: str | None, begin: Callable[[], object]) -> None:
+    from rewindow.app.command_log import configure_logs
+
     configure_logs(log_format)
     begin()
 
@@ -86,6 +88,7 @@ def _fail(failure: Failure, log_format: str | None, *, as_json: bool, error: Bas
     if is_completion():  # it would become part of the line that is being typed
         return failure.exit_code
     from rewindow.app.cli.printing import Printer
+    from rewindow.app.command_log import configure_logs
 
     configure_logs(log_format)  # a command line that is wrong has loaded no command
     Printer(as_json=as_json).failed(failure, error)

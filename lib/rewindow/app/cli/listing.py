@@ -11,7 +11,7 @@ from rewindow.app.cli.printing import Printer
 from rewindow.app.listing import list_project
 from rewindow.app.open_project import OpenProject
 from rewindow.contracts.instants import instant
-from rewindow.control.health.job_health import Entry
+from rewindow.control.health.entries import Entry
 from rewindow.control.health.phrases import counted
 
 

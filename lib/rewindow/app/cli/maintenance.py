@@ -11,7 +11,7 @@ from typer.exceptions import Abort
 from rewindow.app.cli.completing import names
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Takeover, Target
 from rewindow.app.cli.printing_maintenance import MaintenancePrinter
-from rewindow.app.cli.publish import end_on_hold
+from rewindow.app.cli.printing_runs import end_on_hold
 from rewindow.app.maintenance import KEEP, FeedMaintenance, JobMaintenance
 from rewindow.app.open_project import OpenProject
 from rewindow.app.sentences import reset_question

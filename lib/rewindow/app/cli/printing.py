@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rewindow.app.cli.log_format import log_failure
+from rewindow.app.command_log import command_log
 from rewindow.app.sentences import in_one_line, landed_lines, readable
 from rewindow.errors import StoppedError
 
@@ -59,7 +59,8 @@ class Printer:
 
     def failed(self, failure: Failure, error: BaseException | None = None) -> None:
         """Print why a command failed, and the stack trace of ``error`` if given."""
-        log_failure(failure)
+        if log := command_log():
+            log.error("failed", exit_code=failure.exit_code, error=failure.message, code=failure.code)
         if error is not None:
             traceback.print_exception(error, file=sys.stderr)
         if self.as_json:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rewindow.app.cli.log_format import log_summary
+import typer
+
 from rewindow.app.cli.printing import Printer
 from rewindow.app.cli.summary import reason_lines, summarise, summary_lines
-from rewindow.app.next_run import UpToDateButChanged
+from rewindow.app.command_log import command_log
 from rewindow.app.sentences import TAKES_NO_MORE
+from rewindow.contracts.exit_codes import ON_HOLD
 from rewindow.control.health.holds import Hold, explain_holds
 from rewindow.control.health.inputs import dropped_by_reason
 from rewindow.control.health.phrases import counted
-from rewindow.control.plan.explain import explain
-from rewindow.control.plan.planner import UpToDate
+from rewindow.control.plan.planner import UpToDate, UpToDateButChanged
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.run import RunReport
 from rewindow.streams.record import known_time
@@ -32,6 +33,8 @@ class RunPrinter(Printer):
         if self.as_json:
             self.json(plan)
             return
+        from rewindow.control.plan.explain import explain
+
         for line in explain(plan):
             self.say(line)
 
@@ -51,8 +54,8 @@ class RunPrinter(Printer):
         """
         last = next((result for result in reversed(results) if isinstance(result, RunReport)), None)
         summary = summarise(last, watch) if last and watch else None
-        if summary:
-            log_summary(summary)
+        if summary and (log := command_log()):
+            log.info("summary", **summary)
         if self.as_json:
             before = [describe_result(result) for result in results[:-1]]
             more = {**({"taken_over": before} if before else {}), **({"landed": landed.as_json()} if landed else {})}
@@ -128,3 +131,9 @@ def _result_lines(result: RunReport) -> Iterator[str]:
     yield from (f"  {one.on_fail}: {one.told}" for one in commit.unmet)
     if spec.final:
         yield f"  Every window is closed, and branch {spec.branch} is sealed: {TAKES_NO_MORE}."
+
+
+def end_on_hold(holds: Sequence[Mapping[str, Any]]) -> None:
+    """End the command with exit code 79 if a run is on hold."""
+    if holds:
+        raise typer.Exit(ON_HOLD)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from rewindow.app.command_log import command_log
 from rewindow.app.watch import Watch
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Bars:
 def watched(console: Console, *, is_quiet: bool) -> Iterator[Watch]:
     """Yield an observer of a command's steps; it shows bars if the console is a terminal."""
     if is_quiet or not console.is_terminal:
-        yield Watch(console=None if is_quiet else console)
+        yield Watch(console=None if is_quiet else console, log=command_log())
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -52,4 +53,4 @@ def watched(console: Console, *, is_quiet: bool) -> Iterator[Watch]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        yield Watch(Bars(progress), progress.console)
+        yield Watch(Bars(progress), progress.console, command_log())

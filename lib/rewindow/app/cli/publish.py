@@ -1,19 +1,17 @@
-"""The command that publishes, and how commands end while a run is on hold."""
+"""The command that publishes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Target
-from rewindow.app.cli.printing import Printer
+from rewindow.app.cli.printing_runs import RunPrinter, end_on_hold
 from rewindow.app.describe import describe_published
 from rewindow.app.open_project import OpenProject
 from rewindow.app.publishing import Published, published_lines
 from rewindow.app.publishing import publish as publish_job
-from rewindow.contracts.exit_codes import ON_HOLD
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import UsageError
 
@@ -42,7 +40,7 @@ def publish(
     if run is not None and not accept:
         raise UsageError("run-without-accept", "--run works only with --accept: add --accept, or remove --run")
     project = OpenProject.open(folder, target, debug=debug)
-    printer = Printer(as_json=as_json)
+    printer = RunPrinter(as_json=as_json)
     with printer.progress() as on_step:
         done = publish_job(project, job, branch, accepts=accept, run=run, on_step=on_step)
     if as_json:
@@ -51,12 +49,6 @@ def publish(
         for line in published_lines(job, done):
             printer.say(line)
     end_on_hold(done.on_hold)
-
-
-def end_on_hold(holds: Sequence[Mapping[str, Any]]) -> None:
-    """End the command with exit code 79 if a run is on hold."""
-    if holds:
-        raise typer.Exit(ON_HOLD)
 
 
 def _as_json(job: str, done: Published) -> dict[str, Any]:

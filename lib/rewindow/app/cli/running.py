@@ -7,13 +7,12 @@ from typing import Annotated
 import typer
 
 from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Folder, Job, Json, Takeover, Target
-from rewindow.app.cli.printing_runs import RunPrinter
-from rewindow.app.cli.publish import end_on_hold
+from rewindow.app.cli.printing_runs import RunPrinter, end_on_hold
 from rewindow.app.describe import describe_published
 from rewindow.app.open_project import OpenProject
-from rewindow.app.publishing import on_hold
 from rewindow.app.run_to_the_end import run_to_the_end
 from rewindow.app.times import ZONE, parse_through, parse_time
+from rewindow.control.health.holds import describe_holds
 
 Through = Annotated[
     str | None,
@@ -97,7 +96,7 @@ def run(
     )
     with printer.progress() as on_step:
         results = run_to_the_end(project, job, request, on_step)
-    holds = on_hold(project, job, branch)
+    holds = describe_holds(project.tables.state(job), branch)
     published = describe_published(project.tables, job, branch) if as_json else ()
     printer.ran(results, on_step, published, landed, holds)
     end_on_hold(holds)

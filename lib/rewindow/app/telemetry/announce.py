@@ -8,6 +8,8 @@ from typing import Any
 
 import structlog
 
+from rewindow.app.command_log import mute_others
+
 PATIENCE_S = 5.0
 """How long a command waits at its end for a client to deliver, and after a failed delivery:"""
 IMPATIENCE_S = 1.0
@@ -27,6 +29,7 @@ class Warner(logging.Handler):
             return
         self.has_warned = True
         line = f"{self._about}: {' '.join(why.split())[:500]}. The command goes on without it"
+        mute_others()
         log: Any = structlog.get_logger()
         if log.is_enabled_for(logging.WARNING):
             log.warning(line)

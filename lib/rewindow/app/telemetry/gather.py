@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rewindow.app.telemetry.facts import ColumnOrigins, Facts, Measure, Read, Table, Written
-from rewindow.app.telemetry.tables import Locator
 from rewindow.control.health.inputs import dropped_by_reason, not_taken, rows_by_output
 from rewindow.control.ingest.landings import LANDING, Feed, Landing
-from rewindow.control.ingest.protocols import LandReport
-from rewindow.control.plan.job_state import Branch, JobState
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.run import Job, RunReport
 from rewindow.dsl.column_origins import column_origins
 from rewindow.dsl.flows import Origin
 from rewindow.streams.record import known_time
+
+if TYPE_CHECKING:
+    from rewindow.app.telemetry.tables import Locator
+    from rewindow.control.ingest.protocols import LandReport
+    from rewindow.control.plan.job_state import Branch, JobState
 
 COMMITTED, NOTHING_TO_DO = "committed", "nothing_to_do"
 

@@ -12,7 +12,7 @@ from rewindow.app.why.history import Candidates, History
 from rewindow.app.why.output import Output
 from rewindow.app.why.waiting import open_windows
 from rewindow.app.why.windows import windowed_node, windows_of
-from rewindow.engine.worker.local import as_in_a_worker
+from rewindow.engine.worker.code_of_users import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Search, Wanted
 from rewindow.engine.worker.provenance.extent import extents
 from rewindow.engine.worker.provenance.origins import Cause

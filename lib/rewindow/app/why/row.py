@@ -27,7 +27,7 @@ from rewindow.app.why.windows import windows_of
 from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.job_state import CommittedRun
 from rewindow.control.plan.spec import run_version
-from rewindow.engine.worker.local import as_in_a_worker
+from rewindow.engine.worker.code_of_users import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Behind, Wanted, find
 from rewindow.engine.worker.provenance.extent import extents, own_key
 from rewindow.engine.worker.provenance.origins import Cause

@@ -9,8 +9,8 @@ from typing import Any
 import pendulum
 
 from rewindow.contracts.ingest import FeedSpec, SourceLook
+from rewindow.control.health.entries import Entry, Status, age_ms
 from rewindow.control.health.inputs import held_records
-from rewindow.control.health.job_health import Entry, Status, age_ms
 from rewindow.control.health.phrases import counted, waits
 from rewindow.control.ingest.feed_progress import Progress
 from rewindow.control.ingest.intervals import grid_of, later_rows

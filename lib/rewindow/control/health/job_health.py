@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from typing import Any
 
+from rewindow.control.health.entries import Entry, Status, age_ms
 from rewindow.control.health.holds import Hold, describe_holds
 from rewindow.control.health.inputs import Held, Inputs, Unknown, held_records, not_taken
 from rewindow.control.health.phrases import waits
@@ -78,41 +78,6 @@ def held_words(held: Sequence[Held]) -> str:
     return waits(sum(records.records for records in held), "landed record")
 
 
-class Status(StrEnum):
-    """How a feed, a job or a branch is."""
-
-    FRESH = "fresh"
-    """Nothing to do."""
-    DUE = "due"
-    """A feed: its sources have something new. A job: one landing waits, or an interrupted command is to be completed."""
-    BEHIND = "behind"
-    """A job: two or more landings wait. A branch: `main` has taken landings that the branch has not."""
-    ON_HOLD = "on_hold"
-    """A job or a branch: a run is committed, and not published before somebody accepts it."""
-    RUNNING = "running"
-    """A process is landing or running it now."""
-    NEVER_LANDED = "never_landed"
-    NEVER_RUN = "never_run"
-    BROKEN = "broken"
-    """The next command would refuse: the configuration or the code cannot be read, or sources or tables do not fit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the listing. ``epoch`` is the last landing landed or taken, ``waiting`` the number not taken yet."""
-
-    name: str
-    status: Status
-    detail: str | None = None
-    exit_code: int | None = None
-    """With which the next command would refuse; None unless broken."""
-    feed: str | None = None
-    epoch: int | None = None
-    waiting: int | None = None
-    watermark_ms: int | None = None
-    branches: list[Entry] = field(default_factory=list)
-
-
 Decided = RunSpec | UpToDate | RewindowError
 """The next run of a branch, or the error with which it would be refused."""
 
@@ -174,8 +139,3 @@ def progress_figures(entry: Entry, branch: Branch | None, now_ms: int) -> dict[s
         "unpublished": len(branch.unpublished) if branch else None,
         "waiting": 0 if entry.waiting is None and entry.status is Status.NEVER_RUN else entry.waiting,
     }
-
-
-def age_ms(time_ms: int | None, now_ms: int) -> int | None:
-    """Return how long ago a time is; 0 for the future."""
-    return None if time_ms is None else max(0, now_ms - time_ms)

@@ -52,6 +52,29 @@ class UpToDate:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class UpToDateButChanged(UpToDate):
+    """Nothing to run, but the job differs from its checkpoint.
+
+    Its next run accepts that; if ``needs_option``, only with `--accept-changes`, as this call had.
+    """
+
+    since: str
+    changed: tuple[str, ...]
+    needs_option: bool = False
+
+    @property
+    def next_accepts(self) -> str:
+        """What the next run makes of the changes, as the end of a sentence."""
+        option = " only with `--accept-changes`, because nothing was run that accepts it" if self.needs_option else ""
+        return f"its next run accepts that{option}"
+
+    def told(self) -> str:
+        """Return the reason and the changes as text without a full stop."""
+        changes = "; ".join(self.changed)
+        return f"{self.reason}. The job has changed since the checkpoint of run {self.since}, and {self.next_accepts}: {changes}"
+
+
 def plan_run(
     state: JobState, feed: Feed, request: RunRequest, binding: JobBinding, attempt: Attempt, alive: Alive
 ) -> RunSpec | UpToDate:

@@ -7,22 +7,18 @@ command with a success that never happened.
 
 from __future__ import annotations
 
-import os
-import sys
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 from rewindow.contracts.staged_files import QUARANTINE, SHARED, StagedFile, TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork
-from rewindow.engine.worker.failures import translate_text
+from rewindow.engine.worker.code_of_users import as_in_a_worker
 from rewindow.engine.worker.record_execution import run_tasks
 from rewindow.engine.worker.staging import StagingTarget, sharing, stage_rows
 from rewindow.engine.worker.vectorized.window_planner import choose_execution, why_one_by_one
-from rewindow.errors import ConfigError, RewindowError
+from rewindow.errors import ConfigError
 from rewindow.storage.locations import filesystem_of, is_uri
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.state.stores import JOIN, KEY_VALUE, RECORDS, WINDOW
@@ -202,22 +198,6 @@ def size_of(work: SubTopologyWork) -> int:
     return size // VECTORIZED_SHARE if is_vectorized else size
 
 
-@contextmanager
-def as_in_a_worker() -> Iterator[None]:
-    """Give user code no more rights than in a worker: stdout belongs to the command's own output."""
-    leave = os._exit
-    os._exit = _refuse
-    try:
-        with redirect_stdout(sys.stderr):
-            yield
-    except (RewindowError, KeyboardInterrupt, GeneratorExit):
-        raise
-    except BaseException as error:
-        raise translate_text(traceback.format_exc()) from error
-    finally:
-        os._exit = leave
-
-
 def _shares(work: SubTopologyWork) -> list[float]:
     """Return the share of the records that is done after each task, from 0 to 1."""
     sizes = [1 + sum(end - start for log in task.logs.values() for start, end in log.bounds) for task in work.tasks]
@@ -231,9 +211,3 @@ def _bytes(paths: Iterable[str]) -> int:
     system, _ = filesystem_of(names[0])
     located = [filesystem_of(name)[1] for name in names] if is_uri(names[0]) else names
     return sum(info.size or 0 for info in system.get_file_info(located))
-
-
-def _refuse(status: int) -> NoReturn:
-    """Replace `os._exit`: ending the process here would look like a successful run."""
-    message = f"os._exit({status})"
-    raise SystemExit(message)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from rewindow.contracts.ingest import LogWrite, PendingLanding
 from rewindow.contracts.reserved_names import QUARANTINE_COLUMNS
-from rewindow.contracts.staged_files import StagedFile
 from rewindow.engine.worker.arrow_rows import arrow_schema
 from rewindow.engine.worker.parquet_writer import FileWriter
-from rewindow.engine.worker.staging import StagingTarget
-from rewindow.engine.worker.timestamps import Refusal
 from rewindow.streams.record import row_class
 from rewindow.streams.serde.canonical_json import dump_value
-from rewindow.streams.serde.schema import Column
-from rewindow.streams.task_context import Dropped
+
+if TYPE_CHECKING:
+    from rewindow.contracts.ingest import LogWrite, PendingLanding
+    from rewindow.contracts.staged_files import StagedFile
+    from rewindow.engine.worker.staging import StagingTarget
+    from rewindow.engine.worker.timestamps import Refusal
+    from rewindow.streams.serde.schema import Column
+    from rewindow.streams.task_context import Dropped
 
 
 class QuarantineWriter:

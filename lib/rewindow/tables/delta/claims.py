@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import MAIN, TableSpec
 from rewindow.errors import ConfigError
-from rewindow.tables.delta.commit import Retract, open_table, table_path
+from rewindow.tables.delta.commit import Retract, added_files, open_table, table_path
 from rewindow.tables.delta.create_table import OWNER
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.retract import retract_feed
@@ -110,7 +109,7 @@ def unknown_tables(warehouse: str, job: str, state: JobState, paths: Iterable[st
 
 def check_log_claim(path: str, table: DeltaTable, ledger: str, feed: str) -> None:
     """Check that each generation in a log was published by the feed's ledger. Raises `CheckpointError` (76)."""
-    actions = pa.table(table.get_add_actions(flatten=True))
+    actions = added_files(table)
     generations = pc.unique(actions["partition.generation"]).to_pylist() if actions.num_rows else []
     if any(table.transaction_version(log_id(ledger, feed, number)) is None for number in generations):
         raise unknown_landings(path, feed)

@@ -73,6 +73,12 @@ def existing_table(path: str) -> DeltaTable:
     return table
 
 
+def added_files(table: DeltaTable) -> pa.Table:
+    """Return the files of a table as its log describes them, with a column for each statistic."""
+    # `pa.table` would load pandas, to see whether it is given a data frame.
+    return pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
+
+
 def takes_shared_files(path: str) -> bool:
     """Return whether a file of a table may have rows of several tasks: not if it is partitioned, as older changelogs are."""
     table = open_table(path)

@@ -5,29 +5,22 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from deltalake import DeltaTable
-
-from rewindow.contracts.ingest import LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.reserved_names import QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.ingest.feed_progress import progress_lines
 from rewindow.control.ingest.landings import Feed, LogSchema
 from rewindow.control.ingest.stored_progress import Made, made_by
-from rewindow.control.ingest.watermarks import HeldFile
-from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import identity
 from rewindow.errors import StorageError, not_committed
 from rewindow.storage.locations import check_spark_reads
 from rewindow.tables.delta.claims import check_log_claim, retract_of_deleted
 from rewindow.tables.delta.commit import Retract, add_actions, commit_actions, existing_table, open_table, table_path
 from rewindow.tables.delta.create_table import create_table
-from rewindow.tables.delta.drift import Digest
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Mark, mark_of
-from rewindow.tables.delta.job_source import look_at_output
 from rewindow.tables.delta.ledger import LandingLedgers, Ledger
 from rewindow.tables.delta.log_tables import (
     LandedTimes,
@@ -37,12 +30,19 @@ from rewindow.tables.delta.log_tables import (
     missing_columns,
     more_landings,
 )
-from rewindow.tables.delta.source_table import look_at_table
 from rewindow.tables.delta.table_rows import table_files
 from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.feeds import first_above
 from rewindow.tables.shared.paths import QUARANTINE, log_path
 from rewindow.tables.shared.publications import log_id, quarantine_id
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+    from rewindow.contracts.ingest import LogSpec, ReadWindow, SourceLook
+    from rewindow.control.ingest.watermarks import HeldFile
+    from rewindow.control.plan.job_state import LedgerRow
+    from rewindow.tables.delta.drift import Digest
 
 NUMBERS_PER_COMMIT = 1_000
 ATTEMPTS = 8
@@ -200,7 +200,11 @@ class DeltaFeedTables:
         if spec.source.location.startswith(self.warehouse):
             check_spark_reads(spec.source.location, f"the source of the log {spec.topic}")
         if spec.is_output:
+            from rewindow.tables.delta.job_source import look_at_output  # noqa: PLC0415 - few feeds read a job
+
             return look_at_output(self.warehouse, spec, position, self._digest)
+        from rewindow.tables.delta.source_table import look_at_table  # noqa: PLC0415 - few feeds read a table
+
         return look_at_table(spec, position, window)
 
     def roots(self, feed: str, topic: str) -> tuple[str, str]:

@@ -12,18 +12,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.contracts.ingest import LogSpec, Piece, SourceLook
-from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.spec import add_digests
 from rewindow.tables.delta.check_published import lacking
-from rewindow.tables.delta.commit import existing_table, open_table, table_path
-from rewindow.tables.delta.drift import Digest
+from rewindow.tables.delta.commit import added_files, existing_table, open_table, table_path
 from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.foreign_log import full_path
@@ -33,6 +30,10 @@ from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.drift import difference_of
 from rewindow.tables.shared.job_source import altered, new_epochs, output_gone
 from rewindow.tables.shared.paths import staged_by
+
+if TYPE_CHECKING:
+    from rewindow.control.plan.job_state import CommittedRun, JobState
+    from rewindow.tables.delta.drift import Digest
 
 JOB = "job"
 """The kind of position that such sources have: the last epoch that is landed, and the run that made it."""
@@ -64,7 +65,7 @@ def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str, int | None]:
     if table is None:
         raise output_gone(path)
     check_writable(path, table)
-    actions = pa.table(table.get_add_actions(flatten=True)).to_pydict()
+    actions = added_files(table).to_pydict()
     paths = actions["path"]
     lasts = actions.get("max._epoch", [None] * len(paths))
     folder = Folder(path)

@@ -22,7 +22,7 @@ from rewindow.control.ingest.landings import Feed, LogSchema
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.errors import CheckpointError, SourceError, StorageError
 from rewindow.streams.record import TopicPartition
-from rewindow.tables.delta.commit import existing_table, open_table
+from rewindow.tables.delta.commit import added_files, existing_table, open_table
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.features import check_writable, direct_problem
 from rewindow.tables.delta.files import Folder
@@ -99,7 +99,7 @@ class LogFiles:
         self._path = path
         self.problem = direct_problem(table)
         """Why the files do not hold the table's rows; ``""`` if they do."""
-        actions = pa.table(table.get_add_actions(flatten=True))
+        actions = added_files(table)
         nothing = [None] * actions.num_rows
         names = ("path", "partition.generation", "partition.partition", "min.offset", "max.offset")
         columns = [actions[name].to_pylist() if name in actions.column_names else nothing for name in names]

@@ -31,7 +31,15 @@ from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.control.plan.stored_runs import attempts_of
 from rewindow.errors import StorageError
-from rewindow.tables.delta.commit import Actions, file_stats, open_table, partition_values, removal, table_path
+from rewindow.tables.delta.commit import (
+    Actions,
+    added_files,
+    file_stats,
+    open_table,
+    partition_values,
+    removal,
+    table_path,
+)
 from rewindow.tables.delta.features import check_writable, direct_problem
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.run_rows import with_run_counts
@@ -132,7 +140,7 @@ def _commit(merge: Merge, actions: Actions) -> None:
 
 def log_parts(path: str, table: DeltaTable) -> dict[LogPartition, list[LogPart]]:
     """Return a log's files by generation and partition; files without statistics of their offsets are left out."""
-    actions = pa.table(table.get_add_actions(flatten=True)).to_pydict()
+    actions = added_files(table).to_pydict()
     names = ("path", "partition.generation", "partition.partition")
     if not all(name in actions for name in (*names, "min.offset", "max.offset")):
         return {}

@@ -18,7 +18,8 @@ from rewindow.control.plan.job_state import CommittedRun
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import existing_table, open_table, table_path
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.table_rows import TableFile, read_file, read_rows, rows_of, table_files, table_schema
+from rewindow.tables.delta.table_rows import TableFile, read_file, rows_of, table_files, table_schema
+from rewindow.tables.shared.arrow_tables import rows_with
 from rewindow.tables.shared.audit import MEASURES, add_up_runs, reported
 from rewindow.tables.shared.paths import METRICS
 from rewindow.tables.shared.publications import Reports
@@ -99,17 +100,20 @@ def measures(warehouse: str, runs: Sequence[CommittedRun], reports: Reports) -> 
     The report of a run is read only if the table lacks its metrics, because they are not published yet. A table has the
     metrics of many runs in one file, since `gc` merges its files. Raises `StorageError` (74) for a table that cannot be read.
     """
-    published = _published_measures(warehouse, runs)
-    numbers = set(pc.unique(published["_run"]).to_pylist())
-    others = [run for run in runs if run.spec.run not in numbers]
-    rest = reported((run.spec.run, report) for run in others for report in reports(run))
-    return add_up_runs(pa.concat_tables([published, rest]))
+    parts = [*_published_measures(warehouse, runs)]
+    published = {number for part in parts for number in pc.unique(part["_run"]).to_pylist()}
+    if others := [run for run in runs if run.spec.run not in published]:
+        parts.append(reported((run.spec.run, report) for run in others for report in reports(run)))
+    return add_up_runs(pa.concat_tables(parts)) if parts else []
 
 
-def _published_measures(warehouse: str, runs: Sequence[CommittedRun]) -> pa.Table:
+def _published_measures(warehouse: str, runs: Sequence[CommittedRun]) -> Iterator[pa.Table]:
     path = table_path(warehouse, METRICS)
-    if not runs or open_table(path) is None:
-        return MEASURES.empty_table()
-    numbers = pa.array([run.spec.run for run in runs], pa.int64())
-    own = (pc.field("job") == runs[0].spec.job) & pc.field("_run").isin(numbers)
-    return read_rows(path, MEASURES.names, own).cast(MEASURES)
+    table = open_table(path) if runs else None
+    if table is None:
+        return
+    numbers = [run.spec.run for run in runs]
+    schema, folder = table_schema(table), Folder(path)
+    values: dict[str, list[int] | list[str]] = {"job": [runs[0].spec.job], "_run": numbers}
+    for file in table_files(path, table, runs=numbers):
+        yield rows_with(read_file(folder, file, schema), values).select(MEASURES.names).cast(MEASURES)

@@ -16,13 +16,12 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
-import pyarrow as pa
 from deltalake import DeltaTable
 
 from rewindow.contracts.ingest import ARRIVAL, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.contracts.source_fields import named_columns
 from rewindow.errors import ConfigError, SourceError
-from rewindow.tables.delta.commit import open_table
+from rewindow.tables.delta.commit import added_files, open_table
 from rewindow.tables.delta.create_table import OWNER
 from rewindow.tables.delta.features import direct_problem
 from rewindow.tables.delta.foreign_log import AddedFile, TableCommit, first_missing, full_path, read_commit
@@ -188,7 +187,7 @@ class _TableLook:
 
     def _active_files(self) -> dict[str, tuple[tuple[str, str | None], ...]]:
         columns = self._metadata.partition_columns
-        actions = pa.table(self._table.get_add_actions(flatten=True)).to_pydict()
+        actions = added_files(self._table).to_pydict()
         paths = actions.get("path", [])
         partitions = (
             zip(*(actions[f"partition.{name}"] for name in columns), strict=True) if columns else [()] * len(paths)

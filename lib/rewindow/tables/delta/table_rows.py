@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 
 from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import OUTPUT_META, Column
-from rewindow.tables.delta.commit import existing_table, open_table
+from rewindow.tables.delta.commit import added_files, existing_table, open_table
 from rewindow.tables.delta.delta_log import way_out
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Handle
@@ -105,7 +105,7 @@ def _added(add: Mapping[str, Any], types: Mapping[str, Any]) -> TableFile | None
 
 
 def _listed(path: str, table: DeltaTable) -> list[TableFile]:
-    actions = pa.table(table.get_add_actions(flatten=True))
+    actions = added_files(table)
     names = [name for name in actions.column_names if name in _FACTS or name.startswith("partition.")]
     columns = {name: actions[name].to_pylist() for name in names}
     nothing = [None] * actions.num_rows
@@ -160,7 +160,7 @@ def rows_of(folder: Folder, file: TableFile) -> int:
 
 def column_bounds(table: DeltaTable, column: str) -> dict[str, tuple[Any, Any]]:
     """Return the smallest and the largest value of a column in each file, by path; None where the log does not say."""
-    actions = pa.table(table.get_add_actions(flatten=True))
+    actions = added_files(table)
     nothing = [None] * actions.num_rows
     smallest, largest = (
         actions[f"{which}.{column}"].to_pylist() if f"{which}.{column}" in actions.column_names else nothing

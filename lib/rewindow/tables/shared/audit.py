@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from rewindow.contracts.staged_files import METRICS, SHARED, StagedFile, TaskReport
@@ -21,10 +23,13 @@ if TYPE_CHECKING:
     from rewindow.control.ingest.landings import Feed
     from rewindow.control.plan.job_state import JobState
 
+Rows = npt.NDArray[np.int64]
+
 INTERNAL = "internal/"
 """The prefix of the targets of internal logs. They are never published, so they are counted but not read back."""
 MEASURE = ("sub_topology", "partition", "level", "node", "name", "reason")
-_VALUES = ("count", "total", "minimum", "maximum", "current")
+_SUMS, _EXTREMA = ("count", "total"), {"minimum": np.minimum, "maximum": np.maximum}
+_VALUES = (*_SUMS, *_EXTREMA, "current")
 MEASURES = arrow_schema([column for column in METRICS if column.name in {"_run", *MEASURE, *_VALUES}])
 """The columns of the metrics table that sums are made from."""
 
@@ -142,15 +147,31 @@ def reported(reports: Iterable[tuple[int, TaskReport]]) -> pa.Table:
 
 def add_up_runs(rows: pa.Table) -> list[dict[str, Any]]:
     """Return one dictionary for each measure of a task, with the columns of a report's metrics and its task."""
-    rows = rows.select(MEASURES.names).sort_by("_run")
-    kinds = {"minimum": "min", "maximum": "max", "current": "last"}
-    wanted = [(name, kinds.get(name, "sum")) for name in _VALUES]
-    summed = rows.group_by(list(MEASURE), use_threads=False).aggregate(wanted)
-    names = {f"{name}_{function}": name for name, function in wanted}
-    added: list[dict[str, Any]] = summed.rename_columns(
-        [names.get(name, name) for name in summed.column_names]
-    ).to_pylist()
-    return added
+    # `group_by` and `to_numpy` would load pandas, which takes longer than a short command.
+    by_run = np.argsort(np.from_dlpack(rows["_run"].combine_chunks()), kind="stable")
+    keys = [rows[name].combine_chunks().dictionary_encode("encode") for name in MEASURE]
+    codes = np.zeros(rows.num_rows, np.int64)
+    for key in keys:
+        codes = codes * len(key.dictionary) + np.from_dlpack(key.indices)
+    _, first, groups = np.unique(codes[by_run], return_index=True, return_inverse=True)
+    groups, rows_of_groups = np.argsort(np.argsort(first))[groups], by_run[np.sort(first)]
+    words = [np.array(key.dictionary.to_pylist(), object)[np.from_dlpack(key.indices)[rows_of_groups]] for key in keys]
+    sums = [_add_up(name, rows[name].combine_chunks(), by_run, groups) for name in _VALUES]
+    return [dict(zip((*MEASURE, *_VALUES), values, strict=True)) for values in zip(*words, *sums, strict=True)]
+
+
+def _add_up(name: str, column: pa.Array, by_run: Rows, groups: Rows) -> list[int | None]:
+    """Return the sum of each group's values, or their extremum, or the last; None if it has none."""
+    is_known = np.from_dlpack(column.is_valid().cast(pa.uint8())).astype(bool)
+    values = np.zeros(len(column), np.int64)
+    values[is_known] = np.from_dlpack(column.drop_null())
+    of, values = groups[is_known[by_run]], values[by_run][is_known[by_run]]
+    added = np.zeros(groups.max(initial=-1) + 1, np.int64)
+    added[of] = 0 if name in _SUMS else values  # the last one of each group
+    if name != "current":
+        _EXTREMA.get(name, np.add).at(added, of, values)
+    known = set(of.tolist())
+    return [value if group in known else None for group, value in enumerate(added.tolist())]
 
 
 def not_deterministic(spec: RunSpec, target: str, different: str) -> InvariantError:

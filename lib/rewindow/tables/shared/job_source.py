@@ -6,19 +6,21 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rewindow.contracts.ingest import LogSpec, ProducedEpoch
 from rewindow.contracts.source_fields import marked
 from rewindow.control.ingest.feed_progress import landing_bodies
 from rewindow.control.ingest.landings import GENERATION, LANDING
-from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
 from rewindow.errors import LandedRunError, SourceError, StorageError
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.schema import has_bounds
 from rewindow.streams.topology import output_lags
-from rewindow.tables.shared.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from rewindow.control.plan.job_state import CommittedRun, JobState
+    from rewindow.tables.shared.warehouse import Warehouse
 
 
 @dataclass(frozen=True, slots=True)

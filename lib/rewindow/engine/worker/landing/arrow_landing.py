@@ -30,6 +30,7 @@ from rewindow.contracts.ingest import (
 from rewindow.contracts.landing import Block, LandingEngine
 from rewindow.contracts.source_fields import SourceFields
 from rewindow.contracts.text_options import TEXT_FORMATS
+from rewindow.engine.worker.code_of_users import as_in_a_worker
 from rewindow.engine.worker.faults import naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.landing.expected_columns import wrong_columns
@@ -46,7 +47,6 @@ from rewindow.engine.worker.landing.source import (
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import UnsuitableError, normalized
 from rewindow.engine.worker.landing.text_source import OnWorkers, TextFiles, text_fields, text_schema
-from rewindow.engine.worker.local import as_in_a_worker
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
 from rewindow.errors import RewindowError

@@ -10,13 +10,11 @@ from typing import Any
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import SubTopologyWork, TaskWork
 from rewindow.engine.worker.staging import staging_target
-from rewindow.engine.worker.vectorized import changelog, session_changelog
+from rewindow.engine.worker.vectorized import changelog
 from rewindow.engine.worker.vectorized.arrays import UnfitError
 from rewindow.engine.worker.vectorized.final_results import WindowTask
-from rewindow.engine.worker.vectorized.joins.join_execution import run_join
 from rewindow.engine.worker.vectorized.joins.join_plan import JoinPlan
 from rewindow.engine.worker.vectorized.sent_results import SentResults, sent_results
-from rewindow.engine.worker.vectorized.session_results import SessionTask
 from rewindow.engine.worker.vectorized.topic_reader import epochs_of
 from rewindow.engine.worker.vectorized.window_plan import FinalResultsPlan
 from rewindow.engine.worker.vectorized.window_planner import Plan
@@ -29,6 +27,8 @@ from rewindow.streams.windows.session_sliding import SessionWindows
 def run_vectorized(work: SubTopologyWork, task_work: TaskWork, plan: Plan) -> TaskReport | None:
     """Run one task. Return None, without sent files, if its values exceed the kernels (`UnfitError`)."""
     if isinstance(plan, JoinPlan):
+        from rewindow.engine.worker.vectorized.joins.join_execution import run_join  # noqa: PLC0415 - few jobs join
+
         return run_join(work, task_work, plan)
     return _run_windows(work, task_work, plan)
 
@@ -38,6 +38,9 @@ def _run_windows(work: SubTopologyWork, task_work: TaskWork, plan: FinalResultsP
     restore: Any
     stage: Any
     if isinstance(plan.windows, SessionWindows):
+        from rewindow.engine.worker.vectorized import session_changelog  # noqa: PLC0415 - few jobs have sessions
+        from rewindow.engine.worker.vectorized.session_results import SessionTask  # noqa: PLC0415
+
         task = SessionTask(plan, plan.windows, work.code.semantics, task_work.state)
         restore, stage = session_changelog.restore, session_changelog.stage
     else:

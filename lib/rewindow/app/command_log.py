@@ -1,0 +1,51 @@
+"""The log of a command, on standard error. structlog, which takes a tenth of a second, is loaded if something may log with it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any
+
+_given: dict[str, str | None] = {}
+"""The format of the command line, None if it logs nothing; nothing without a command line, as in a notebook."""
+
+
+def configure_logs(wanted: str | None) -> None:
+    """Log in a format. Without one, nothing is logged."""
+    _given["format"] = wanted
+    if wanted is not None or "structlog" in sys.modules:
+        _configure(wanted)
+
+
+def mute_others() -> None:
+    """Let others who log with structlog, such as code of the project, print nothing if the command logs nothing.
+
+    To be called before they are loaded.
+    """
+    if "format" in _given and _given["format"] is None:
+        _configure(None)
+
+
+def command_log() -> Any:
+    """Return the log of the command; None if it logs nothing."""
+    if _given.get("format") is None:
+        return None
+    import structlog  # noqa: PLC0415 - see above
+
+    return structlog.get_logger()
+
+
+def _configure(wanted: str | None) -> None:
+    import structlog  # noqa: PLC0415 - see above
+
+    renderer: Any = (
+        structlog.processors.JSONRenderer(sort_keys=True)
+        if wanted == "json"
+        else structlog.dev.ConsoleRenderer(colors=False)
+    )
+    structlog.configure(
+        processors=[structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso"), renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO if wanted else logging.CRITICAL),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )

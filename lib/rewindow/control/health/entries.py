@@ -1,0 +1,46 @@
+"""The lines of a listing: how a feed, a job or a branch is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """How a feed, a job or a branch is."""
+
+    FRESH = "fresh"
+    """Nothing to do."""
+    DUE = "due"
+    """A feed: its sources have something new. A job: one landing waits, or an interrupted command is to be completed."""
+    BEHIND = "behind"
+    """A job: two or more landings wait. A branch: `main` has taken landings that the branch has not."""
+    ON_HOLD = "on_hold"
+    """A job or a branch: a run is committed, and not published before somebody accepts it."""
+    RUNNING = "running"
+    """A process is landing or running it now."""
+    NEVER_LANDED = "never_landed"
+    NEVER_RUN = "never_run"
+    BROKEN = "broken"
+    """The next command would refuse: the configuration or the code cannot be read, or sources or tables do not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the listing. ``epoch`` is the last landing landed or taken, ``waiting`` the number not taken yet."""
+
+    name: str
+    status: Status
+    detail: str | None = None
+    exit_code: int | None = None
+    """With which the next command would refuse; None unless broken."""
+    feed: str | None = None
+    epoch: int | None = None
+    waiting: int | None = None
+    watermark_ms: int | None = None
+    branches: list[Entry] = field(default_factory=list)
+
+
+def age_ms(time_ms: int | None, now_ms: int) -> int | None:
+    """Return how long ago a time is; 0 for the future."""
+    return None if time_ms is None else max(0, now_ms - time_ms)
