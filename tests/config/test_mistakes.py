@@ -68,7 +68,7 @@ KEYS: dict[str, Case] = {
     "no space after the colon": (
         "{header: true}",
         "{header: true}, copies:land",
-        "line 5, column 68",
+        "line 5, column 71",
         UNKNOWN,
         {"fix": "write a space after the colon"},
     ),
