@@ -94,7 +94,10 @@ def test_a_similar_column_is_proposed_and_a_header_of_one_column_asks_for_its_se
     assert "Did you mean 'customer'?" in refusal.message
     new_shop.edit(FEED, "key: Custmer", "key: customer")
     new_shop.write(ORDERS, (new_shop.root / ORDERS).read_text().replace(",", ";"))
-    assert '`options: {delimiter: ";"}`' in new_shop.refuses("land orders", "column-unknown").message
+    assert (
+        '`options: {delimiter: ";"}`'
+        in new_shop.refuses("land orders", "columns-unknown", source="data/orders").message
+    )
 
 
 def test_all_columns_that_no_file_has_are_named_at_once_without_spark(new_shop: Bench) -> None:
