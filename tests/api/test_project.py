@@ -166,8 +166,10 @@ def landings_of(run):
 
 
 def test_warnings_of_a_landing_are_its_first_sentences():
-    landed = outcome_of_landing("orders", LandReport("orders", 1, -1, warnings=("amount is null",)))
-    assert landed.sentences == ("warning: amount is null", "Feed orders: nothing new to land.")
+    warning = errors.WarningMessage("column-all-null", "{column} is null", column="amount")
+    landed = outcome_of_landing("orders", LandReport("orders", 1, -1, warnings=(warning,)))
+    assert landed.sentences[0] == f"warning: {warning}"
+    assert landed["warning_codes"] == [warning.code]
 
 
 def test_a_run_says_which_plan_of_a_dead_attempt_it_completed_first(landed, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,7 +41,7 @@ def check(case: Case, bench: Bench, whole: Collection[str]) -> None:
 
     Cases share the project. ``whole`` are its files before the first one: what a failed attempt has left, the next may delete.
     """
-    before, decided = contents(bench), bench.decided()
+    before, times, decided = contents(bench), _times(bench), bench.decided()
     case.given(bench)
     broken = contents(bench)
     try:
@@ -50,7 +51,7 @@ def check(case: Case, bench: Bench, whole: Collection[str]) -> None:
             assert noise not in answer.out + answer.err, answer
         _assert_as_before(broken, contents(bench), whole)
     finally:
-        _restore(bench, before, broken)
+        _restore(bench, before, broken, times)
     assert bench.decided() == decided, "the failed command added ledger rows"
 
 
@@ -71,7 +72,12 @@ def _assert_as_before(before: Mapping[str, bytes], after: Mapping[str, bytes], w
         assert name.startswith(_OWN) or not is_commit, f"{name} is a commit"
 
 
-def _restore(bench: Bench, before: Mapping[str, bytes], broken: Mapping[str, bytes]) -> None:
+def _times(bench: Bench) -> dict[str, int]:
+    """Return when each file of the project was written: cases tell new files by that."""
+    return {str(path.relative_to(bench.root)): path.stat().st_mtime_ns for path in bench.root.rglob("*")}
+
+
+def _restore(bench: Bench, before: Mapping[str, bytes], broken: Mapping[str, bytes], times: Mapping[str, int]) -> None:
     """Undo the changes of a case, but not those of the command."""
     for name in before.keys() | broken.keys():
         if before.get(name) != broken.get(name):
@@ -79,6 +85,7 @@ def _restore(bench: Bench, before: Mapping[str, bytes], broken: Mapping[str, byt
             if name in before:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(before[name])
+                os.utime(file, ns=(times[name], times[name]))
             else:
                 file.unlink(missing_ok=True)
     handle.cached.clear()

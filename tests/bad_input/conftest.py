@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from rewindow.app.cli.entry import run_command
 from rewindow.app.new_project import Example, create_project
 from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
 
@@ -33,13 +29,6 @@ def bench(template: Bench, tmp_path: Path) -> Bench:
     return copy_of(template, tmp_path / "project")
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Path:
-    """The project that `rewindow init` creates."""
-    create_project(tmp_path, Example.WINDOWS)
-    return tmp_path
-
-
 @pytest.fixture(scope="module")
 def sample_template(tmp_path_factory: pytest.TempPathFactory, in_process: None) -> Bench:
     """The project that `rewindow init` creates, landed and replayed."""
@@ -56,35 +45,7 @@ def sample(sample_template: Bench, tmp_path: Path) -> Bench:
 
 
 @pytest.fixture
-def new_shop(shop: Path, in_process: None) -> Bench:
+def new_shop(tmp_path: Path, in_process: None) -> Bench:
     """The project that `rewindow init` creates, not landed."""
-    return Bench(shop)
-
-
-@pytest.fixture
-def orders(shop: Path) -> Path:
-    """The only file of the feed."""
-    (file,) = (shop / "data/orders").iterdir()
-    return file
-
-
-@pytest.fixture
-def say(capsys: pytest.CaptureFixture[str], shop: Path) -> Iterator[Callable[..., tuple[int, str]]]:
-    """Return a function that runs a command as a process of its own would: with the code as it is now."""
-    before = _without_own_code()
-
-    def run(*command: str) -> tuple[int, str]:
-        _without_own_code()
-        code = run_command([*command, "--project", str(shop)])
-        out, err = capsys.readouterr()
-        return code, out + err
-
-    yield run
-    _without_own_code()
-    sys.modules.update(before)
-
-
-def _without_own_code() -> dict[str, ModuleType]:
-    """Let the modules of a project be imported again; return those that were imported."""
-    importlib.invalidate_caches()
-    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "jobs"}
+    create_project(tmp_path, Example.WINDOWS)
+    return Bench(tmp_path)

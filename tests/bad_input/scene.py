@@ -170,6 +170,11 @@ class Bench:
         assert answer.code in {0, 1}, answer
         return answer.values
 
+    def why(self, words: str) -> str:
+        """Return why a key has no row: what `rewindow why --missing` says of these words."""
+        found = self.json(f"why {words} --missing")
+        return " ".join([found["headline"], *found["reasons"]])
+
     def land(self, feed: str) -> LandReport:
         """Land a feed, for tests of what that returns to Python."""
         return OpenProject.open(self.root).land(feed)

@@ -144,6 +144,6 @@ def test_every_command_knows_by_how_much_the_watermark_is_below_that_of_the_firs
         below = "2h30m below that of the job that makes its records"
         (row,) = bench.json("report days")["open_windows"]["shown"][:1]
         assert (row["cause"], below in row["why"]) == ("upstream_job", True)
-        assert below in " ".join(bench.json(f"why shop.seen {USERS[0]} --missing")["reasons"])
+        assert below in bench.why(f"shop.seen {USERS[0]}")
         bench.done("run counts --final")
         assert bench.json("land totals")["watermark_ms"] == whole_ms

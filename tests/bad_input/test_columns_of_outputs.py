@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.bad_input.scene import Bench
+from tests.refusals import containing
 
 KEYED = """\
 from typing import NamedTuple
@@ -40,7 +41,7 @@ def keyed(bench: Bench) -> Bench:
 def test_plan_and_backfill_ask_for_another_table_before_anything_is_computed(keyed: Bench) -> None:
     _keyed(keyed, "person")
     planned = keyed.refuses("plan counts", "job-changed-since-checkpoint")
-    refusal = keyed.refuses(BACKFILL, "output-columns-changed", output="totals")
+    refusal = keyed.refuses(BACKFILL, "branch-not-promotable", job="counts")
     for failure in (planned, refusal):
         assert "member (string) is gone, person (string) is new" in failure.message
         assert "`key=STREAM.key` takes it over" in failure.message
@@ -69,7 +70,7 @@ def test_a_refused_backfill_keeps_the_earlier_runs_of_its_branch(keyed: Bench) -
 def test_columns_of_another_type_are_named(keyed: Bench) -> None:
     typed = KEYED.replace("{key}", "member").replace("    member: str", "    member: int")
     keyed.write("bench_job.py", typed.replace("By(key)", "By(len(key))"))
-    keyed.refuses(BACKFILL, "output-columns-changed", changes="member is long, was string")
+    keyed.refuses(BACKFILL, "branch-not-promotable", reason=containing("member is long, was string"))
 
 
 def test_a_branch_takes_columns_in_another_order_when_it_starts_over(keyed: Bench) -> None:

@@ -35,7 +35,7 @@ def test_a_mistake_makes_the_job_broken_for_ls(bench: Bench) -> None:
 
 def test_a_query_that_fails_on_rows_ends_the_run(bench: Bench) -> None:
     expecting(bench, '{name: broken, sql: "SELECT 1 / (value - value) FROM new_rows"}')
-    replayed(bench, 65).refused("expectation-query-failed", output="totals", name="broken")
+    replayed(bench, 65).refused("expectation-query-failed", output="totals", expectation="broken")
 
 
 @pytest.mark.parametrize(

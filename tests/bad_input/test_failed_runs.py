@@ -38,7 +38,7 @@ def bench(failed: Bench, tmp_path: Path) -> Bench:
 
 
 def test_the_good_landings_before_a_poisoned_record_can_be_committed(bench: Bench) -> None:
-    assert bench.json("plan counts --through 3")["epochs"] == [3, 3]
+    assert [one["epoch"] for one in bench.json("plan counts --through 3")["epochs"]] == [3]
     assert bench.json("run counts --through 3")["epochs"] == [3, 3]
     bench.refuses("run counts", "node-failed")
     bench.code(POISONED.replace("raise ValueError", "return 0  # "))

@@ -36,7 +36,7 @@ def test_times_in_another_form_name_the_column_and_the_option_that_reads_them(ne
 
 def test_a_header_with_the_same_name_twice_says_which_one(new_shop: Bench) -> None:
     replace_all(new_shop, ORDERS, "order_id,customer", "Customer,customer")
-    new_shop.refuses("land orders", "column-unknown", known=containing("'customer' more than once"))
+    new_shop.refuses("land orders", "columns-unknown", hint=containing("'customer' more than once"))
 
 
 def test_a_sum_of_texts_says_how_to_land_them_as_numbers(new_shop: Bench) -> None:

@@ -24,6 +24,6 @@ def test_every_command_refuses_and_starting_over_gives_the_same_rows(bench: Benc
     for line in LINES:
         refusal = bench.refuses(line, "job-ledger-behind-tables", job="counts")
         assert "`rewindow reset counts`" in refusal.message
-    assert [finding.about for finding in bench.findings("counts")] == ["refused"]
+    assert bench.findings("counts")[0].about == "refused"
     bench.done("reset counts --yes", "run counts")
     assert bench.result() == rows

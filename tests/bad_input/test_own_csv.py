@@ -29,8 +29,8 @@ def test_one_record_without_a_key_is_one(new_shop: Bench) -> None:
 
 def test_a_key_in_another_case_is_proposed(sample: Bench) -> None:
     proposed = "has rows of the key 'ann'"
-    assert proposed in " ".join(sample.json("why daily_orders Ann --missing")["reasons"])
-    assert proposed not in " ".join(sample.json("why daily_orders nobody --missing")["reasons"])
+    assert proposed in sample.why("daily_orders Ann")
+    assert proposed not in sample.why("daily_orders nobody")
 
 
 @pytest.mark.parametrize("unarrived", [1, 2])
@@ -60,7 +60,7 @@ def test_rows_that_arrive_in_the_future_are_shown_by_ls_status_and_why(new_shop:
     findings = [finding.message for finding in new_shop.findings()]
     told(findings, "rows-of-the-future", file="first_days.csv", topic="orders", time="2031-01-01 00:00:10Z")
     new_shop.done("run daily_orders")
-    assert waits in " ".join(new_shop.json("why daily_orders zoe --missing")["reasons"])
+    assert waits in new_shop.why("daily_orders zoe")
 
 
 def test_rows_without_a_valid_time_are_counted_and_the_first_are_named_with_file_and_line(new_shop: Bench) -> None:
@@ -94,7 +94,10 @@ def test_a_similar_column_is_proposed_and_a_header_of_one_column_asks_for_its_se
     assert "Did you mean 'customer'?" in refusal.message
     new_shop.edit(FEED, "key: Custmer", "key: customer")
     new_shop.write(ORDERS, (new_shop.root / ORDERS).read_text().replace(",", ";"))
-    assert '`options: {delimiter: ";"}`' in new_shop.refuses("land orders", "column-unknown").message
+    assert (
+        '`options: {delimiter: ";"}`'
+        in new_shop.refuses("land orders", "columns-unknown", source="data/orders").message
+    )
 
 
 def test_all_columns_that_no_file_has_are_named_at_once_without_spark(new_shop: Bench) -> None:

@@ -154,8 +154,7 @@ def test_json_says_what_is_on_hold_and_what_was_accepted(bench: Bench) -> None:
 
 
 def test_why_a_row_is_missing_names_the_run_on_hold(held_template: Bench) -> None:
-    reasons = " ".join(held_template.json("why counts zoe --missing")["reasons"])
-    assert "`rewindow publish counts --accept --run main/3`" in reasons
+    assert "`rewindow publish counts --accept --run main/3`" in held_template.why("counts zoe")
 
 
 def test_a_feed_of_outputs_says_that_the_run_it_waits_for_is_on_hold(bench: Bench) -> None:
@@ -165,7 +164,7 @@ def test_a_feed_of_outputs_says_that_the_run_it_waits_for_is_on_hold(bench: Benc
     replayed(bench, ON_HOLD)
     landed = bench.json("land totals")
     assert (landed["landings"], "run main/3 of its job is on hold" in landed["waiting"]) == ([], True)
-    assert "Run main/3 of counts" in " ".join(bench.json("why seen.seen zoe --missing")["reasons"])
+    assert "Run main/3 of counts" in bench.why("seen.seen zoe")
 
 
 def test_python_gives_the_results(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,10 +39,6 @@ def add(bench: Bench, path: str, text: str) -> None:
     bench.write(path, (bench.root / path).read_text() + text)
 
 
-def why(bench: Bench, words: str) -> str:
-    return " ".join(bench.json(f"why {words} --missing")["reasons"])
-
-
 def test_plan_and_the_report_name_the_partitions_that_results_wait_for_and_what_helps(silent_template: Bench) -> None:
     (found,) = silent_template.json("plan daily_orders")["silent"]
     assert (found["results"], found["partitions"]) == (2, ["orders-0", "orders-1"])
@@ -85,7 +81,7 @@ def test_a_record_that_is_filtered_before_the_window_does_not_end_the_silence(si
     (found,) = silent.json("plan daily_orders")["silent"]
     assert (found["results"], BY_JOB in found["fix"]) == (2, True)
     assert "reached it" in found["what"]
-    reasons = why(silent, "shop.daily_orders bob")
+    reasons = silent.why("shop.daily_orders bob")
     assert ("did not reach orders-per-day-suppress" in reasons, BY_JOB in reasons) == (True, True)
     assert "max_task_idle" not in reasons
 
@@ -100,10 +96,10 @@ def test_a_partition_that_holds_back_the_feeds_watermark_is_named(silent: Bench)
     (found,) = silent.json("plan daily_orders --branch held")["silent"]
     stored = silent.json("state show daily_orders orders-per-day-suppress --branch held")["entries"]
     assert (found["results"], found["partitions"], BY_FEED in found["fix"]) == (len(stored), ["orders-0"], True)
-    reasons = why(silent, "daily_orders ann --branch held")
+    reasons = silent.why("daily_orders ann --branch held")
     assert "The feed's watermark waits for orders-0" in reasons
     assert BY_FEED in reasons
-    reasons = why(silent, "daily_orders bob --branch held")
+    reasons = silent.why("daily_orders bob --branch held")
     assert reasons.index(BY_FEED) < reasons.index(BY_JOB), "neither helps without the other"
 
 
@@ -111,7 +107,7 @@ def test_a_lag_of_the_feed_is_no_silent_partition(silent: Bench) -> None:
     add(silent, FEED, "lag: 5d\n")
     silent.done("land orders --new-generation", "run daily_orders --branch lags")
     assert silent.json("plan daily_orders --branch lags")["silent"] == []
-    assert "`lag: 5d` behind its newest record" in why(silent, "daily_orders ann --branch lags")
+    assert "`lag: 5d` behind its newest record" in silent.why("daily_orders ann --branch lags")
 
 
 def test_why_counts_only_the_landings_that_have_records_of_the_keys_partition(sample: Bench) -> None:
@@ -119,5 +115,5 @@ def test_why_counts_only_the_landings_that_have_records_of_the_keys_partition(sa
     sample.done("rewind daily_orders --to 0", "run daily_orders --accept-changes")
     sample.write("data/orders/later.csv", LATER)
     sample.done("land orders")
-    assert "`rewindow run daily_orders`" in why(sample, "daily_orders ann")
-    assert "`rewindow run daily_orders`" not in why(sample, "daily_orders bob")
+    assert "`rewindow run daily_orders`" in sample.why("daily_orders ann")
+    assert "`rewindow run daily_orders`" not in sample.why("daily_orders bob")

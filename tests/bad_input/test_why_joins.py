@@ -48,7 +48,7 @@ def missing(tmp_path: Path, join: str) -> str:
         bench.write("shop_job.py", CODE.format(join=join))
         bench.rows("one", [{"user": user, "t": T0, "got": T0, "x": x} for user, x in (("ann", 9), ("bob", 1))])
         bench.done("land orders", "run daily_orders")
-        return " ".join(bench.json("why daily_orders bob --missing")["reasons"])
+        return bench.why("daily_orders bob")
 
 
 def test_a_record_without_a_partner_in_a_table_is_not_called_filtered(tmp_path: Path) -> None:

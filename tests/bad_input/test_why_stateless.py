@@ -71,7 +71,7 @@ def test_a_key_that_the_job_makes_is_not_looked_for_in_the_logs(tmp_path: Path) 
 
 
 def test_a_global_table_makes_no_key(tmp_path: Path) -> None:
-    reasons = " ".join(missing(replayed(tmp_path, JOINED, pa.array(list(USERS)), "names"), "zoe")["reasons"])
+    reasons = replayed(tmp_path, JOINED, pa.array(list(USERS)), "names").why("counts zoe")
     assert "The job reads a global table" in reasons
     assert "is made by" not in reasons
 

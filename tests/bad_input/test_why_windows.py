@@ -108,7 +108,7 @@ def found(shop: Bench, table: str, time: str, *more: str) -> dict[str, Any]:
     return shop.json(f"why shop.{table} ann --window {DAY}T{time} {' '.join(more)}")
 
 
-def refused(shop: Bench, table: str, time: str, code: str, *more: str, **facts: object) -> Failure:
+def refused(shop: Bench, table: str, time: str, code: str, /, *more: str, **facts: object) -> Failure:
     return shop.refuses(f"why shop.{table} ann --window {DAY}T{time} {' '.join(more)}", code, **facts)
 
 

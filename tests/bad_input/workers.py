@@ -68,7 +68,7 @@ def with_code(bench: Bench, code: str, verbs: str = SCORED) -> None:
     bench.write("conf/jobs/counts.yaml", scene.JOB.replace("bench_job", name))
 
 
-def _code(name: str, slug: str, code: str, *, verbs: str = SCORED, branch: str = "main", **facts: object) -> Case:
+def _code(name: str, slug: str, code: str, *, verbs: str = SCORED, branch: str = "main", **facts: Any) -> Case:
     given = lambda bench: with_code(bench, code, verbs)  # noqa: E731 - a case is data
     return Case(name, f"run counts --branch {branch}", slug, facts, given)
 

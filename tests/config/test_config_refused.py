@@ -191,7 +191,6 @@ def test_a_file_with_the_wrong_extension_is_refused(tmp_path):
 SYNTAX = "yaml-syntax-wrong"
 REFUSED_FILES: dict[str, tuple[str, str, Facts]] = {
     "alias": ("a: &x [1]\nb: *x\n", SYNTAX, {"position": "line 2, column 4"}),
-    "key twice": ("feed: a\nfeed: b\n", "config-key-duplicate", {"key": "feed", "line": 1}),
     "deep": ("a: " + "[" * 100 + "]" * 100, SYNTAX, {"reason": containing("20 levels deep")}),
     "tag": ("a: !!python/object/apply:os.system [ls]\n", SYNTAX, {"reason": containing("!!python/object")}),
     "large": ("# " + "x" * 1_000_001, "config-file-too-large", {"limit": 1_000_000}),
@@ -200,7 +199,6 @@ REFUSED_FILES: dict[str, tuple[str, str, Facts]] = {
     "date": ("feed: 2013-02-31\n", INVALID, problem("feed", "'2013-02-31'")),
     "control": ("a: \x01\n", "control-character-in-yaml", {"position": "line 1, column 4", "character": 1}),
     "unhashable": ("? [a]\n: b\n", SYNTAX, {"position": "line 1, column 3"}),
-    "number key": ("1: b\n", UNKNOWN, {"key": "1"}),
     "laughs": ("a: &a [x]\nb: &b [*a, *a]\nc: [*b, *b]\n", SYNTAX, {"reason": containing("aliases")}),
 }
 

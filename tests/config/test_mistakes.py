@@ -68,7 +68,7 @@ KEYS: dict[str, Case] = {
     "no space after the colon": (
         "{header: true}",
         "{header: true}, copies:land",
-        "line 5, column 68",
+        "line 5, column 71",
         UNKNOWN,
         {"fix": "write a space after the colon"},
     ),
@@ -108,9 +108,9 @@ SYNTAX: dict[str, Case] = {
     "no colon": ("partitions: 4", "partitions 4", "line 2", S, {}),
     "no space behind a colon": ("partitions: 4", "partitions:4", "line 2", S, {}),
     "no space in braces": ("path: data/orders", "path:data/orders", "line 5, column 14", UNKNOWN, {}),
-    "no comma in braces": ("orders, format", "orders format", "line 5, column 44", S, {}),
+    "no comma in braces": ("orders, format", "orders format", "line 5, column 38", S, {}),
     "a brace too few": ("true}}", "true}", "line 6, column 5", S, {"reason": containing("{ of line 5")}),
-    "a brace too many": ("true}}", "true}}}", "line 5, column 68", S, {"reason": containing("a } that")}),
+    "a brace too many": ("true}}", "true}}}", "line 5, column 70", S, {"reason": containing("a } that")}),
     "an open quote": ("key: customer", 'key: "customer', "line 6, column 10", S, {"reason": containing("the quote")}),
     "typographic quotes": (
         "customer",

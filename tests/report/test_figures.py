@@ -92,7 +92,7 @@ def test_the_open_windows_are_those_that_a_final_run_emits(project: Bench, tmp_p
     assert min(by_output.values()) > 0
     after = reported(bench)
     assert after["open_windows"]["results"] == 0
-    assert after["verdict"][0] == {"level": "good", "text": "Final: every window is closed and the branch is sealed"}
+    assert (after["verdict"][0]["level"], after["verdict"][0]["code"]) == ("good", "headline-final")
 
 
 def test_punctuations_and_clocks_are_those_of_the_metrics(project: Bench) -> None:
@@ -111,8 +111,7 @@ def test_what_waits_and_why_a_window_is_open_is_said(project: Bench, tmp_path: P
     bench.rows(f"h{HOURS}", records(HOURS))
     assert bench.run("land", "activity").code == 0
     found = reported(bench)
-    assert found["verdict"][0]["level"] == "warning"
-    assert found["verdict"][0]["text"].endswith("behind by 1 landing")
+    assert (found["verdict"][0]["level"], found["verdict"][0]["code"]) == ("warning", "headline-behind")
     assert found["progress"]["waiting_records"] == len(records(HOURS))
     assert (
         "1 landing that reaches it waits to be replayed: `rewindow run counts`"
@@ -128,8 +127,7 @@ def test_a_refused_run_is_the_headline(project: Bench, tmp_path: Path) -> None:
     assert bench.run("land", "activity").code == 0
     refused = bench.run("run", "counts")
     found = reported(bench)
-    assert found["verdict"][0]["level"] == "bad"
-    assert "the next run is refused" in found["verdict"][0]["text"]
+    assert (found["verdict"][0]["level"], found["verdict"][0]["code"]) == ("bad", "headline-refused")
     said = found["outlook"]["refused"].removesuffix(f" (exit code {refused.code})")
     assert refused.err.strip() == f"rewindow: {said}\n[job-changed-since-checkpoint]"
 
