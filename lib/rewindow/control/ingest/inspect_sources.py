@@ -141,7 +141,7 @@ def _nothing_due(call: Call, inspected: Mapping[str, SourceLook] | None = None) 
     try:
         inspected = inspected or {spec.topic: look_at(call, spec, ReadWindow(through, through)) for spec in logs}
     except StorageError as error:
-        # A new file may not be complete yet, and nobody wants its rows now.
+        # A new file may not be complete yet, and its rows are not due.
         if until_ms is None:
             raise
         return NothingDue(waiting_refused(feed, until_ms, error))

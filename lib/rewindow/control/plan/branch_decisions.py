@@ -158,7 +158,7 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
     check_open(source)
     check_open(target)
     if held := state.holding(source.runs):
-        spec, why = held[0].spec, held[0].commit.held_by[0].told
+        spec, why = held[0].spec, held[0].commit.held_by[0].sentence
         raise CheckpointError(
             "promoted-run-on-hold",
             "run {run} is on hold, so branch {branch!r} cannot be promoted: {reason}. Accept it, `rewindow "

@@ -212,7 +212,7 @@ def attempts_of(runs: History[CommittedRun], first: int = 0) -> Iterator[str]:
 
 
 def bindings_of(state: JobState) -> Iterator[JobBinding]:
-    """Yield what committed runs were bound to. Runs that were bound alike may be represented by one of them."""
+    """Yield what committed runs were bound to. Equal bindings may be yielded once."""
     stored, later = _parts(state.committed)
     return chain(stored.runs.bindings() if stored else (), (run.spec.binding for run in later))
 

@@ -171,7 +171,7 @@ class _Positions:
             self.of(run)
 
     def of(self, run: CommittedRun) -> int:
-        """Return a run's position. Its number, that of a ledger row, tells it from all other runs and snapshots."""
+        """Return a run's position. Its number, that of a ledger row, is unique among runs and snapshots."""
         position = self._known.setdefault(run.spec.run, len(self.runs))
         if position == len(self.runs):
             self.runs.append(run)
