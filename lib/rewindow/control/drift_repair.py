@@ -37,7 +37,7 @@ class DriftedTable(Protocol):
         ...
 
     @property
-    def what(self) -> str:
+    def change(self) -> str:
         """A description of the difference."""
         ...
 
