@@ -28,7 +28,7 @@ from rewindow.control.plan.spec import (
 
 
 class StoredRuns(Sequence[CommittedRun]):
-    """The runs of a stored state by their positions. Each is made once, when it is asked for."""
+    """The runs of a stored state by their positions. Each is made once, on first use."""
 
     def __init__(self, lines: Sequence[str], shared: Sequence[str], columns: Mapping[str, Any]) -> None:
         """Bind to the texts. None of the lines is read."""
