@@ -82,7 +82,7 @@ def test_offending_rows_are_counted_and_named(one, failed, says):
     found = observe(one)
     assert found.failed == failed
     assert found.is_met == (failed == 0)
-    assert says in found.told
+    assert says in found.sentence
     assert Observation.from_json(found.as_json()) == found
 
 
@@ -90,7 +90,7 @@ def test_every_nan_repeats_every_other_and_both_zeros_are_equal():
     odd = struct.unpack("<d", struct.pack("<Q", 0x7FF8000000000123))[0]
     batch = rows(*(("ann", 1, share, None, True) for share in (float("nan"), -float("nan"), odd, 0.0, -0.0, 1.0)))
     found = observe(expectation(Kind.UNIQUE, "share"), batch)
-    assert (found.failed, found.told.count("2 values")) == (3, 1)
+    assert (found.failed, found.sentence.count("2 values")) == (3, 1)
 
 
 def test_columns_may_be_called_as_the_counts_of_repeated_rows():

@@ -42,4 +42,4 @@ def described_drift(
     """Yield a sentence for each table that is not what was published, or only for that of a target."""
     for one in tables.drift(job, state, branch):
         if target in (None, one.target):
-            yield f"{one.path} {one.what}: it was altered outside rewindow (UPDATE, RESTORE, DELETE, a rewrite, deleted files)"
+            yield f"{one.path} {one.change}: it was altered outside rewindow (UPDATE, RESTORE, DELETE, a rewrite, deleted files)"

@@ -98,7 +98,7 @@ class Observation:
         return not self.failed
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The result as a sentence without a full stop: output, expectation, observed value, bound, first row."""
         first = f"; first: {self.examples[0]}" if self.examples else ""
         return f"{self.output}: {self.name}: {self.observed}, expected {self.expected}{first}"

@@ -47,10 +47,11 @@ def rewind(job: str, branch: str, to: str, tables: Tables) -> _Travel:
 
     The rows of later runs leave each output table in one commit, and a run in flight is fenced. Rewound runs stay in the
     ledger and the changelogs. Raises what `decide_rewind` raises, `NotNowError` (75) if the ledger is too busy, and
-    `StorageError` (74) if a table is not what was published: unknown files cannot be removed from it.
+    `StorageError` (74) if a table is not what was published.
     """
     yield "recover"
     yield from catch_up(job, tables, branch)
+    # Rows in files that no run published could not be removed.
     tables.check_published(job, tables.state(job), branch)
     row = yield from update(tables, job, "decide", lambda state: decide_rewind(state, branch, to))
     yield from catch_up(job, tables, branch)
@@ -97,12 +98,10 @@ def promote(job: str, name: str, binding: JobBinding, tables: Tables, *, into: s
 
 
 def drop(job: str, name: str, tables: Tables) -> _Travel:
-    """Drop a branch: no run continues it, and `gc` deletes its tables.
-
-    It publishes only after the row is appended, because the branch's outputs, which may be broken, are then no longer due. Shared
-    tables may lack files of the branch, too: the next command of another branch then names the repair, which now succeeds.
-    """
+    """Drop a branch: no run continues it, and `gc` deletes its tables."""
+    # Nothing is published before: the branch's outputs may be broken, and after this row they are no longer due.
     row = yield from update(tables, job, "decide", lambda state: decide_drop(state, name))
+    # Shared tables may lack files of the branch, too. The next command of another branch names the repair, which now succeeds.
     with suppress(StorageError):
         yield from catch_up(job, tables, name)
     return row

@@ -37,7 +37,7 @@ class DriftedTable(Protocol):
         ...
 
     @property
-    def what(self) -> str:
+    def change(self) -> str:
         """A description of the difference."""
         ...
 
@@ -119,7 +119,7 @@ def republish(
     yield "examine"
     state = tables.state(job.name)
     repair.check_ledger(job.name, state, request.branch)
-    drift = {drifted.target: drifted.what for drifted in repair.drift(job.name, state, request.branch)}
+    drift = {drifted.target: drifted.change for drifted in repair.drift(job.name, state, request.branch)}
     lagged = tuple(target for target in tables.lagging(job.name, state, request.branch) if target not in drift)
     published = repair.published(state, request.branch)
     without = dict(_rows_left_out(state, request.branch, published, repair))

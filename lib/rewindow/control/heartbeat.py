@@ -79,7 +79,7 @@ class Heartbeat:
 
 
 def is_alive(warehouse: str, attempt: Attempt) -> bool:
-    """Return whether an attempt's process is alive, as far as this process can know."""
+    """Return whether an attempt's process may still be alive."""
     if attempt.host == socket.gethostname():
         try:
             process = psutil.Process(attempt.pid)

@@ -117,7 +117,7 @@ class TopologyLoader:
 
 
 def _instead(error: BaseException) -> str:
-    """Return the verb that was meant where code calls one that an object does not have, as in ``groupByKey``."""
+    """Return the verb to use instead of one that an object does not have, as ``group_by_key`` for ``groupByKey``."""
     if not isinstance(error, AttributeError) or not error.name:
         return ""
     verbs = [name for name in dir(error.obj) if not name.startswith("_")]

@@ -46,7 +46,7 @@ def check_met(spec: RunSpec, observed: Sequence[Observation]) -> None:
     """Raise `ExpectationError` (65) if the run does not meet an expectation with ``on_fail: fail``."""
     failed = [observation for observation in observed if not observation.is_met and observation.on_fail == OnFail.FAIL]
     if failed:
-        listed = "\n".join(f"  - {observation.told}" for observation in failed)
+        listed = "\n".join(f"  - {observation.sentence}" for observation in failed)
         failed_words = "an expectation" if len(failed) == 1 else f"{len(failed)} expectations"
         raise ExpectationError(
             "expectations-not-met",

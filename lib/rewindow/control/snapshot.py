@@ -16,7 +16,7 @@ from rewindow.errors import NotNowError, StorageError
 
 
 class SnapshotTables(Ledger[JobState], Protocol):
-    """The tables of a job, as far as snapshots need them."""
+    """The part of a job's tables that snapshots need."""
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
         """Bring a branch's tables up to the ledger; yield the name of each commit before it."""

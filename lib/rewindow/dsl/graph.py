@@ -132,13 +132,13 @@ def _check_takes(function: Callable[..., Any], verb: str, arguments: tuple[str, 
         signature.bind(*arguments)
     except TypeError as error:
         code = getattr(inspect.unwrap(function), "__code__", None)
-        place = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
+        location = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
         name = getattr(function, "__name__", type(function).__name__)
         raise TopologyError(
             "function-parameters-wrong",
             "{verb}: {function} takes {signature}, but is called with ({arguments}): change its parameters",
             verb=verb,
-            function=("the lambda" if name == "<lambda>" else name) + place,
+            function=("the lambda" if name == "<lambda>" else name) + location,
             signature=str(signature),
             arguments=", ".join(arguments),
         ) from error

@@ -84,6 +84,7 @@ def join(
     left.graph.topology.reads.append((node, EqualKeys("join", left.key, other.key)))
     if unmatched.left:
         _let_null_keys_pass(left.graph, node)
+    # Only an outer join sends results under keys of the other side.
     has_both_keys = unmatched.right and left.key != other.key
     key = EqualType((left.key, other.key)) if has_both_keys else left.key
     return replace(left, node=node, key=key, value=options.value or returned_type(joiner), is_rekeyed=False)
@@ -199,6 +200,7 @@ def _stream_join(
     )
     supplier = StreamJoin(windows, joiner, *stores, *unmatched)
     names = tuple(store for side in stores for store in side if store is not None)
+    # Only records that wait for a partner are sent late.
     holds_ms = windows.holds_ms if any(side.unmatched for side in stores) else 0
     return graph.add("join", supplier, *parents, name=name, stores=names, holds_ms=holds_ms)
 
@@ -256,7 +258,7 @@ def _table_join(
 
 
 def _side(stream: KStream, name: str) -> KStream:
-    """Return a side with its records in the partitions of their keys; those without a key too, which left joins send on."""
+    """Return a side with its records in the partitions of their keys."""
     if not stream.is_rekeyed:
         return stream
     node = stream.graph.topology.add_repartition(name, stream.node, key=stream.key, value=stream.value)

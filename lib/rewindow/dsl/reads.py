@@ -1,7 +1,7 @@
 """What the functions, conditions and joins of a topology read, checked against the declared types before any record is read.
 
 Only what must fail is reported: a name that no record has, a comparison that is never true, keys that are never equal.
-Functions are not run: their bytecode tells which attributes they take of their arguments.
+Functions are not run: their bytecode shows which attributes of their arguments they read.
 """
 
 from __future__ import annotations

@@ -183,11 +183,11 @@ def refuse_result(process: Callable[[Any], Any], result: object, *, send: str = 
         # Otherwise Python warns that it was never awaited.
         result.close()
     code = getattr(process, "__code__", None)
-    place = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
+    location = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
     raise ConfigError(
         "process-returned-value",
         "{function} returned an instance of {type}, which is lost: send records with {call}, and return nothing",
-        function=getattr(process, "__qualname__", "process") + place,
+        function=getattr(process, "__qualname__", "process") + location,
         type=type(result).__name__,
         call=send,
     )

@@ -59,7 +59,7 @@ class Schedule:
         ``is_firing``: a punctuation of this clock is running, so a shifted grid continues strictly after it (D3).
         """
         is_stream = self.type is PunctuationType.STREAM_TIME
-        # Stream time can reach a start time from unknown; the wall clock starts at a time that nobody knows yet.
+        # Stream time can reach a start time from unknown; the start of the wall clock is not known yet.
         if self.start_time_ms is not None and (is_stream or now_ms != UNKNOWN):
             late = self.start_time_ms < now_ms
             self.due_ms = strictly_after(now_ms, self.start_time_ms, self.interval_ms) if late else self.start_time_ms

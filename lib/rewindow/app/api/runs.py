@@ -131,7 +131,7 @@ def as_html(run: Run) -> Markup:
         for kind, reasons in (run.dropped or {}).items()
     ]
     shown = table(f"Job {run.job}, branch {run.branch}", [as_row(run)]) if run.name else Markup("")
-    dropped += [f"{unmet.on_fail}: {unmet.told}" for unmet in run.expectations if not unmet.is_met]
+    dropped += [f"{unmet.on_fail}: {unmet.sentence}" for unmet in run.expectations if not unmet.is_met]
     dropped += [] if run.is_published else [f"Run {run.name} is not published: a run is on hold."]
     return lines(sentences) + shown + lines([*dropped, *(f"{hint}." for hint in run.hints)])
 

@@ -128,7 +128,7 @@ def _result_lines(result: RunReport) -> Iterator[str]:
             where = spec.binding.tables[target].path
             added = f"added to {where}" if result.is_published else f"staged for {where}, not published"
             yield f"  {topic}: {counted(total.rows, 'row')} {added}"
-    yield from (f"  {one.on_fail}: {one.told}" for one in commit.unmet)
+    yield from (f"  {one.on_fail}: {one.sentence}" for one in commit.unmet)
     if spec.final:
         yield f"  Every window is closed, and branch {spec.branch} is sealed: {TAKES_NO_MORE}."
 

@@ -40,7 +40,7 @@ def describe_holds(state: JobState, branch: str) -> list[dict[str, Any]]:
                 "job": run.spec.job,
                 "branch": branch,
                 "run": run.spec.name,
-                "unmet": [unmet.told for unmet in run.commit.held_by],
+                "unmet": [unmet.sentence for unmet in run.commit.held_by],
                 "behind": [later.spec.name for later in runs[index:]],
                 "before": before,
                 "accept": f"rewindow publish {job} --accept --run {run.spec.name}",

@@ -142,7 +142,7 @@ class Inputs:
 
     @property
     def known_tasks(self) -> Mapping[tuple[int, int], Mapping[str, Any]]:
-        """The states of `tasks`, as far as they are known."""
+        """The known states of `tasks`."""
         return {} if isinstance(self.tasks, Unknown) else self.tasks
 
     @property
@@ -154,7 +154,7 @@ class Inputs:
 
     @property
     def known_timed(self) -> Sequence[TimedNode]:
-        """The nodes that wait for clocks, as far as they are known."""
+        """The known nodes that wait for clocks."""
         return () if isinstance(self.timed, Unknown) else self.timed
 
     @cached_property

@@ -111,7 +111,7 @@ def branch_entry(
     if isinstance(decided, RewindowError):
         return replace(entry, status=Status.BROKEN, detail=str(decided), exit_code=decided.exit_code)
     if held:
-        detail = f"run {held[0].spec.name}: {held[0].commit.held_by[0].told}"
+        detail = f"run {held[0].spec.name}: {held[0].commit.held_by[0].sentence}"
         return replace(entry, status=Status.ON_HOLD, detail=detail)
     is_unfinished = isinstance(decided, RunSpec) and decided.takes_over is not None
     detail = f"{waits(waiting, 'landing')}{f'; {UNFINISHED}' if is_unfinished else ''}"

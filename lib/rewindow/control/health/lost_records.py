@@ -111,7 +111,8 @@ def drops(inputs: Inputs) -> list[Drop]:
 
 
 def _share(records: int, taken: int, *, counts_records: bool) -> float | None:
-    """Return the part of the records; None if a node counts more than the job took, because one above it multiplies them."""
+    """Return the part of the records; None if the count is not one of the records that the job took."""
+    # A node below one that multiplies records may drop more than the job took.
     return records / taken if counts_records and 0 < records <= taken else None
 
 
@@ -134,18 +135,20 @@ def count_drops(reports: Iterable[TaskReport]) -> dict[str, int]:
 def drop_shares(inputs: Inputs) -> dict[str, Any]:
     """Return the dropped records of the runs by kind, and their shares of the records; None without records.
 
-    Late, skipped and expired records are those of the node that drops most, because several nodes may drop the same one. In
-    a node whose windows overlap, a record counts once for each window that it is late for: there, the share is a bound.
+    Late, skipped and expired records are those of the node that drops most. In a node whose windows overlap, a record counts
+    once for each window that it is late for: there, the share is a bound.
     """
     records, dropped = sum(records_of(run) for run in inputs.runs), drops(inputs)
     by_location: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     for drop in dropped:
         by_location[drop.kind][drop.where] += drop.records
+    # Several nodes may drop the same record, so their counts are not added.
     counts = {kind: max(locations.values(), default=0) for kind, locations in by_location.items()}
     counts["quarantined"] = by_location["quarantined"].total()
     refused = sum(drop.records for drop in dropped if drop.reason == LANDING)
     shares: dict[str, Any] = {"over_runs": len(inputs.runs), "records": records}
     for kind, count in counts.items():
+        # The rows that `land` refused are not among the records that runs took.
         whole = records + (refused if kind == "quarantined" else 0)
         shares |= {kind: count, f"{kind}_share": min(1.0, count / whole) if whole else None}
     return shares

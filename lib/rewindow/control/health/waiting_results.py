@@ -243,7 +243,7 @@ def _results(inputs: Inputs, timed: TimedNode, partition: int) -> int | None:
 
 
 def _own_time(inputs: Inputs, timed: TimedNode, partition: int, clock: int) -> int | None:
-    """Return the time to which the records of a node's partition bring its clock; None if only a run tells."""
+    """Return the time to which the records of a node's partition bring its clock; None if only a run can find out."""
     if not timed.sub_topology:
         newest = inputs.newest_read(timed, partition)
         # A record that was taken has brought the clock to where it is; it may have been filtered before the node.

@@ -130,6 +130,7 @@ class Numbering:
             declared_ms=declared_ms,
             before_ms=self._watermark,
         )
+        # Otherwise jobs would get an epoch in which nothing happens.
         if not made_of and watermark.time_ms <= self._watermark:
             return None
         self._number += 1
@@ -181,6 +182,7 @@ class Numbering:
             if block and block.files:
                 held += [held_file(tp.topic, file) for file in block.files]
             elif block:
+                # The blocks of a log with source offsets have no files.
                 held.append(held_range(tp, LandedRange(start, end, largest, start, base)))
             release, self._held[tp] = release_offset(held, before.release, end, released_ms, self._first_above)
             ranges[tp] = LandedRange(start, end, largest, release, base)

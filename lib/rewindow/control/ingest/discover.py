@@ -141,11 +141,12 @@ def _arrivals(
 ) -> frozenset[int | None]:
     """Return the intervals with due rows; add what each log says to ``arrivals_of``, by topic.
 
-    Raises `DataError` (65) if no row has an arrival: without one, a first landing has no interval.
+    Raises `DataError` (65) if no row of a first landing has an arrival.
     """
     for spec in call.feed.logs:
         arrivals = call.engine.intervals(spec, columns[spec.topic], inspected[spec.topic], window, intervals)
         arrivals_of[spec.topic] = arrivals
+        # Without any arrival, a first landing has no interval.
         if window.through_ms is None and arrivals.fault and not arrivals.waiting and arrivals.starts == {None}:
             column = spec.arrived_at or spec.timestamp
             fix = f"{other_form(spec.source, column)}Fix `arrived_at: {column}`, `units:` or the source"
@@ -162,11 +163,12 @@ def _arrivals(
 
 
 def _waiting(call: Call, arrivals: Collection[Arrivals]) -> str:
-    """Return what is known to wait, as a sentence. With ``--until``, only the caller knows when it asks for more."""
+    """Return what is known to wait, as a sentence."""
     nexts = [of_log.next_ms for of_log in arrivals if of_log.next_ms is not None]
     if not nexts or call.feed.every is None:
         return ""
     rows, until_ms = sum(of_log.waiting for of_log in arrivals), call.request.until_ms
+    # With ``--until``, only the caller knows when it asks for more.
     if until_ms is not None:
         return waiting_read(call.feed, rows, "row", until_ms)
     return waiting_rows(call.feed, rows, min(nexts), call.request.now_ms)

@@ -79,11 +79,9 @@ class Progress:
         return frozenset(file.path for files in self.held.values() for file in files if file.topic == topic)
 
     def waiting_for(self, topics: Collection[str]) -> Progress:
-        """Return the progress from which a landing of these logs continues.
-
-        Nothing more comes from logs that a generation has removed or renamed, so the watermark does not wait for them. Their
-        landed ranges stay: a log that comes back continues with the next offset.
-        """
+        """Return the progress from which a landing of these logs continues."""
+        # Nothing more comes from logs that a generation has removed or renamed, so the watermark does not wait for them.
+        # Their landed ranges stay, because a log that comes back continues with the next offset.
         return replace(self, deliveries={tp: last for tp, last in self.deliveries.items() if tp.topic in topics})
 
     @property
@@ -110,6 +108,7 @@ def fold_progress(rows: Sequence[LedgerRow], keep: int | None = None) -> Progres
     Raises `InvariantError` (70) for an inconsistent ledger.
     """
     stored, later = known_part(rows)
+    # A new generation takes landings back, which cannot be done without their rows.
     if stored is not None and keep is None and all(row.kind != GENERATION for row in later):
         return _continued(_progress_of(stored.lines, stored.token), later)
     generation: Mapping[str, Any] = next((row.body for row in reversed(rows) if row.kind == GENERATION), {})

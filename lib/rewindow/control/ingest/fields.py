@@ -1,6 +1,6 @@
 """Refuse files whose fields are not those that are landed. Pure.
 
-A reader that is told a schema lands null for a field that a file lacks, and nothing for a field that it does not expect. A
+A reader with a schema lands null for a field that a file lacks, and nothing for a field that it does not expect. A
 renamed field is both. So a new file must have every landed field that all landed files have, and no new field that would
 have to be landed, unless the feed's file says otherwise (``optional``, ``ignore``; ADR-77).
 """

@@ -40,7 +40,7 @@ _SECRET = re.compile(
 _Look = Callable[[SourceSpec, Mapping[str, Any] | None], SourceLook]
 """Inspects a source of files, relative to the landed position."""
 _WrongColumns = Callable[[LogSpec, SourceLook], RewindowError | None]
-"""Returns what is wrong with the columns that a log's configuration names, as far as headers and footers tell."""
+"""Returns what is wrong with the columns that a log's configuration names. Only headers and footers are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ def null_in_kept(kept: Mapping[str, LogColumns], now: Mapping[str, LogColumns]) 
 
 
 def mistakes(feed: FeedSpec, progress: Progress, look: _Look, wrong_columns: _WrongColumns) -> Iterator[str]:
-    """Yield what is wrong with each log of files, as far as it can be told without reading rows."""
+    """Yield what is wrong with each log of files. No rows are read."""
     for spec in feed.logs:
         if spec.source.format in TABLE_FORMATS:
             continue

@@ -83,10 +83,8 @@ def look_at(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
 
 
 def rises(call: Call, window: ReadWindow) -> bool:
-    """Return whether the watermark rises without rows: it is declared, or an idle partition times out (D16).
-
-    Landing time only ends waiting and never starts it, so the last due interval decides.
-    """
+    """Return whether the watermark rises without rows: it is declared, or an idle partition times out (D16)."""
+    # Landing time only ends waiting and never starts it, so the last due interval decides.
     landed_ms = call.request.now_ms if window.until_ms is None else window.until_ms
     watermark = decide_watermark(
         watermark_policy(call.feed),
@@ -130,18 +128,17 @@ def _inspect_epochs(call: Call) -> _Sources | NothingDue:
 
 
 def _nothing_due(call: Call, inspected: Mapping[str, SourceLook] | None = None) -> NothingDue:
-    """Return what waits. If there were no ``inspected`` yet, only files are looked at: a look at a table could start Spark.
-
-    Landed files that are gone or have changed are refused even if the intervals that are asked for are landed.
-    """
+    """Return what waits; without ``inspected``, only what waits in files."""
     feed, through, until_ms = call.feed, call.progress.through_ms, call.request.until_ms
     if feed.every is None or through is None:
         return NothingDue("", inspected or {})
+    # To inspect a table could start Spark.
     logs = [spec for spec in feed.logs if spec.source.format not in TABLE_FORMATS]
+    # Landed files that are gone or have changed are refused, even if all intervals that were asked for are landed.
     try:
         inspected = inspected or {spec.topic: look_at(call, spec, ReadWindow(through, through)) for spec in logs}
     except StorageError as error:
-        # A new file may not be complete yet, and nobody wants its rows now.
+        # A new file may not be complete yet, and its rows are not due.
         if until_ms is None:
             raise
         return NothingDue(waiting_refused(feed, until_ms, error))

@@ -282,7 +282,7 @@ def later_rows(position: Mapping[str, Any] | None) -> _Later | None:
 
 
 def without_finished(look: SourceLook, position: Mapping[str, Any] | None, until_ms: int) -> SourceLook:
-    """Return a look at files without the landed ones of which no row arrived before ``until_ms``, as far as that is recorded."""
+    """Return a look at files without the landed ones that are recorded to have no row from before ``until_ms``."""
     later = later_rows(position)
     if later is None:
         return look
@@ -305,7 +305,7 @@ def _to_ms(time: pendulum.DateTime) -> int:
 
 
 def _busy(first: int, starts: Collection[int | None]) -> set[int]:
-    """Return the intervals with due rows. Rows that arrived earlier, or nobody knows when, belong to the first interval."""
+    """Return the intervals with due rows. Rows that arrived earlier, or at an unknown time, belong to the first interval."""
     return {first if start is None or start < first else start for start in starts}
 
 

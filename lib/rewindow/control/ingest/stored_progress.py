@@ -40,7 +40,7 @@ class Made:
 
 
 class StoredLandings(Sequence[Landing]):
-    """The landings of a stored feed. Each is read from its line when it is asked for."""
+    """The landings of a stored feed. Each is read from its line on first use."""
 
     def __init__(self, lines: Sequence[str], ends: Sequence[int | None]) -> None:
         """Bind to the lines and to the ends of the intervals of arrival."""

@@ -86,8 +86,10 @@ def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
     check_open(branch)
     target = run_or_beginning(state, branch, to)
     kept = branch.index_of(target.spec.run if target else None) or 0
+    # A repeated request needs no row (ADR-79).
     if branch.head is None or kept == len(branch.runs):
         return None
+    # The inherited runs are the parent's, and their rows are in its tables.
     if kept < branch.inherited:
         fork = branch.runs[branch.inherited - 1].spec.name
         raise UsageError(
@@ -158,7 +160,7 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
     check_open(source)
     check_open(target)
     if held := state.holding(source.runs):
-        spec, why = held[0].spec, held[0].commit.held_by[0].told
+        spec, why = held[0].spec, held[0].commit.held_by[0].sentence
         raise CheckpointError(
             "promoted-run-on-hold",
             "run {run} is on hold, so branch {branch!r} cannot be promoted: {reason}. Accept it, `rewindow "
@@ -168,6 +170,7 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
             reason=why,
             job=binding.job,
         )
+    # Otherwise the promotion would take epochs of the target back.
     if source.last_epoch < target.last_epoch:
         raise NotNowError(
             "branch-behind-target",
@@ -179,6 +182,7 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
             target_epoch=target.last_epoch,
             job=binding.job,
         )
+    # The target can replace only its own runs: the inherited ones are in the tables of its parent.
     if shared_runs(source.runs, target.runs) < target.inherited:
         raise CheckpointError(
             "branches-diverged-early",

@@ -123,10 +123,8 @@ def _check_topics(topology: Topology, feed: Feed, part: SubTopology, logs: LogSh
 
 
 def _check_internal_topics(job: str, topology: Topology, feed: Feed, part: SubTopology) -> None:
-    """Refuse an internal topic that is called like a log, also one that the job does not seem to read.
-
-    A stream of that log would get the internal records instead, and what a task took is counted by the name of its topic.
-    """
+    """Refuse an internal topic that is called like a log of the feed, even if the job does not read the log."""
+    # A stream of the log would get the internal records instead, and what a task took is counted by the name of its topic.
     for source in part.sources:
         if source.is_internal and source.topic in feed.definition.logs:
             kind, (name, *_) = "global table" if source.is_global else "repartition", source.topic.rpartition("-")
@@ -144,7 +142,8 @@ def _check_internal_topics(job: str, topology: Topology, feed: Feed, part: SubTo
 
 
 def _check_partitions(job: str, topology: Topology, feed: Feed, part: SubTopology) -> None:
-    """Refuse to combine logs that keep Kafka's partitions with repartitioned ones: equal keys are in other partitions."""
+    """Refuse to combine logs that keep Kafka's partitions with repartitioned ones."""
+    # Kafka's producers and a repartition put equal keys into different partitions.
     ours = [source for source in part.sources if source.is_internal and not source.is_global]
     theirs = [source.topic for source in part.sources if source.topic in feed.definition.source_offsets]
     if ours and theirs:
@@ -285,6 +284,7 @@ def _slice(
     topic_partition = TopicPartition(topic, partition)
     bounds = [feed.epoch_range(epoch, topic_partition) for epoch in spec.epochs]
     if spec.final:
+        # The extra epoch of a final run has no records.
         end = bounds[-1][1] if bounds else 0
         bounds.append((end, end))
     start, end = (bounds[0][0], bounds[-1][1]) if bounds else (0, 0)

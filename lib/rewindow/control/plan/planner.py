@@ -4,7 +4,7 @@ The rules, in order:
 
 1. A request whose key is committed, or whose landings are all taken, needs no run. A sealed branch takes no more runs.
 2. The feed must still have the landings below the parent, and code and settings must fit its checkpoint. The latter also
-   holds if there is nothing to run: otherwise a changed job looks healthy until the next landing (ADR-81).
+   holds if there is nothing to run: otherwise a changed job would appear healthy until the next landing (ADR-81).
 3. A pending plan of a live process blocks the branch (exit code 75). That of a dead process is completed unchanged, with
    its epochs and clock; a request that goes further needs another call after that run. A plan that takes more than the
    request, or seals the branch unasked, is replaced: nothing of it was committed (ADR-80).
@@ -42,7 +42,7 @@ from rewindow.control.plan.stored_runs import run_of_request
 from rewindow.errors import CheckpointError, InvariantError, NotNowError, SourceError, UsageError
 
 Alive = Callable[[Attempt], bool]
-"""Tells whether the process of an attempt is still alive, as far as this process can know."""
+"""Returns whether the process of an attempt may still be alive: see `heartbeat.is_alive`."""
 
 
 @dataclass(frozen=True, slots=True)

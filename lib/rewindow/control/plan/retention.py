@@ -38,9 +38,9 @@ _MOST_ROWS = 5_000_000
 def dead_attempts(state: JobState) -> frozenset[str]:
     """Return the attempts that can no longer commit, because a later row replaced their plan.
 
-    Leaves out the attempt that a pending plan repeats, since its output is compared with the new one; and those before a
-    RESET, whose committed files stay for the retention.
+    Leaves out those before a RESET, whose committed files stay for the retention.
     """
+    # What the attempt that a pending plan repeats has staged is compared with the new rows.
     pending = [branch.pending for branch in state.branches.values() if branch.pending is not None]
     return state.dead - {plan.repeats for plan in pending}
 
@@ -52,21 +52,19 @@ def due_snapshots(state: JobState, every: int = EVERY) -> list[CommittedRun]:
 
 
 def due_before_run(state: JobState, branch: str, every: int = EVERY) -> CommittedRun | None:
-    """Return the last run of a branch if the next run writes a snapshot of it first; None if it does not.
-
-    `gc` writes those with many rows, which are held in memory.
-    """
+    """Return the last run of a branch if the next run writes a snapshot of it first; None if it does not."""
     head = state.branch(branch).head
     if head is None or not state.branch(branch).is_open or not is_due(state, head, every):
         return None
+    # The rows of a snapshot are held in memory. `gc` writes one with many rows.
     return head if sum(map(_changes, state.basis(head.spec.run))) <= _MOST_ROWS else None
 
 
 def is_due(state: JobState, run: CommittedRun, every: int) -> bool:
     """Return whether the state after a run, the last of an open branch, is due for a snapshot.
 
-    It is restored from ``every`` runs or more, and they changed half as many rows as the last snapshot has: otherwise writing
-    all rows again would cost more than it saves. After `MOST_RUNS` times as many runs it is due in any case.
+    It is restored from ``every`` runs or more, and they changed at least half as many rows as the last snapshot has. After
+    `MOST_RUNS` times as many runs it is due in any case.
     """
     heads = [branch.head for branch in state.branches.values() if branch.is_open]
     if run not in heads or not run.spec.binding.stores or not state.has_state(run.spec.run):
@@ -74,6 +72,7 @@ def is_due(state: JobState, run: CommittedRun, every: int) -> bool:
     basis, snapshots = state.basis(run.spec.run), {run_of_basis.spec.run for run_of_basis in state.snapshots.values()}
     later = [run_of_basis for run_of_basis in basis if run_of_basis.spec.run not in snapshots]
     of_snapshot = sum(_changes(run_of_basis) for run_of_basis in basis if run_of_basis.spec.run in snapshots)
+    # For fewer changes, writing all rows again would cost more than it saves.
     pays = 2 * sum(map(_changes, later)) >= of_snapshot
     return len(later) >= every and (pays or len(later) >= MOST_RUNS * every)
 

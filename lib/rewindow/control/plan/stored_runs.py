@@ -28,7 +28,7 @@ from rewindow.control.plan.spec import (
 
 
 class StoredRuns(Sequence[CommittedRun]):
-    """The runs of a stored state by their positions. Each is made once, when it is asked for."""
+    """The runs of a stored state by their positions. Each is made once, on first use."""
 
     def __init__(self, lines: Sequence[str], shared: Sequence[str], columns: Mapping[str, Any]) -> None:
         """Bind to the texts. None of the lines is read."""
@@ -212,7 +212,7 @@ def attempts_of(runs: History[CommittedRun], first: int = 0) -> Iterator[str]:
 
 
 def bindings_of(state: JobState) -> Iterator[JobBinding]:
-    """Yield what committed runs were bound to. Runs that were bound alike may be represented by one of them."""
+    """Yield what committed runs were bound to. Equal bindings may be yielded once."""
     stored, later = _parts(state.committed)
     return chain(stored.runs.bindings() if stored else (), (run.spec.binding for run in later))
 

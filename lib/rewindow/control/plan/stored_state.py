@@ -1,7 +1,6 @@
 """A job's state as text, from which it is continued without folding the rows that made it (ADR-127). Pure.
 
-The rows decide: the text only says what folding them gives. Nothing in it that grows with the runs is read before somebody
-asks for it.
+The rows decide: the text only says what folding them gives. What grows with the runs is read on first use.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def state_lines(state: JobState) -> list[str]:
 
 
 def state_of(lines: Sequence[str]) -> JobState:
-    """Return the state of `state_lines`. Its runs are read from their lines when somebody asks for them."""
+    """Return the state of `state_lines`. Its runs are read from their lines on first use."""
     data, columns, shared = (json.loads(line) for line in lines[:3])
     runs = StoredRuns(lines[3:], shared, columns)
     return JobState(
@@ -171,7 +170,7 @@ class _Positions:
             self.of(run)
 
     def of(self, run: CommittedRun) -> int:
-        """Return a run's position. Its number, that of a ledger row, tells it from all other runs and snapshots."""
+        """Return a run's position. Its number, that of a ledger row, is unique among runs and snapshots."""
         position = self._known.setdefault(run.spec.run, len(self.runs))
         if position == len(self.runs):
             self.runs.append(run)

@@ -70,11 +70,8 @@ def check_lists(context: ProcessorContext, store: str, key: Any, state: Any) -> 
 
 
 def aggregated(aggregator: Aggregator, key: Any, value: Any, old: Stamped | None) -> tuple[Any, Any, Any]:
-    """Return the new state, its result and the old result.
-
-    The aggregator may modify its state in place, so it gets a copy, also of its start state, which may be the same
-    object each time. The old result is computed first.
-    """
+    """Return the new state, its result and the old result, which is computed first."""
+    # The aggregator may modify its state in place, so it gets a copy. The start state may be the same object each time.
     if old is None:
         state = aggregator.add(key, value, copied(aggregator.start()))
         return state, None if state is None else aggregator.result(state), None
@@ -173,6 +170,7 @@ class WindowedProcessor(Processor):
         before_ms = self.context.observed_time_ms
         now_ms = self.context.observe(timestamp)
         if now_ms > before_ms:
+            # Storing the record could expire these windows, so they are sent first (D11).
             after_ms = self._closed_after_ms
             for windowed, kept in self._store.fetch_all(before_ms - after_ms + 1, now_ms - after_ms):
                 state, time_ms = kept if kept.__class__ is Stamped else (kept, windowed.window.end_ms)
@@ -257,6 +255,7 @@ class _WindowAggregate(WindowedProcessor):
                 self._update(record, start_ms)
             else:
                 late += 1
+        # `start_ms` is now that of the last window. A grace that keeps this one open keeps the record.
         ended_from_ms = open_from_ms + self._grace_ms
         if start_ms <= ended_from_ms:
             self._count_needed(ended_from_ms - start_ms + 1)

@@ -101,6 +101,7 @@ class _SlidingAggregate(WindowedProcessor):
     def _take(self, record: Record) -> None:
         timestamp, size_ms = record.timestamp, self._size_ms
         around = _Around()
+        # Windows with a record in the left window start at most twice the size before this record.
         windows = self._store.fetch_range(record.key, max(0, timestamp - 2 * size_ms), timestamp + 1)
         for start_ms, held in reversed(list(windows)):
             end_ms = start_ms + size_ms

@@ -104,7 +104,7 @@ class SparkLandingEngine:
         unchanged(look, spec)
 
     def wrong_columns(self, spec: LogSpec, look: SourceLook) -> RewindowError | None:
-        """Return what is wrong with the columns that the configuration names, as far as headers and footers tell."""
+        """Return what is wrong with the columns that the configuration names. Only headers and footers are read."""
         return wrong_columns(spec, look)
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:

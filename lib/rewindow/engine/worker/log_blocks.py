@@ -204,7 +204,7 @@ class OpenBlock:
         )
 
     def _recorded(self, arrivals: pa.Array) -> Longs | int:
-        """Return when the rows arrived, as far as known; otherwise the interval's end, or now (D19)."""
+        """Return when the rows arrived; for unknown times the interval's end, or now (D19)."""
         recorded = self.landing.end_ms if self.landing.interval else self._write.now_ms
         return recorded if self._write.spec.arrived_at is None else longs(arrivals, recorded)
 

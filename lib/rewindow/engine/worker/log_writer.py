@@ -115,6 +115,6 @@ def _next_landing(write: LogWrite, starts: list[int], rows: pa.RecordBatch) -> t
             source=write.spec.source.name,
             arrival=int(times[0]),
         )
-    # Rows without an arrival come first, and nobody knows whether they are late.
+    # Rows without an arrival come first. Whether they are late is unknown.
     unknown = rows.column(ARRIVED).slice(0, count).null_count
     return landing, count, int(np.searchsorted(times[:count], landing.start_ms, side="left")) - unknown

@@ -288,11 +288,11 @@ class WindowSpill:
 def _note_start(index: KeyRows, key: Any, start_ms: int, *, is_there: bool) -> None:
     """Record in the index whether a key has a window at a start."""
     starts = index.get(key) or ()
-    at = bisect_left(starts, start_ms)
-    if (at < len(starts) and starts[at] == start_ms) is is_there:
+    position = bisect_left(starts, start_ms)
+    if (position < len(starts) and starts[position] == start_ms) is is_there:
         return
-    others = starts[at:] if is_there else starts[at + 1 :]
-    starts = (*starts[:at], start_ms, *others) if is_there else starts[:at] + others
+    others = starts[position:] if is_there else starts[position + 1 :]
+    starts = (*starts[:position], start_ms, *others) if is_there else starts[:position] + others
     if not starts:
         index.pop(key)
         return

@@ -101,7 +101,7 @@ def check_published(
                 "published-table-changed",
                 "{path} {change}: it was altered outside rewindow (RESTORE, DELETE, a rewrite, deleted files). {fix}",
                 path=drift.path,
-                change=drift.what,
+                change=drift.change,
                 fix=publish_again(job, branch),
             )
         if not is_partial:

@@ -217,7 +217,7 @@ def unreadable_log(path: str, error: Exception) -> RewindowError:
             "table-changed-while-read", "{path} changed while it was read: {error}. Run again", path=path, error=failure
         )
     if broken is not None:
-        return broken_commit(path, broken.version, broken.what, is_newest=broken.is_newest)
+        return broken_commit(path, broken.version, broken.fault, is_newest=broken.is_newest)
     return StorageError(
         "delta-log-unreadable",
         "the Delta log of {path} cannot be read: {error}. Run again. If that fails, too: {fix}",
@@ -257,7 +257,7 @@ def way_out(path: str, *, is_newest: bool = False) -> str:
 
 class _Broken(NamedTuple):
     version: int
-    what: str
+    fault: str
     is_newest: bool
 
 

@@ -112,6 +112,7 @@ def _drift(
 ) -> str | None:
     folder, schema = Folder(path), table_schema(table)
     runs = net(due.publications[:published]).adds
+    # Rows are read only from files that no run staged, as those of OPTIMIZE. For the others, the digest of the file decides.
     staged = {file.path: (run, file) for run in runs for file in files.of(run, due.target)}
     counts, others = Counter[int](), []
     for file in table_files(path, table):
@@ -144,11 +145,9 @@ def _drift(
 
 
 def _is_other(run: CommittedRun, due: Due, staged: Sequence[StagedFile], rows: pa.Table, digest: Digest | None) -> bool:
-    """Return whether rows of a run have another digest than those that were in some of its files.
-
-    A table whose columns have other types since then is not compared: other types have other digests.
-    """
+    """Return whether rows of a run have another digest than those that were in some of its files."""
     columns = run.spec.binding.tables.get(due.target, due.table).columns
+    # Values of other types have other digests, so a table whose columns have changed since then is not compared.
     if digest is None or not all(column in due.table.columns for column in columns):
         return False
     own = rows.filter(pc.field("_run") == run.spec.run).select([column.name for column in columns])

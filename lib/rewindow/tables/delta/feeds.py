@@ -77,7 +77,7 @@ class DeltaFeedTables:
         return ledger.append(rows)
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
-        """Create the quarantine, and check that files can be added to the log tables, as far as these exist.
+        """Create the quarantine, and check that files can be added to the log tables that exist.
 
         Publishing creates the logs: a landing that fails leaves no columns behind. Raises `CheckpointError` (76) for a log with
         other columns or rows of another ledger, `StorageError` (74) for a table that cannot be written.
@@ -118,7 +118,7 @@ class DeltaFeedTables:
             self._published[feed] = rows[-1], {path: self._mark(path) for path in paths}
 
     def _mark(self, path: str) -> Mark | None:
-        """Return the last commit to a table of the warehouse; None if there is none or nothing tells."""
+        """Return the last commit to a table of the warehouse; None if there is none, or it is unknown."""
         return mark_of(open_table(table_path(self.warehouse, path)))
 
     def publish_steps(self, feed: str) -> Iterator[str]:

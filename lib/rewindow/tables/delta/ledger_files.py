@@ -100,14 +100,12 @@ class LedgerFiles:
 
 
 class EarlierRows:
-    """The rows that a stored fold covers, read when somebody asks for them.
-
-    It has no reference to its ledger: in a cycle, the copy of a bucket's log would be deleted before the handle that reads it
-    returns to the cache.
-    """
+    """The rows that a stored fold covers, read on first use."""
 
     def __init__(self, folder: Folder, name: str, schema: pa.Schema) -> None:
         """Bind to a ledger and a name. Nothing is read."""
+        # A reference to the ledger would make a cycle, and in a cycle the copy of a bucket's log would be deleted before the
+        # handle that reads it returns to the cache.
         self._of = (folder, name, schema)
         self._rows: list[LedgerRow] = []
 
@@ -173,11 +171,9 @@ def read_fold(folder: Folder, name: str) -> StoredFold | None:
 
 
 def check_once(folder: Folder, name: str, rows: Sequence[LedgerRow], check: Check) -> None:
-    """Compare a stored fold with the rows, unless a file beside it says that this was done. Raises as ``check`` does.
-
-    It reads all rows, so a ledger that is used for years would pay for its length at every `gc`.
-    """
+    """Compare a stored fold with the rows, unless a file beside it says that this was done. Raises as ``check`` does."""
     stored, _ = known_part(rows)
+    # The check reads all rows, so a ledger that is used for years would pay for its length at every `gc`.
     if stored is None or _was_checked(folder, name, stored):
         return
     check(name, rows)

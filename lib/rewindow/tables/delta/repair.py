@@ -76,7 +76,7 @@ class Repair:
         return totals(reports)
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
-        """Describe the first row of a target that differs, as far as the earlier rows still exist."""
+        """Describe the first row of a target that differs from the earlier rows that still exist."""
         reports_before = self.known_reports(run)
         before = [file for report in reports_before for file in report.files if file.target == target]
         roots = self._roots(spec)

@@ -198,7 +198,8 @@ class _TableLook:
         }
 
     def _check_partitions(self) -> None:
-        """Check that no landed column is a BINARY one whose values are only texts in the log: writers encode them differently."""
+        """Raise `ConfigError` (78) if a landed column is BINARY and a partition column."""
+        # The values of a partition column are texts in the log, and writers encode bytes differently.
         spec, partitions = self._spec, self._metadata.partition_columns
         if not partitions or not self._is_direct:
             return
@@ -254,7 +255,8 @@ class _TableLook:
             )
 
     def _check_exist(self, pieces: Sequence[Piece], active: Mapping[str, Any]) -> None:
-        """Check that files which OPTIMIZE has replaced still exist: VACUUM deletes them later."""
+        """Raise `SourceError` (66) unless each file is in the table, or can still be read."""
+        # OPTIMIZE takes files from the table, and VACUUM deletes them later.
         path = self._first_gone(pieces, active)
         if path is not None:
             gone = (
@@ -287,10 +289,8 @@ def _new_files(commit: TableCommit) -> Iterator[AddedFile]:
 
 
 def _only(commits: Sequence[TableCommit], active: Mapping[str, Any]) -> Iterator[TableCommit]:
-    """Yield commits with only the files that the table has now, each where it was added first.
-
-    A deletion vector or a RESTORE adds a file again.
-    """
+    """Yield commits with only the files that the table has now, each where it was added first."""
+    # A deletion vector or a RESTORE adds a file again.
     left = set(active)
     for commit in commits:
         adds = tuple(file for file in _new_files(commit) if file.path in left)
@@ -299,7 +299,8 @@ def _only(commits: Sequence[TableCommit], active: Mapping[str, Any]) -> Iterator
 
 
 def _partition_text(value: Any) -> str | None:
-    """Return a partition value as text. An empty text is null, as the Delta protocol has it for every type."""
+    """Return a partition value as text."""
+    # In the Delta protocol an empty text is null for every type.
     if value is None or value == "":
         return None
     if isinstance(value, bool):

@@ -388,8 +388,8 @@ class DeltaTables:
     def has_foreign_rows(self, table: TableSpec) -> bool:
         """Return whether a table has files that no run staged, as after an UPDATE or OPTIMIZE."""
         path = self.location_of(table)
-        opened = open_table(path)
-        return opened is not None and not all(staged_by(file.path) for file in table_files(path, opened))
+        handle = open_table(path)
+        return handle is not None and not all(staged_by(file.path) for file in table_files(path, handle))
 
     def log_path(self, feed: str, topic: str) -> str:
         """Return the path of a log that `land` writes, below the warehouse."""
@@ -420,7 +420,7 @@ class DeltaTables:
 
     def version_of(self, table: TableSpec) -> int | None:
         """Return a table's Delta version; None if there is no table."""
-        return opened.version() if (opened := open_table(self.location_of(table))) else None
+        return handle.version() if (handle := open_table(self.location_of(table))) else None
 
     def compare(
         self, first: TableSpec, second: TableSpec, keys: Sequence[str], *, epochs: tuple[int, int], samples: int

@@ -85,14 +85,12 @@ class SparkJournal:
         self._table.prepare()
 
     def append(self, attempt: str, part: int, rows: DataFrame) -> None:
-        """Append what one part of an attempt made, in one commit. The caller reads it back to verify it.
-
-        Each part has its own transaction id: under a common one Delta would silently skip a lower version.
-        """
+        """Append what one part of an attempt made, in one commit. The caller reads it back to verify it."""
         self.make_durable(attempt)
         self._appended.add(attempt)
         named = rows.withColumn("name", F.lit(self.name)).withColumn("attempt", F.lit(attempt))
         self._table.prepare()
+        # Each part has its own transaction id: under a common one Delta would silently skip a lower version.
         add_once(_completed(named), self._table.name, _part_id(attempt, part), 1)
 
     def make_durable(self, attempt: str) -> None:
@@ -112,14 +110,12 @@ class SparkJournal:
                 self._digests[row["path"]] = [digest_of(row["data"])]
 
     def held(self, attempt: str) -> pa.Table | None:
-        """Return the held rows of an attempt as rows of the table; None without any.
-
-        Rows of more bytes than one commit can carry are appended instead.
-        """
+        """Return the held rows of an attempt as rows of the table; None without any, or if they had to be appended."""
         batches = self._held.get(attempt)
         if not batches:
             return None
         if sum(batch.nbytes for batch in batches) > _MOST_BYTES:
+            # One commit cannot carry them.
             self.make_durable(attempt)
             return None
         return self._as_rows(attempt, batches)

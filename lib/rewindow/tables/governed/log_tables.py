@@ -161,7 +161,7 @@ def columns_of(schema: LogSchema) -> tuple[Column, ...]:
 
 
 def emptied(name: TableName, feed: str) -> StorageError:
-    """Return the error of a log from which all rows were deleted: a table that was filled once does not take them again."""
+    """Return the error of a log from which all rows were deleted. Only a new table takes them again."""
     return StorageError(
         "catalog-log-rows-deleted",
         "all rows of the log {log} were deleted outside rewindow. Remove the table, `DROP TABLE {log}`, "

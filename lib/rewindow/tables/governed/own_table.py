@@ -63,16 +63,14 @@ class OwnTable:
         self._exists = self._is_prepared = False
 
     def prepare(self) -> None:
-        """Create the table and the view of its metrics if they do not exist.
-
-        The table may exist without the view, if the process that created it died in between.
-        """
+        """Create the table and the view of its metrics if they do not exist."""
         if self._is_prepared:
             return
         spark, view = self.spark_of(), self.view
         if not self.exists():
             create_table(spark, self.name, COLUMNS, ("name",), _PROPERTIES)
             self._exists = True
+        # The process that created the table may have died before it created the view.
         if not exists(spark, view):
             create_metrics_view(spark, view, self.name, METRIC)
         self._is_prepared = True
@@ -92,10 +90,8 @@ class OwnTable:
         return self.frame().where(F.col("name").isin(list(self.names))) if self.names else self.frame()
 
     def texts(self, condition: Callable[[], Expression]) -> list[Row]:
-        """Return the rows that satisfy a condition, without their blocks; nothing if there is no table.
-
-        The condition is built when there is a session: before that, PySpark does not know whether it is a remote one.
-        """
+        """Return the rows that satisfy a condition, without their blocks; nothing if there is no table."""
+        # The condition is built when there is a session: before that, PySpark does not know whether it is a remote one.
         if not self.exists():
             return []
         with mapped():
@@ -129,7 +125,8 @@ class OwnTable:
         self._execute(f"OPTIMIZE {self.name.quoted} WHERE name = '{name}'")
 
     def _execute(self, statement: str) -> None:
-        """Execute a statement. A commit by another process that overlaps makes Delta refuse it: try again."""
+        """Execute a statement, again if it fails."""
+        # Delta refuses a statement that overlaps with a commit of another process.
         for attempt in range(_ATTEMPTS):
             try:
                 with mapped():

@@ -6,7 +6,7 @@ commit that begins an epoch has a version above all of the epoch before, and Del
 
 The last version is read from a table's history, which is a Spark job, unless an earlier run recorded it (`RecordedVersion`,
 in the same commit as its COMMIT). If the ledger has at most one publication since, that one is in the table, and the table has
-no other commit, then the table is as that run left it. Delta tells both without a job of their own: the publication is looked up
+no other commit, then the table is as that run left it. Delta answers both without a Spark job: the publication is looked up
 under its application id, whose state the next publication needs anyway, and a version that does not exist is refused.
 """
 

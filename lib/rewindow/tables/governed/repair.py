@@ -67,7 +67,7 @@ class CatalogRepair:
         return totals(reports)
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
-        """Describe the first row of a target that differs, as far as the earlier rows still exist."""
+        """Describe the first row of a target that differs from the earlier rows that still exist."""
         journal = self._tables.journal(spec.job)
         now = staged_rows(journal, spec.attempt.id, target, reports)
         try:

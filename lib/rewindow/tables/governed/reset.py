@@ -77,7 +77,7 @@ def unknown_tables(
 def _ids(state: JobState, job: str, targets: Mapping[str, int]) -> list[str]:
     """Return the application ids to close in a table: none in one that has no rows of its own, as the stores.
 
-    Rows of a ledger that was deleted are under ids that nobody knows any more.
+    Rows of a deleted ledger have ids that are no longer recorded anywhere.
     """
     was = state.reset.ledger if state.reset else ""
     if targets:

@@ -66,7 +66,7 @@ def altered(job: str, branch: str, drift: Drift) -> StorageError:
         "catalog-table-altered",
         "{table} {change}: it was altered outside rewindow (RESTORE, DELETE, UPDATE, a drop). {fix}",
         table=drift.path,
-        change=drift.what,
+        change=drift.change,
         fix=publish_again(job, branch),
     )
 

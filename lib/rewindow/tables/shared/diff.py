@@ -240,12 +240,12 @@ class DiffRows:
         names = [self._values(side) for side in (0, 1)]
         if set(names[0]) != set(names[1]):
             differs[:] = True
-        alike = np.flatnonzero(~differs)
-        firsts = self._positions(alike)
+        equal_sized = np.flatnonzero(~differs)
+        firsts = self._positions(equal_sized)
         groups = self._group[firsts]
         seconds = firsts + first_sizes[groups]
         rows = self._rows[firsts], self._rows[seconds] - self._tables[0].num_rows
-        for name in names[0] if alike.size else ():
+        for name in names[0] if equal_sized.size else ():
             values = [table[name].take(pa.array(taken)) for table, taken in zip(self._tables, rows, strict=True)]
             (in_epoch if name == EPOCH else differs)[groups[_differing(*values)]] = True
         in_epoch &= ~differs

@@ -16,11 +16,11 @@ IsWhole = Callable[[CommittedRun, str, str], bool]
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A table of a branch that is not what was published, and a description of the difference."""
+    """A table of a branch that is not what was published, with a description of its change."""
 
     target: str
     path: str
-    what: str
+    change: str
 
 
 def publish_again(job: str, branch: str) -> str:

@@ -45,7 +45,7 @@ def log_path(feed: str, topic: str) -> str:
 def changelog_path(job: str, store: str, columns: Sequence[Column]) -> str:
     """Return the path of a store's changelog, which depends on the store's columns.
 
-    All branches with the same columns share it; ``_run`` tells their rows apart.
+    All branches with the same columns share it; ``_run`` says whose each row is.
     """
     text = json.dumps([list(column) for column in columns], ensure_ascii=False)
     digest = blake2b(text.encode(), digest_size=4).hexdigest()

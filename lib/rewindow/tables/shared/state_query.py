@@ -65,7 +65,7 @@ class Stores:
         """
         keys = self.keys(store)
         rows = self._tables.store_rows(self._state, self._run, store)
-        for column, value in (where or {}).items():
+        for column, wanted in (where or {}).items():
             if column not in keys:
                 raise UsageError(
                     "store-key-column-unknown",
@@ -74,7 +74,7 @@ class Stores:
                     store=store,
                     keys=_listed(keys),
                 )
-            rows = rows.filter(pa.array([_text(cell) == value for cell in rows[column].to_pylist()], pa.bool_()))
+            rows = rows.filter(pa.array([_text(value) == wanted for value in rows[column].to_pylist()], pa.bool_()))
         return in_order(rows, keys)
 
     def keys(self, store: str) -> Sequence[str]:

@@ -84,7 +84,7 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def step_times(self, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:
-        """Return when the steps of some runs ended, by run id, as far as the tables tell."""
+        """Return when the steps of some runs ended, by run id. Steps without a time in the tables are left out."""
         ...
 
     def later_refusals(self, job: Job, state: JobState) -> LaterRefusals:

@@ -92,7 +92,7 @@ class ArrowLandingEngine:
         unchanged(look, spec)
 
     def wrong_columns(self, spec: LogSpec, look: SourceLook) -> RewindowError | None:
-        """Return what is wrong with the columns that the configuration names, as far as headers and footers tell."""
+        """Return what is wrong with the columns that the configuration names. Only headers and footers are read."""
         return wrong_columns(spec, look, self._texts)
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:

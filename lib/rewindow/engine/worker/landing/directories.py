@@ -117,7 +117,7 @@ def _is_day(text: str) -> bool:
 
 
 def _unescaped(text: str) -> str:
-    plain = unquote(text)
-    if "%" in text and not plain.isascii():
+    unescaped = unquote(text)
+    if "%" in text and not unescaped.isascii():
         raise UnsuitableError(f"the directory {text} has an escaped character that is not ASCII")
-    return plain
+    return unescaped

@@ -27,7 +27,7 @@ _MOST_BYTES = 16 << 20
 
 
 def wrong_columns(spec: LogSpec, look: SourceLook, texts: TextFiles | None = None) -> RewindowError | None:
-    """Return what is wrong with the columns that the configuration names; None if nothing is, or only reading rows tells.
+    """Return what is wrong with the columns that the configuration names; None if no fault can be found without rows.
 
     Without ``texts``, JSON files are read only if they are small.
     """

@@ -1,4 +1,4 @@
-"""Refuse Parquet files whose columns have a type that nobody reads as the log's, or that Spark would read with another meaning.
+"""Refuse Parquet files with a column that no reader converts to the log's type, or that Spark would read with another meaning.
 
 Spark reports a bad type only when it reads the file, and silently takes times without a zone for times with one.
 """

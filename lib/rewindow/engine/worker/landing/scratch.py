@@ -75,7 +75,7 @@ def remove_abandoned() -> None:
 
 
 def _is_abandoned(lock: Path) -> bool:
-    """Return whether the process that held a lock is dead. Raises `OSError` if it lives, or if that cannot be told."""
+    """Return whether the process that held a lock is dead. Raises `OSError` if it lives, or may live."""
     with lock.open("r+") as held:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return held.read() == socket.gethostname()

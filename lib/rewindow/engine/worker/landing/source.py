@@ -388,7 +388,7 @@ def _is_legacy(footer: pq.FileMetaData) -> bool:
 
 
 def _least(column: Any) -> int | None:
-    """Return the first value of a column, as the file stores it, that both calendars write alike; None for other types."""
+    """Return the first stored value of a column that is the same in both calendars; None for other types."""
     kind = json.loads(column.logical_type.to_json())
     if kind["Type"] == "Date":
         return _GREGORIAN_DAY

@@ -38,7 +38,7 @@ _READ_BYTES = 32 << 20
 _NULL_PARTITION = 0
 """The partition of records without a key."""
 _MOST_KEPT = 1 << 16
-"""More values are not worth their memory: they hardly repeat."""
+"""More values are not worth their memory: they rarely repeat."""
 _known: dict[int, tuple[pa.Array, npt.NDArray[np.int32]]] = {}
 """By number of partitions: values of the last dictionaries, and their partitions."""
 
@@ -368,7 +368,7 @@ def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> It
 
 
 def _ordered(column: pa.Array) -> Any:
-    """Return integers for times, which sort alike."""
+    """Return integers for times, in the same order."""
     if pa.types.is_date(column.type):
         return column.cast(pa.int32()).cast(pa.int64())
     return column.cast(pa.int64()) if pa.types.is_temporal(column.type) else column

@@ -267,7 +267,7 @@ def _thousandths(column: pa.Array) -> pa.Array:
 def _fields(schema: pq.ParquetSchema, wanted: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
     """Return a file's columns in Spark's form. Without ``wanted``, raises `UnsuitableError` for a type Arrow cannot take.
 
-    Then, columns of a type that nobody can read are left out.
+    Then, columns of a type that no reader supports are left out.
     """
     fields = []
     for number in range(len(schema)):
@@ -300,7 +300,7 @@ def _root(schema: pq.ParquetSchema, number: int) -> str:
 
 
 def _unreadable_type(column: pq.ColumnSchema) -> str | None:
-    """Return a column's type if nobody can read it."""
+    """Return a column's type if no reader supports it."""
     logical = json.loads(column.logical_type.to_json())
     if logical["Type"] == "Decimal" and logical["precision"] > _MOST_DIGITS:
         return f"DECIMAL({logical['precision']},{logical['scale']})"

@@ -27,7 +27,7 @@ from rewindow.streams.ordering import Rows
 from rewindow.streams.serde.binding import LogShapes
 
 _BLOCK = 64
-"""The clock is read before each block of so many rows. Smaller blocks would hardly exclude more rows."""
+"""The clock is read before each block of so many rows. Smaller blocks would not exclude many more rows."""
 _Mask = Callable[[pa.Table], Any]
 """Returns which rows of a table to take."""
 

@@ -1,7 +1,7 @@
 """The accepted forms: for each type a pattern and a cast on whole columns. docs/guides/text-files.md is the table for users.
 
 A value in any other form is bad, even if another reader would accept it. The forms are few, so that a landed value is certainly
-the one that was meant (R9).
+the intended one (R9).
 """
 
 from __future__ import annotations

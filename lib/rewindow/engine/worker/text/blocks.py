@@ -228,7 +228,7 @@ def _lines_within(stream: IO[bytes], part: Part) -> Iterator[bytes]:
     """Yield the lines that begin in a part. A line belongs to the part in which its first byte is."""
     position = part.start
     if part.start:
-        # The byte before tells whether a line begins at the start.
+        # A line begins at the start if the byte before it ends one.
         stream.seek(part.start - 1)
         while True:
             data = stream.read(_READ_BYTES)

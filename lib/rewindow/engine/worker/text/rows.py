@@ -103,7 +103,7 @@ class TextRows:
         return self._typed(name, "timestamp").values
 
     def faults(self) -> pa.Array:
-        """Return why each row cannot be landed, as far as it has been read; null for the others."""
+        """Return why each row cannot be landed; null for rows without a fault so far."""
         faults = pa.nulls(self.rows, pa.string())
         if WRONG in self._batch.schema.names:
             wrong = self._batch.column(WRONG)

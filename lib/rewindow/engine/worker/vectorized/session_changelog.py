@@ -24,17 +24,17 @@ def restore(task: SessionTask, task_work: TaskWork) -> None:
     """Restore the sessions that may still change. Raises `UnfitError` for rows that this execution never writes."""
     plan = task.plan
     batches: list[list[pa.Array]] = []
-    places: dict[Session, tuple[int, int]] = {}
+    locations: dict[Session, tuple[int, int]] = {}
     store = _rows(task, task_work, plan.store.name, plan.store_shapes, task.stored_from_ms)
     for sessions, values, tombstones in store:
         for row, (session, is_tombstone) in enumerate(zip(sessions, tombstones, strict=True)):
-            places.pop(session, None)
+            locations.pop(session, None)
             if not is_tombstone:
-                places[session] = (len(batches), row)
+                locations[session] = (len(batches), row)
         batches.append(values)
     held_from = task.held_from_ms
     for number, values in enumerate(batches):
-        mine = [(session, row) for session, (batch, row) in places.items() if batch == number]
+        mine = [(session, row) for session, (batch, row) in locations.items() if batch == number]
         slots = np.array([task.add(*session) for session, _ in mine], np.int64)
         task.grow()
         if len(slots) == 0:

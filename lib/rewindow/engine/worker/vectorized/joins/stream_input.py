@@ -276,18 +276,18 @@ class _Waiting:
         """Return whether the wait of records is over at a clock."""
         return np.asarray(times + self._waits_ms < clocks)
 
-    def take_due(self, found: Found, retained: _Retained, clocks: Array, end: int) -> tuple[Records, Array]:
+    def take_due(self, matches: Found, retained: _Retained, clocks: Array, end: int) -> tuple[Records, Array]:
         """Remove the records that were found while they waited, and those whose wait is over before the arrival ``end``.
 
         Return the latter with the arrival at which their wait ends. ``clocks``: the node's clock at each arrival of the batch.
         """
-        candidates = np.flatnonzero(self._may_end(found.keys, int(clocks[end - 1])))
+        candidates = np.flatnonzero(self._may_end(matches.keys, int(clocks[end - 1])))
         keys, times, _, arrivals, _ = self.records.taken(candidates)
         # The node's clock only rises, so the first arrival past the wait is found by a search.
         over_at = np.searchsorted(clocks, times + self._waits_ms, "right")
         # An arrival finds all records of a key and time together, or, once they are expired, none of them.
         width = len(clocks) + 1
-        codes = np.append(distinct(found.groups * width + found.arrivals), np.iinfo(np.int64).max)
+        codes = np.append(distinct(matches.groups * width + matches.arrivals), np.iinfo(np.int64).max)
         groups = retained.groups(keys, times)
         next_found = codes[np.searchsorted(codes, groups * width + arrivals + 1)]
         found_at = np.where((groups >= 0) & (next_found // width == groups), next_found % width, width)

@@ -140,13 +140,13 @@ class StreamJoinTask(JoinTask):
         """Return the results that the arrivals from ``start`` to ``end`` send, in order."""
         arrivals, keys, times = batch.arrivals, batch.arrivals.keys, batch.arrivals.times
         parts: list[_Sent] = []
-        found: dict[bool, Found] = {}
+        matches: dict[bool, Found] = {}
         chunk = np.arange(start, end)
         for side, other in self._both:
             own = chunk[arrivals.is_left[start:end] == side.is_left]
             joining = own[batch.is_joining[own]]
             joined, partners = other.retained.pairs(joining, batch.first[joining], batch.counts[joining], other.clocks)
-            found[other.is_left] = Found(keys[joined], other.retained.group[partners], joined)
+            matches[other.is_left] = Found(keys[joined], other.retained.group[partners], joined)
             records = other.retained.records
             count = len(joined)
             joined_at = np.maximum(times[joined], records.times[partners])
@@ -164,7 +164,7 @@ class StreamJoinTask(JoinTask):
             nulls, own_values = _Origin.of(len(alone)), _Origin.of(len(alone), arrivals=alone)
             parts.append(_Sent.by(alone, keys[alone], times[alone], own_values, nulls, is_left=side.is_left))
         due = [
-            (side, *side.waiting.take_due(found[side.is_left], side.retained, batch.clocks, end))
+            (side, *side.waiting.take_due(matches[side.is_left], side.retained, batch.clocks, end))
             for side, _ in self._both
             if side.waiting
         ]
