@@ -58,7 +58,7 @@ from rewindow.tables.shared.warehouse import Feeds, JobStates, not_deterministic
 if TYPE_CHECKING:
     from rewindow.control.run import Job
     from rewindow.tables.delta.later_refusals import FileRefusals
-    from rewindow.tables.shared.stored_tables import StoredTable
+    from rewindow.tables.shared.stored_formats import StoredTable
 
 
 class DeltaTables:
@@ -311,7 +311,7 @@ class DeltaTables:
 
     def stored_tables(self) -> list[StoredTable]:
         """Return rewindow's own tables with the formats that their rows state. Raises `StorageError` (74)."""
-        from rewindow.tables.delta.stored_tables import stored_tables  # noqa: PLC0415 - only one command asks
+        from rewindow.tables.delta.stored_formats import stored_tables  # noqa: PLC0415 - only one command asks
 
         return stored_tables(self.warehouse)
 
