@@ -85,8 +85,8 @@ SMALL_ROWS = 10_000
 SMALLER: Mapping[str, Mapping[str, Any]] = {
     **{name: {"shuffles": (2,)} for name in ("finals", "finals-hopping", "finals-session")},
     "overhead": {"rows": 1_000, "stored": 10_000},
-    "governed": {"rows": 100, "runs": (2,)},
-    "governed-ledger": {"hours": (100,)},
+    "governed": {"rows": 100, "runs": (1,)},
+    "governed-ledger": {"hours": (24,)},
     "year": {"rows": 24 * year.PER_RUN},
 }
 """What else is small in the short form of a benchmark."""

@@ -16,7 +16,7 @@ from pyspark.sql.connect.session import SparkSession
 from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import RunRequest
-from rewindow.tables.governed.commit_history import commit_noted
+from rewindow.tables.governed.commit import commit_noted
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.ledger_folds import Found
 from rewindow.tables.governed.names import TableName
@@ -187,7 +187,7 @@ def test_a_platform_that_refuses_costs_a_look_at_the_history(
     table: OwnTable, monkeypatch: pytest.MonkeyPatch, refused: str
 ) -> None:
     if refused == "note":
-        monkeypatch.setattr("rewindow.tables.governed.commit_history._NOTE", "spark.not.a setting")
+        monkeypatch.setattr("rewindow.tables.governed.commit._NOTE", "spark.not.a setting")
     else:
         monkeypatch.setattr(SparkSession, refused, _refuse)
     looks = _counted(monkeypatch)

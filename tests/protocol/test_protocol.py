@@ -16,7 +16,8 @@ from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.verify import verify
 from rewindow.errors import CheckpointError, ConfigError, InvariantError, NotNowError, StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit import OWNER, add_once, create_table, owner
+from rewindow.tables.governed.commit import add_once
+from rewindow.tables.governed.create_table import OWNER, create_table, owner
 from rewindow.tables.governed.names import TableName, output_name
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.paths import METRICS, RUNS

@@ -15,10 +15,10 @@ from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import SIMULATED_TIME, TASK, Metrics
 from rewindow.streams.record import UNKNOWN, Record, RecordMetadata, row_class
 from rewindow.streams.record_context import CallIds, RecordContext
-from rewindow.streams.schedules import Schedules
 from rewindow.streams.serde.canonical_json import dump_value
 from rewindow.streams.settings import DEFAULTS
 from rewindow.streams.state.stores import Store
+from rewindow.streams.task_schedules import Schedules
 
 
 class Dropped(NamedTuple):

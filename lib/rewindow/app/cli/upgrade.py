@@ -13,7 +13,7 @@ from rewindow.app.open_project import OpenProject
 from rewindow.control.health.phrases import counted
 from rewindow.control.plan.stored_rows import FORMAT
 from rewindow.errors import CheckpointError
-from rewindow.tables.shared.stored_tables import Fit, StoredTable
+from rewindow.tables.shared.stored_formats import Fit, StoredTable
 
 _UNSTATED = "that state no format: told by the columns"
 

@@ -10,10 +10,10 @@ from rewindow.app.never_landed import lands_next
 from rewindow.app.open_project import OpenProject
 from rewindow.app.why.asked import Asked, ask, contains, not_looked_for
 from rewindow.app.why.facts import LateFacts, Missing, MissingFacts, OpenFacts, RecordFacts, no_answer
-from rewindow.app.why.fate import Fate, among, as_reached, fate_of
 from rewindow.app.why.history import History
 from rewindow.app.why.output import Output, Row
 from rewindow.app.why.quarantined import dropped_by_runs, quarantined
+from rewindow.app.why.record_outcomes import Fate, among, as_reached, fate_of
 from rewindow.app.why.row import META, Facts
 from rewindow.app.why.waiting import (
     Waits,

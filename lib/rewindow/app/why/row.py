@@ -18,11 +18,11 @@ from rewindow.app.why.facts import (
     json_row,
     json_rows,
 )
-from rewindow.app.why.fate import Fate, missed
 from rewindow.app.why.history import Candidates, History
 from rewindow.app.why.not_given import not_given
 from rewindow.app.why.output import Output, Row
 from rewindow.app.why.quarantined import dropped_by_runs, quarantined
+from rewindow.app.why.record_outcomes import Fate, missed
 from rewindow.app.why.windows import windows_of
 from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.job_state import CommittedRun

@@ -21,7 +21,7 @@ from rewindow.contracts.ingest import (
 )
 from rewindow.contracts.text_options import other_form
 from rewindow.control.health.feed_health import waiting_read, waiting_rows
-from rewindow.control.ingest.fields import LandedFields, check_fields, landed_fields, raise_all
+from rewindow.control.ingest.changed_fields import LandedFields, check_fields, landed_fields, raise_all
 from rewindow.control.ingest.generations import grown, position_of
 from rewindow.control.ingest.inspect_sources import NothingDue, complete_intervals, inspect_sources, look_at, rises
 from rewindow.control.ingest.intervals import Grid, Idleness, due_intervals, with_later

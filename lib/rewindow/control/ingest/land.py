@@ -23,10 +23,10 @@ from rewindow.contracts.landing import Block, LandingEngine
 from rewindow.contracts.steps import drive
 from rewindow.control.health.feed_health import waiting_files, waiting_read
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
+from rewindow.control.ingest.changed_fields import raise_all
 from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering
 from rewindow.control.ingest.discover import Due, find_due, nothing_to_begin_with, without_landings
 from rewindow.control.ingest.feed_progress import Progress, fold_progress, warnings, with_landed_grid
-from rewindow.control.ingest.fields import raise_all
 from rewindow.control.ingest.generations import (
     generation_body,
     log_schemas,

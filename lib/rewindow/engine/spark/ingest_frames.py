@@ -211,14 +211,6 @@ class SourceFrame:
         )
 
 
-def sort_columns(spec: LogSpec, columns: LogColumns) -> list[Expression]:
-    """Return the order within a landing: arrival, the declared columns, time, then all landed columns (nulls first)."""
-    landed_names = {column.name for column in columns.all}
-    declared = [name if name in landed_names else order_name(name) for name in spec.order]
-    others = [column.name for column in columns.all if column.name not in spec.order]
-    return [F.col(f"`{name}`").asc_nulls_first() for name in (PARTITION, ARRIVED, *declared, TIMESTAMP, *others, FAULT)]
-
-
 def exact_paths(pieces: Sequence[Piece]) -> list[str]:
     """Return the paths of files as patterns that match only them.
 

@@ -32,7 +32,7 @@ from rewindow.contracts.ingest import (
 )
 from rewindow.contracts.landing import Block
 from rewindow.contracts.source_fields import SourceFields
-from rewindow.engine.spark.ingest_frames import PATH, SourceFrame, sort_columns
+from rewindow.engine.spark.ingest_frames import PATH, SourceFrame
 from rewindow.engine.spark.kafka_offsets import first_above, source_offset_blocks
 from rewindow.engine.spark.partitioning import repartition_by
 from rewindow.engine.spark.spark_job import following, in_utc, mapped
@@ -41,7 +41,7 @@ from rewindow.engine.worker.faults import naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.landing.arrow_landing import merge, split
 from rewindow.engine.worker.landing.expected_columns import wrong_columns
-from rewindow.engine.worker.landing.sorted_runs import Run
+from rewindow.engine.worker.landing.sorted_runs import Run, row_order
 from rewindow.engine.worker.landing.source import ArrowSource, split_evenly
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import UnsuitableError
@@ -173,7 +173,8 @@ class SparkLandingEngine:
         tasks = max(1, min(write.partitions, int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)))
         due = SourceFrame(self._spark, write.spec, look).due(write.columns, window, write.partitions)
         rows = repartition_by(due, tasks, F.col(PARTITION) % tasks)
-        return rows.sortWithinPartitions(*sort_columns(write.spec, write.columns))
+        order = [F.col(f"`{name}`").asc_nulls_first() for name in row_order(write.spec, write.columns)]
+        return rows.sortWithinPartitions(*order)
 
 
 class SparkPasses:
@@ -208,7 +209,7 @@ class SparkPasses:
                 runs.append(Run.from_json(report))
             partitions = sorted({partition for run in runs for partition in run.batches})
             groups = [partitions[start :: self._slots] for start in range(min(self._slots, len(partitions)))]
-            merge_group = partial(_merge, write, runs, groups, source.reader.sort_names)
+            merge_group = partial(_merge, write, runs, groups)
             return [Block.from_json(report) for report in self._run(len(groups), merge_group)] if groups else []
         finally:
             _remove(folder, write.attempt)
@@ -264,9 +265,9 @@ def _split(
 
 
 def _merge(
-    write: LogWrite, runs: Sequence[Run], groups: Sequence[Sequence[int]], names: Sequence[str], task: int
+    write: LogWrite, runs: Sequence[Run], groups: Sequence[Sequence[int]], task: int
 ) -> Iterator[Mapping[str, Any]]:
-    for block in merge(write, runs, groups[task], names):
+    for block in merge(write, runs, groups[task]):
         yield block.as_json()
 
 

@@ -15,7 +15,7 @@ from rewindow.control.plan.stored_rows import check_layout
 from rewindow.control.run import Job
 from rewindow.streams.assembly import check_suppliers
 from rewindow.streams.nodes import ProcessorNode
-from rewindow.streams.schedules import method_is_gone
+from rewindow.streams.task_schedules import method_is_gone
 from rewindow.tables.delta.check_published import check_state
 from rewindow.tables.delta.claims import check_claim, check_log_claim, is_published
 from rewindow.tables.delta.commit import open_table, table_path

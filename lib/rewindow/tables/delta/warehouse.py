@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from rewindow.tables.shared.diff import TableDiff
     from rewindow.tables.shared.drift import Drift
     from rewindow.tables.shared.folded_feeds import Feeds
-    from rewindow.tables.shared.stored_tables import StoredTable
+    from rewindow.tables.shared.stored_formats import StoredTable
 
 
 class DeltaTables:
@@ -345,7 +345,7 @@ class DeltaTables:
 
     def stored_tables(self) -> list[StoredTable]:
         """Return rewindow's own tables with the formats that their rows state. Raises `StorageError` (74)."""
-        from rewindow.tables.delta.stored_tables import stored_tables
+        from rewindow.tables.delta.stored_formats import stored_tables
 
         return stored_tables(self.warehouse)
 

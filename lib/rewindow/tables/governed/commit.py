@@ -1,132 +1,30 @@
-"""Create tables of a catalog through SQL, and commit rows to them through the DataFrame writer.
+"""Commit rows to a catalog's tables through the DataFrame writer.
 
-What Spark returns or raises does not tell whether a commit landed: read the table or its history.
+What Spark returns or raises does not tell whether a commit landed. Read the table or its history, or Delta's note.
+
+Delta can tell whether an append landed, without a Spark job. After a commit, and only then, it writes the version into the
+session's setting ``lastCommitVersionInSession``. It notes nothing when it skips an append whose version is there, and nothing
+when it refuses one. So a note in a session that makes nothing but this append is proof. Its absence is none: then the caller
+reads the history. The session is a copy of the command's, because other threads may commit in that one, in a notebook for
+example. Only Spark Connect copies sessions, from PySpark 4.1 on. A platform may refuse to copy a session, or to show the setting.
 """
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from hashlib import blake2b
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from rewindow.control.plan.output_columns import other_columns
-from rewindow.control.plan.stored_rows import check_layout
 from rewindow.engine.spark.spark_job import mapped
-from rewindow.errors import ConfigError, RewindowError, StorageError, one_line
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit_history import exists, has_files, is_emptied
+from rewindow.tables.governed.create_table import ddl
 from rewindow.tables.governed.names import TableName
 
-_TYPES: Mapping[str, str] = {"long": "bigint", "json": "string"}
-_LOOKS, _LOOK_SECONDS = 5, 1.0
-"""How often, and after how many seconds each, to create a table that another process seems to be creating."""
-_FILES_FOUND = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
-OWNER = "rewindow.owner"
-"""The table property with the job and branch that write the table."""
-KEPT: Mapping[str, str] = {"delta.logRetentionDuration": "interval 3650 days"}
-
-
-def create_table(
-    spark: SparkSession,
-    name: TableName,
-    columns: Sequence[Column],
-    partition_by: Sequence[str] = (),
-    properties: Mapping[str, str] | None = None,
-    *,
-    grows: bool = False,
-) -> None:
-    """Create a Delta table and its schema if they do not exist. The catalog must exist.
-
-    ``grows``: add missing columns to an existing table, which may have others.
-
-    Raises `CheckpointError` (76) if the table exists with other columns, `ConfigError` (78) if another job writes it.
-    """
-    partitioned = f" PARTITIONED BY ({', '.join(f'`{column}`' for column in partition_by)})" if partition_by else ""
-    wanted = {**KEPT, **(properties or {})}
-    written = ", ".join(f"'{key}' = '{value}'" for key, value in wanted.items())
-    with mapped():
-        if not exists(spark, name):
-            # Creating may need rights that this user lacks.
-            if not spark.catalog.databaseExists(name.quoted_schema):
-                spark.sql(f"CREATE SCHEMA IF NOT EXISTS {name.quoted_schema}")
-            definition = f"({ddl(columns)}) USING delta{partitioned} TBLPROPERTIES ({written})"
-            _create_unless_created(spark, name, definition)
-        actual = [(field.name, field.dataType.simpleString()) for field in spark.table(name.quoted).schema.fields]
-        added = [column for column in columns if column.name not in dict(actual)] if grows else []
-        if added:
-            spark.sql(f"ALTER TABLE {name.quoted} ADD COLUMNS ({ddl(added)})")
-            actual += [(column.name, _type(column)) for column in added]
-    due = [(column.name, _type(column)) for column in columns]
-    if not grows and sorted(actual) != sorted(due) and (table_version(spark, name) == 0 or is_emptied(spark, name)):
-        # An attempt that failed created it, or a reset has emptied it, unless it is another's or has rows: CREATE TABLE ... AS
-        # SELECT makes version 0, too.
-        check_properties(spark, name, properties or {})
-        if has_files(spark, name):
-            raise other_columns(str(name), actual, due)
-        with mapped():
-            spark.sql(
-                f"CREATE OR REPLACE TABLE {name.quoted} ({ddl(columns)}) USING delta{partitioned} TBLPROPERTIES ({written})"
-            )
-        actual = due
-    check_layout(str(name), dict(actual))
-    if (not set(due) <= set(actual)) if grows else sorted(actual) != sorted(due):
-        raise other_columns(str(name), actual, due)
-    check_properties(spark, name, properties or {})
-
-
-def check_owners(spark: SparkSession, names: Iterable[TableName], owner: str) -> None:
-    """Raise `ConfigError` (78) if one of some tables exists and has another value of `OWNER`."""
-    for name in names:
-        if table_version(spark, name) is not None:
-            check_properties(spark, name, {OWNER: owner})
-
-
-def check_properties(spark: SparkSession, name: TableName, properties: Mapping[str, str]) -> None:
-    """Raise `ConfigError` (78) if a table lacks one of these properties, as another job's or branch's does."""
-    if not properties:
-        return
-    kept = properties_of(spark, name)
-    for key, value in properties.items():
-        if kept.get(key) != value:
-            reason = "is written by another job or branch" if key == OWNER else f"lacks the property {key} = {value!r}"
-            raise ConfigError(
-                "catalog-table-taken",
-                "the table {table} {reason}: name another table or branch",
-                table=name,
-                reason=reason,
-            )
-
-
-def properties_of(spark: SparkSession, name: TableName) -> dict[str, str]:
-    """Return the properties of a table."""
-    with mapped():
-        return {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name.quoted}").collect()}
-
-
-def _create_unless_created(spark: SparkSession, name: TableName, definition: str) -> None:
-    """Create a table. Another process, even one that died, may be creating it: Delta then refuses until the catalog has it."""
-    for attempts_left in reversed(range(_LOOKS)):
-        try:
-            with mapped():
-                spark.sql(f"CREATE TABLE IF NOT EXISTS {name.quoted} {definition}")
-        except RewindowError as error:
-            if _FILES_FOUND not in str(error.__cause__):
-                raise
-            time.sleep(_LOOK_SECONDS)
-            if not attempts_left:
-                raise StorageError(
-                    "catalog-table-not-created",
-                    "the table {table} cannot be created: {error}. If the catalog does not have it and its "
-                    "folder has files, a statement died there: delete the folder, then run again",
-                    table=name,
-                    error=one_line(error),
-                ) from error
-        else:
-            return
+_NOTE = "spark.databricks.delta.lastCommitVersionInSession"
 
 
 def add_once(
@@ -162,7 +60,7 @@ def is_there(spark: SparkSession, name: TableName, app_id: str, version: int, co
     then does without. Otherwise it fails, because a function makes its rows that makes none: whatever a platform does with it, no
     row can be written.
     """
-    never = spark.range(1).mapInArrow(_refused, f"`{column.name}` {_type(column)}")
+    never = spark.range(1).mapInArrow(_refused, ddl([column]))
     try:
         add_once(never, name, app_id, version)
     except Exception:  # noqa: BLE001 - whatever failed, it is not certain
@@ -174,24 +72,46 @@ def _refused(_batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     raise LookupError("rewindow asked whether a version is in the table. It is not, so the history is read instead")
 
 
-def owner(job: str, branch: str) -> str:
-    """Return the value of `OWNER`. It is a digest, because Spark redacts values that look like secrets (``hourly``: url)."""
-    return blake2b(f"{job}/{branch}".encode(), digest_size=16).hexdigest()
+def commit_noted(spark: SparkSession, commit: Callable[[SparkSession], None]) -> bool:
+    """Call ``commit`` with a session. Return whether Delta noted a commit by it; False says nothing.
+
+    Raises what ``commit`` raises.
+    """
+    own = _copied(spark)
+    if own is None:
+        commit(spark)
+        return False
+    try:
+        commit(own)
+        return _note(own) is not None
+    finally:
+        _end(own)
 
 
-def table_version(spark: SparkSession, name: TableName) -> int | None:
-    """Return a table's Delta version; None if there is no table."""
-    if not exists(spark, name):
-        return None
-    with mapped():
-        (last,) = spark.sql(f"DESCRIBE HISTORY {name.quoted} LIMIT 1").select("version").collect()
-    return int(last["version"])
+def _copied(spark: SparkSession) -> SparkSession | None:
+    """Return a copy of a session in which nothing is noted; None if there can be none."""
+    own: SparkSession | None = None
+    # An old Spark or a platform may refuse this: the history says the same.
+    with suppress(Exception):
+        own = spark.cloneSession()  # type: ignore[attr-defined]  # only sessions of Spark Connect
+        own.conf.unset(_NOTE)
+        if own.conf.get(_NOTE, None) is None:
+            return own
+    if own is not None:
+        _end(own)
+    return None
 
 
-def ddl(columns: Sequence[Column]) -> str:
-    """Return columns as SQL declares them."""
-    return ", ".join(f"`{column.name}` {_type(column)}" for column in columns)
+def _note(own: SparkSession) -> Any:
+    with suppress(Exception):
+        return own.conf.get(_NOTE, None)
+    return None
 
 
-def _type(column: Column) -> str:
-    return _TYPES.get(column.type, column.type).replace(" ", "")
+def _end(own: SparkSession) -> None:
+    """Let the server forget a copied session, which it would otherwise keep for an hour."""
+    client: Any = own.client
+    with suppress(Exception):
+        client.release_session()
+    with suppress(Exception):
+        client.close()

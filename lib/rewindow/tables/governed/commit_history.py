@@ -2,12 +2,6 @@
 
 A commit of rewindow states its application id, its version under that id and, in a ledger, the token of its append. The
 newest commits of the history are read first, a few at a time, so a look costs the same however long a history is.
-
-Delta itself can tell whether an append landed, without a Spark job. After a commit, and only then, it writes the version into the
-session's setting ``lastCommitVersionInSession``. It notes nothing when it skips an append whose version is there, and nothing
-when it refuses one. So a note in a session that makes nothing but this append is proof. Its absence is none: then the caller
-reads the history. The session is a copy of the command's, because other threads may commit in that one, in a notebook for
-example. Only Spark Connect copies sessions, from PySpark 4.1 on. A platform may refuse to copy a session, or to show the setting.
 """
 
 from __future__ import annotations
@@ -15,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -28,7 +22,6 @@ _LOOKS = 16, 512
 """The commits of the first looks. The last one reads the whole history."""
 _QUIET = ("OPTIMIZE", "AUTO", "REORG", "VACUUM", "SET ", "UNSET ", "ADD ", "CHANGE ", "RENAME ", "DROP ", "CLUSTER ")
 _QUIET_TOO = ("CREATE TABLE", "UPGRADE PROTOCOL", "ROW TRACKING BACKFILL", "COMPUTE STATS", "DOMAIN METADATA CLEANUP")
-_NOTE = "spark.databricks.delta.lastCommitVersionInSession"
 
 
 CLOSED = 2**62
@@ -154,48 +147,3 @@ def _made(version: int, operation: str, stated: str) -> Made:
         return Made(version, operation, "", 0, "")
     body = json.loads(stated)
     return Made(version, operation, body["app"], body["version"], body.get("token", ""), body.get("whole", False))
-
-
-def commit_noted(spark: SparkSession, commit: Callable[[SparkSession], None]) -> bool:
-    """Call ``commit`` with a session. Return whether Delta noted a commit by it; False says nothing.
-
-    Raises what ``commit`` raises.
-    """
-    own = _copied(spark)
-    if own is None:
-        commit(spark)
-        return False
-    try:
-        commit(own)
-        return _note(own) is not None
-    finally:
-        _end(own)
-
-
-def _copied(spark: SparkSession) -> SparkSession | None:
-    """Return a copy of a session in which nothing is noted; None if there can be none."""
-    own: SparkSession | None = None
-    # An old Spark or a platform may refuse this: the history says the same.
-    with suppress(Exception):
-        own = spark.cloneSession()  # type: ignore[attr-defined]  # only sessions of Spark Connect
-        own.conf.unset(_NOTE)
-        if own.conf.get(_NOTE, None) is None:
-            return own
-    if own is not None:
-        _end(own)
-    return None
-
-
-def _note(own: SparkSession) -> Any:
-    with suppress(Exception):
-        return own.conf.get(_NOTE, None)
-    return None
-
-
-def _end(own: SparkSession) -> None:
-    """Let the server forget a copied session, which it would otherwise keep for an hour."""
-    client: Any = own.client
-    with suppress(Exception):
-        client.release_session()
-    with suppress(Exception):
-        client.close()

@@ -2,7 +2,7 @@
 
 A writer proposes the next free number as the version of a transaction id that all writers of the name share. Delta accepts
 only a version above every earlier one and rejects overlapping commits, so the row lands at that number or not at all. What
-Spark returns or raises decides nothing: Delta notes the commit (`noted_commit`), or else the history shows whose token has the
+Spark returns or raises decides nothing: Delta notes the commit (`commit_noted`), or else the history shows whose token has the
 number, or else the rows do.
 
 Delta accepts any higher version, so only steps of one are a compare-and-set: rows that are appended together are one row of

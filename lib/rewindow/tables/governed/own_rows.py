@@ -22,7 +22,7 @@ from rewindow.tables.governed.ledger_folds import Found, Given, RecordedVersion,
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_table import FOLD, METRIC, REPORT, OwnTable
 from rewindow.tables.shared.paths import JOURNAL, LANDINGS, METRICS, RUNS
-from rewindow.tables.shared.stored_tables import Fit, StoredTable, fit_of
+from rewindow.tables.shared.stored_formats import Fit, StoredTable, fit_of
 
 _FEEDS = "feed:"
 _PART = (

@@ -26,7 +26,7 @@ from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.governed.attempts import audit, check_repeats, may_hold, stage, staged_rows
 from rewindow.tables.governed.checkpoints import changelog_files, find_checkpoint, stage_snapshot, store_rows
-from rewindow.tables.governed.commit import OWNER, check_owners, create_table, owner, table_version
+from rewindow.tables.governed.create_table import OWNER, check_owners, create_table, owner, table_version
 from rewindow.tables.governed.diff import compare_frames, frame_hash
 from rewindow.tables.governed.drift import check_ledger, check_published, find_drift
 from rewindow.tables.governed.journal import JournalRows, SparkJournal
@@ -61,7 +61,7 @@ from rewindow.tables.shared.folded_jobs import JobStates
 from rewindow.tables.shared.ledger import dated
 from rewindow.tables.shared.paths import METRICS, QUARANTINE
 from rewindow.tables.shared.publications import SHARED_TABLES
-from rewindow.tables.shared.stored_tables import StoredTable
+from rewindow.tables.shared.stored_formats import StoredTable
 
 
 class CatalogTables:

@@ -21,7 +21,7 @@ from rewindow.streams.record import TopicPartition
 from rewindow.tables.shared.diff import TableDiff
 from rewindow.tables.shared.drift import Drift
 from rewindow.tables.shared.quarantine import Quarantine
-from rewindow.tables.shared.stored_tables import StoredTable
+from rewindow.tables.shared.stored_formats import StoredTable
 
 
 class Warehouse(Scratch, Protocol):

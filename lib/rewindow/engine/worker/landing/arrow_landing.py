@@ -36,7 +36,15 @@ from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.landing.expected_columns import wrong_columns
 from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.landing.scratch import scratch_folder
-from rewindow.engine.worker.landing.sorted_runs import Run, merged, read_run, released, sorted_chunks, write_runs
+from rewindow.engine.worker.landing.sorted_runs import (
+    Run,
+    merged,
+    read_run,
+    released,
+    row_order,
+    sorted_chunks,
+    write_runs,
+)
 from rewindow.engine.worker.landing.source import (
     ArrowSource,
     check_for_spark,
@@ -190,7 +198,7 @@ class ArrowLandingEngine:
                 blocks = write_log(write, head)
             else:
                 runs = list(write_runs(released(head, chunks), folder, write.attempt))
-                blocks = merge(write, runs, range(write.partitions), reader.sort_names)
+                blocks = merge(write, runs, range(write.partitions))
             with as_in_a_worker():
                 return list(blocks)
 
@@ -202,14 +210,16 @@ def split(
     return write_runs(_due_chunks(reader, portions, memory_bytes), folder, attempt)
 
 
-def merge(write: LogWrite, runs: Sequence[Run], partitions: Iterable[int], names: Sequence[str]) -> Iterator[Block]:
+def merge(write: LogWrite, runs: Sequence[Run], partitions: Iterable[int]) -> Iterator[Block]:
     """Write some partitions of a log from all runs: the second pass. Raises as `write_log` does."""
-    return write_log(write, _of_partitions(runs, partitions, names))
+    return write_log(write, _of_partitions(runs, partitions, row_order(write.spec, write.columns)))
 
 
 def _due_chunks(reader: RowReader, portions: Iterable[Portion], memory_bytes: int) -> Iterator[pa.RecordBatch]:
     """Yield the due rows of some portions in sorted chunks that fit into the memory."""
-    return sorted_chunks(chain.from_iterable(map(reader.read, portions)), reader.sort_names, memory_bytes)
+    return sorted_chunks(
+        chain.from_iterable(map(reader.read, portions)), row_order(reader.spec, reader.columns), memory_bytes
+    )
 
 
 def _of_partitions(runs: Sequence[Run], partitions: Iterable[int], names: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -20,7 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.engine.worker.log_blocks import by_partition
+from rewindow.contracts.ingest import LogColumns, LogSpec
+from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP, by_partition, order_name
 from rewindow.engine.worker.text.pages import not_read_back, not_written
 from rewindow.storage.locations import filesystem_of
 
@@ -31,6 +32,14 @@ _BATCH_ROWS = 32 * 1024
 _Longs = npt.NDArray[np.int64]
 _LEAST = np.iinfo(np.int64).min
 _SMALL = np.iinfo(np.int16).max
+
+
+def row_order(spec: LogSpec, columns: LogColumns) -> list[str]:
+    """Return the columns that decide the order of rows: arrival, the declared columns, time, then all landed ones (ADR-136)."""
+    landed = [column.name for column in columns.all]
+    declared = [name if name in landed else order_name(name) for name in spec.order]
+    others = [name for name in landed if name not in spec.order]
+    return [PARTITION, ARRIVED, *declared, TIMESTAMP, *others, FAULT]
 
 
 def sorted_chunks(

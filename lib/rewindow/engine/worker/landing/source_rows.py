@@ -89,14 +89,6 @@ class RowReader:
         renames = self.spec.renames or {}
         return {renames.get(source, source): source for source in self.types}
 
-    @property
-    def sort_names(self) -> list[str]:
-        """The columns that decide the order of rows, as in `engine.spark.ingest_frames.sort_columns`."""
-        landed = [column.name for column in self.columns.all]
-        declared = [name if name in landed else order_name(name) for name in self.spec.order]
-        others = [name for name in landed if name not in self.spec.order]
-        return [PARTITION, ARRIVED, *declared, TIMESTAMP, *others, FAULT]
-
     def needed(self) -> set[str]:
         """Return the source's columns that are read."""
         return read_columns(self.spec, self.columns)

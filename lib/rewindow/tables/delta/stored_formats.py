@@ -12,7 +12,7 @@ from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.table_rows import table_files
 from rewindow.tables.shared.paths import JOURNAL, LANDINGS, METRICS, RUNS
-from rewindow.tables.shared.stored_tables import OLDEST, Fit, StoredTable, fit_of
+from rewindow.tables.shared.stored_formats import OLDEST, Fit, StoredTable, fit_of
 
 
 def stored_tables(warehouse: str) -> list[StoredTable]:
