@@ -26,14 +26,14 @@ from rewindow.tables.delta import (
     journal,
     ledger,
     publish,
-    warehouse,
 )
+from rewindow.tables.delta import diff as file_diff
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.ledger_files import check_complete
 from rewindow.tables.delta.table_rows import TableFile
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared import paths
+from rewindow.tables.shared import diff, paths
 from tests.crash.memory import (
     ROOT,
     Add,
@@ -175,7 +175,7 @@ def _retract_runs(path: str, table: Handle, *, runs: frozenset[int]) -> list[Rem
 def in_memory() -> Iterator[None]:
     """Replace the storage of the production code by that in memory."""
     folders = [(module, "Folder", MemoryFolder) for module in (commit, publish, journal, ledger, checkpoints)]
-    opens = [(module, "open_table", open_table) for module in (commit, publish, journal, ledger, checkpoints, drift)]
+    opens = [(module, "open_table", open_table) for module in (commit, publish, journal, ledger, checkpoints)]
     creates = [(module, "create_table", create_table) for module in (publish, journal, ledger)]
     writable = [(module, "check_writable", lambda *_: None) for module in (commit, publish, ledger)]
     commits = [(module, "commit_actions", commit_actions) for module in (commit, ledger)]
@@ -184,9 +184,9 @@ def in_memory() -> Iterator[None]:
         (commit, "add_actions", _add_actions),
         (commit, "time", sleeping),
         (ledger, "time", sleeping),
-        (warehouse, "audit_files", _audit_files),
-        (warehouse, "staged_rows", _staged_rows),
-        (warehouse, "first_difference", _first_difference),
+        (journal, "audit_files", _audit_files),
+        (file_diff, "staged_rows", _staged_rows),
+        (diff, "first_difference", _first_difference),
         (checkpoints, "table_files", _table_files),
         (drift, "table_files", _table_files),
         (check_published, "table_files", _table_files),
