@@ -82,7 +82,7 @@ FAILS = [
     _score("wants more memory than there is", "node-out-of-memory", "return len(bytearray(10**15))"),
     _code(
         "keeps a lock in a store",
-        "value-type-not-storable",
+        "value-type-undeclared",
         "from threading import Lock\ndef add(key, row, total):\n    return {'x': Lock()}",
         branch="other",
         verbs='.group_by_key().aggregate(dict, add, store="sums").to_stream()',
