@@ -364,9 +364,9 @@ def _transform_values(
 
 
 def _ask_for_old_values(topology: Topology, name: str) -> None:
-    """Have the transformers that make the updates of a node called for old values, as Kafka does.
+    """Make the transformers above a node transform old values as well as new ones, as in Kafka.
 
-    A node with a store knows its old values. Only a join asks its tables even then.
+    This goes on above joins and suppresses, and ends at any other node with a store, which knows its old values.
     """
     node = topology.nodes[name]
     supplier = node.supplier if isinstance(node, ProcessorNode) else None

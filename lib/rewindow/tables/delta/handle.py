@@ -81,7 +81,7 @@ class Handle(DeltaTable):
     log_copy: LogCopy | None
     """What the library's object reads in place of a log in a bucket; None if it reads the log itself."""
     files: dict[str, Any] | None
-    """The table's files as `table_rows` made them, by path; None before that, and after a commit that is no append."""
+    """The table's files as `table_rows` made them, by path; None before that, and after a commit that is not an append."""
     new_files: list[dict[str, Any]]
     """The ``add`` actions that came after ``files`` was made."""
 

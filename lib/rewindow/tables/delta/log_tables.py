@@ -114,7 +114,7 @@ class LogFiles:
     def find(self, feed: Feed, where: TopicPartition, start: int, end: int) -> list[LogFile]:
         """Return the files that hold the offsets ``[start, end)`` of a topic-partition, by first offset.
 
-        Of each generation only the offsets that the feed still has. A file without statistics may hold any offset.
+        Files of an older generation count only for offsets that the feed still has. A file without statistics may hold any.
         """
         files = {
             LogFile(

@@ -109,7 +109,7 @@ class RowReader:
                     yield from self._converted(rows.filter(due), arrived.filter(due), faults.filter(due))
 
     def arrivals(self, portion: Portion) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """Yield the arrivals of the due rows of a portion, and their faults. Of Parquet files, reads no other column."""
+        """Yield the arrivals of the due rows of a portion, and their faults. Reads no other column of Parquet files."""
         name = self.spec.arrived_at
         with self._naming():
             for batch in self._found(portion, {self.sources[name]} if name else set()):

@@ -1,4 +1,4 @@
-"""The rows of a page as values. Each column is converted when it is read, and texts that are no values of its type are noted."""
+"""The rows of a page as values. Each column is converted when it is read, and texts that are not values of its type are noted."""
 
 from __future__ import annotations
 
