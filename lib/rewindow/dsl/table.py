@@ -55,7 +55,7 @@ class KTable:
         """Keep the rows for which ``predicate(key, value)`` is true. A row that no longer matches becomes a tombstone.
 
         An update sends nothing if neither the old nor the new row matches. A versioned table sends a tombstone even
-        then, because the order of its updates does not tell what was sent before (KIP-914). ``store`` keeps the rows in
+        then, because what was sent before does not follow from the order of its updates (KIP-914). ``store`` keeps the rows in
         a store of that name. Results have the timestamps of the updates.
         """
         return self._filtered(predicate, store, name, negate=False)

@@ -1,4 +1,4 @@
-"""Records of a key in the quarantine: rows that `land` put there, as far as they tell, and what the job dropped."""
+"""Records of a key in the quarantine: rows that `land` put there, if their key is known, and records that the job dropped."""
 
 from __future__ import annotations
 

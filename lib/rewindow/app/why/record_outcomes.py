@@ -156,7 +156,7 @@ def _within(taken: Candidates, spans: Iterable[Window], windows: Windows | None)
 def missed(output: Output, fate: Fate, window: Window, used: Collection[tuple[str | None, int, int]]) -> list[Drop]:
     """Return the drops of the followed records that a window lacks. ``used``: those that its row is made of.
 
-    Without windows that the code declares, nothing tells which records a session lacks: all that were dropped are returned.
+    If the code declares no windows, the records that a session lacks are unknown: all that were dropped are returned.
     """
     drops = [one for one in fate.missed([window]) if one.dropped.at not in used]
     windows = windows_of(output)

@@ -32,7 +32,7 @@ class AskedTime:
     def start(self, rows: Iterable[Row]) -> int:
         """Return the start of the window that contains the time, given the key's rows.
 
-        Without a grid of windows, only rows tell them: the time itself is returned if no row's window contains it. Raises
+        Without a grid, windows are known only from rows: the time itself is returned if no row's window contains it. Raises
         `UsageError` (2) if no window or several can contain it, and if the table has no windows.
         """
         if not self.output.is_windowed:

@@ -38,7 +38,7 @@ copies are recognized by their bytes only.
 _LANDED = 64
 """Maximum number of landed files to which the values of new ones are compared."""
 _COMPARED = 3
-"""Last landed files that tell whether the files of a source end with the end of a line."""
+"""The number of newest landed files that are read to learn whether files of a source end with a line break."""
 _LINE_END_BYTES = 4
 """Bytes of a line end in any encoding."""
 _WHOLE_BYTES = 64 << 20

@@ -9,7 +9,7 @@ commit too. So a cached handle is current if its last commit is still the same f
 not listed, because it may have thousands of commits. Delta removes old commits, oldest first: a handle is discarded when the one
 of the checkpoint that it began with is gone, because it may still have to read from there.
 
-In a bucket one request tells whether there is a newer commit. A log there is assumed not to be replaced while a command
+In a bucket, one request shows whether there is a newer commit. A log there is assumed not to be replaced while a command
 runs: each look would cost another request.
 
 A handle belongs to one caller until it is released, because a commit is checked against what its handle has read: two
