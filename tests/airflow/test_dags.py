@@ -120,7 +120,7 @@ SLIPS = {
     "make_dags(ROOT, pool='one_{0}')": "only {job} and {feed} can be replaced",
     "make_dags(ROOT, tags='shop')": 'write tags=["shop"]',
     "make_dags(ROOT, dag_run_timeout=1)": "did you mean dagrun_timeout=?",
-    "make_dags(ROOT, max_active_runs=2)": "max_active_runs= is neither an argument of make_dags nor",
+    "make_dags(ROOT, max_active_runs=2)": "make_dags has no argument max_active_runs=",
     "make_dags(ROOT, maintenance='daily_orders')": "is the id of a job's DAG: choose another id",
     "make_dags(ROOT, reports='always')": "reports='always': use 'warehouse' or 'none'",
     "make_dags('/nowhere')": "no folder conf/ in /nowhere",

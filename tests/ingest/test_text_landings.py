@@ -202,7 +202,7 @@ def test_a_value_that_does_not_end_in_its_line_is_refused_with_the_option_that_r
 
 @pytest.mark.parametrize("option", ["comment", "ignoreLeadingWhiteSpace", "mode", "allowComments", "pathGlobFilter"])
 def test_other_options_of_spark_are_refused_by_name_with_the_way_out(tmp_path, option):
-    with pytest.raises(ValueError, match=rf"{option} is no option of csv files.*Parquet or Delta"):
+    with pytest.raises(ValueError, match=rf"{option} is not an option of csv files.*Parquet or Delta"):
         feed_at(tmp_path, "user,t,x\n", options={option: "x"}).land()
 
 

@@ -209,7 +209,7 @@ def _options(options: Mapping[str, Any]) -> Mapping[str, Any]:
             fix = f"did you mean {near[0]}=?" if near else "leave it out"
             raise UsageError(
                 "dag-argument-unknown",
-                "{argument}= is neither an argument of make_dags nor one of Airflow's DAG that it leaves to you: {fix}",
+                "make_dags has no argument {argument}=, and passes none of this name to Airflow's DAG: {fix}",
                 argument=name,
                 fix=fix,
             )

@@ -272,7 +272,7 @@ def _openlineage_option(name: str) -> str:
 def _last_due(dag: Any) -> datetime | None:
     """Return the end of the last interval of a DAG's schedule that has ended; None if that is not known.
 
-    A worker that has only Airflow's task SDK cannot tell. Then each run of a backfill lands its own interval.
+    A worker that has only Airflow's task SDK does not know. Then each run of a backfill lands its own interval.
     """
     try:
         from airflow.serialization.encoders import coerce_to_core_timetable  # noqa: PLC0415 - a part that may be missing

@@ -16,9 +16,9 @@ def check_rows(tables: Warehouse, job: str, state: JobState, branch: str) -> Non
 
 
 def check_outputs(tables: Warehouse, job: str, state: JobState, branch: str, targets: Iterable[str]) -> None:
-    """Check as `check_rows` does those outputs of a branch that have files of another writer. Reads no other files.
+    """Check the outputs of a branch that have files of another writer, as `check_rows` does. Reads no other files.
 
-    Of tables that a catalog governs, only what `check_published` finds is known so cheaply.
+    For governed tables, only the cheap check is made: `check_published`.
     """
     tables.check_published(job, state, branch)
     known = state.branch(branch).tables

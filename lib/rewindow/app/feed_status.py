@@ -1,4 +1,4 @@
-"""Whether a feed's sources have something new, and whether `land` would refuse it. Of rows, at most times of arrival are read."""
+"""Whether a feed's sources have something new, and whether `land` would refuse it. Reads no column but times of arrival."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
     is_complete = grid is None or progress.through_ms is None or progress.through_ms < (window.until_ms or 0)
     if not is_complete:
         return health(is_due=False, detail=waiting_sources(spec, looks, progress.positions, now_ms))
-    # Of a job's output all files are named, and its new epochs tell. One without rows that moves no watermark is not landed.
+    # `fresh` has every file of a job's output, so its new epochs say what is due. `land` skips an epoch that has no rows and
+    # moves no watermark.
     fresh = sum(len(looks[log.topic].fresh) for log in spec.logs if not log.is_output)
     times = epoch_times(looks.values())
     epochs = {

@@ -30,7 +30,7 @@ def output_rows(
     """Yield each output table that ``name`` names, a job or a table: its job, topic, path, number of rows and some rows.
 
     The name ``rewindow.quarantine`` stands for the quarantine, which belongs to no job; ``of`` is a job or feed that put records
-    there, and ``branch`` one of the job's branches (None: all). Of outputs, None is the main branch.
+    there, and ``branch`` one of the job's branches (None: all). For outputs, None is the main branch.
 
     ``keys`` are the columns of the table's key. A row has the table's key and value columns, ``_timestamp``, and as ``_run`` the
     name of the run that wrote it. A table that does not exist yet has ``count`` None. Raises `UsageError` (2) for a name that no

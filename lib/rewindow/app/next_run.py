@@ -1,6 +1,6 @@
-"""Decide the next run of a branch as `run` would, without running it: with what `run` would refuse only after it has begun.
+"""Decide the next run of a branch as `run` would, without running it. Refuses what `run` would refuse only after it has begun.
 
-Of tables that a catalog governs, those later refusals come from `run`.
+For governed tables, only `run` makes those later refusals.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Reader:
 
 
 def outdated_readers(root: Path, tables: Warehouse, job: str) -> Iterator[Reader]:
-    """Yield such readers of a job's outputs. A file that is no valid feed or job is passed over."""
+    """Yield such readers of a job's outputs. A file that is not a valid feed or job is skipped."""
     for feed in names_of(root, "feeds"):
         if job in _sources(root, feed):
             yield from _outdated(root, tables, feed, job)

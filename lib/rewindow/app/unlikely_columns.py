@@ -1,4 +1,4 @@
-"""Notice columns that are hardly what was meant, when a generation is landed for the first time.
+"""Warn of columns that look like a mistake, when a generation is landed for the first time.
 
 Numbers with commas, like ``12,50``, become texts, which no sum takes, and so do numbers among texts like ``n/a``, or codes such
 as ``007`` and ``1E5``. Texts keep the blanks around them, also as keys. Times before 1980 are of something else.

@@ -186,7 +186,7 @@ class SourceLook:
     open_ended: tuple[str, ...] = ()
     """New CSV files whose last line has no end, although those of landed files have one: they may be half written."""
     keys: tuple[str, ...] = ()
-    """The key columns of a job's output, without the bounds of windows; none if its runs do not tell."""
+    """The key columns of a job's output, without the bounds of windows; none if they are unknown."""
 
 
 class Intervals(Protocol):

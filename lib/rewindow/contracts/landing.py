@@ -38,7 +38,7 @@ class LandingEngine(Protocol):
         ...
 
     def wrong_columns(self, spec: LogSpec, look: SourceLook) -> RewindowError | None:
-        """Return what is wrong with the columns that the configuration names, as far as headers and footers tell."""
+        """Return what is wrong with the columns that the configuration names, as far as headers and footers show."""
         ...
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:

@@ -91,7 +91,7 @@ def separator_in(names: Collection[str]) -> str | None:
 def role_of(spec: LogSpec, fields: Collection[str]) -> str:
     """Return what one of some columns of a source is to the log, as ``at is the log's timestamp``; empty for mere values.
 
-    Without such a column, a row cannot be landed or has no key, so ``optional`` is no way on.
+    Without such a column, a row cannot be landed or has no key, so ``optional`` does not help.
     """
     roles = [(spec.timestamp, "the log's timestamp"), (spec.arrived_at, "the log's `arrived_at`")]
     roles += [(name, "the log's key" if spec.scalar_key else "part of the log's key") for name in spec.key]

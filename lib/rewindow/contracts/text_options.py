@@ -82,7 +82,9 @@ def _encoding(value: Any) -> str:
         name = codecs.lookup(str(value)).name
         "".encode(name)
     except (LookupError, UnicodeError) as error:
-        raise ValueError(f"{value} is no encoding that Python knows, such as ISO-8859-1, cp1252 or UTF-16") from error
+        raise ValueError(
+            f"{value} is not an encoding that Python knows, such as ISO-8859-1, cp1252 or UTF-16"
+        ) from error
     return "utf-8" if name == "utf-8-sig" else name
 
 
@@ -278,7 +280,7 @@ def _refused(source_format: str, name: str) -> str:
         return f"{name} is an option of {JSON if source_format == CSV else CSV} files: remove it"
     known = _OF_CSV if source_format == CSV else _OF_JSON
     own = dict.fromkeys(option for option, _ in known.values() if option in known)
-    return f"{name} is no option of {source_format} files. The options are {', '.join(own)}. {_OTHERWISE}"
+    return f"{name} is not an option of {source_format} files. The options are {', '.join(own)}. {_OTHERWISE}"
 
 
 def _keeps_ascii(encoding: str) -> bool:
@@ -292,7 +294,7 @@ def _keeps_ascii(encoding: str) -> bool:
 
 
 def _time_pattern(pattern: str) -> TimePattern:
-    """Return a pattern. Raises `ValueError` for letters that are no part, and for a part that is missing or occurs twice."""
+    """Return a pattern. Raises `ValueError` for unknown letters, and for a part that is missing or occurs twice."""
     found: list[str] = []
     parts: list[str] = []
     end = 0
@@ -309,7 +311,7 @@ def _time_pattern(pattern: str) -> TimePattern:
         part, form = _PARTS.get(token[0], ("", ""))
         if not part:
             letters = ", ".join(letters for letters in _PARTS if len(letters) < 5)
-            raise ValueError(f"{token[0]} in the pattern {pattern!r} is no part of a time: use {letters}")
+            raise ValueError(f"{token[0]} in the pattern {pattern!r} is not a part of a time: use {letters}")
         if part in parts:
             raise ValueError(f"the pattern {pattern!r} has the {part.replace('_', ' ')} twice")
         is_open = form.endswith("{1,2}")

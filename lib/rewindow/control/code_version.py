@@ -171,7 +171,7 @@ class _Reached:
 
 
 def _syntax_of(tree: ast.Module, code: CodeType) -> list[ast.AST]:
-    """Return the syntax of a function. Of several lambdas on one line, the code's columns tell which."""
+    """Return the syntax of a function. The columns of its code tell lambdas on one line apart."""
     if code.co_name == "<lambda>":
         lambdas = [
             node for node in ast.walk(tree) if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno

@@ -1,9 +1,9 @@
 """Collect garbage. Each step is durable by itself: if a process is killed anywhere, call again.
 
-Of a job: snapshots replace long changelogs, small files are merged, and what no branch needs is deleted. Each step is decided
-on the current state of the ledger. Committed results do not change, and no run is fenced: it is safe beside runs.
+For a job, snapshots replace long changelogs, small files are merged, and what no branch needs is deleted. Each step is decided
+on the current state of the ledger. Committed results do not change, and no run is fenced, so `gc` is safe beside runs.
 
-Of a feed: its logs' small files are merged, and files are deleted whose rows are elsewhere. Offsets, landings and watermarks
+For a feed, small files of its logs are merged, and files whose rows are elsewhere are deleted. Offsets, landings and watermarks
 do not change, and a run that was planned on the old files still finds them.
 """
 

@@ -1,4 +1,4 @@
-"""Tell whether another attempt is alive. Optimisation only; takeover is always safe and merely wastes the other's work.
+"""Whether another attempt is alive. This only avoids wasted work: a takeover is always safe.
 
 On this host the process table tells at once, so the next call takes over a killed run. An attempt on another host is
 known only by its heartbeat, a file that its process touches every few seconds.

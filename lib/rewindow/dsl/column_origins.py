@@ -1,6 +1,6 @@
 """Where the columns of a topology's outputs come from: which columns of which logs, and how they are computed.
 
-Only declarative operators tell. Below a Python function nothing is known, so nothing is claimed.
+Only declarative operators state the origin of a column. Below a Python function no origin is known.
 """
 
 from __future__ import annotations

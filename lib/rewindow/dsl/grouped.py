@@ -120,7 +120,7 @@ class CogroupedKStream:
     def cogroup(self, grouped: KGroupedStream, aggregator: AddFunction) -> CogroupedKStream:
         """Add a grouped stream, and ``aggregator(key, value, aggregate)``, which adds its values to the aggregate.
 
-        Raises `TopologyError` if this is no grouped stream of the same `StreamsBuilder`, if its keys are of another type,
+        Raises `TopologyError` if this is not a grouped stream of the same `StreamsBuilder`, if its keys are of another type,
         or if it was added before.
         """
         _check_input(self.inputs, grouped)

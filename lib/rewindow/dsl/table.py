@@ -55,7 +55,7 @@ class KTable:
         """Keep the rows for which ``predicate(key, value)`` is true. A row that no longer matches becomes a tombstone.
 
         An update sends nothing if neither the old nor the new row matches. A versioned table sends a tombstone even
-        then, because the order of its updates does not tell what was sent before (KIP-914). ``store`` keeps the rows in
+        then, because what was sent before does not follow from the order of its updates (KIP-914). ``store`` keeps the rows in
         a store of that name. Results have the timestamps of the updates.
         """
         return self._filtered(predicate, store, name, negate=False)
@@ -364,9 +364,9 @@ def _transform_values(
 
 
 def _ask_for_old_values(topology: Topology, name: str) -> None:
-    """Have the transformers that make the updates of a node called for old values, as Kafka does.
+    """Make the transformers above a node transform old values as well as new ones, as in Kafka.
 
-    A node with a store knows its old values. Only a join asks its tables even then.
+    This goes on above joins and suppresses, and ends at any other node with a store, which knows its old values.
     """
     node = topology.nodes[name]
     supplier = node.supplier if isinstance(node, ProcessorNode) else None

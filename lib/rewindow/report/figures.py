@@ -266,7 +266,7 @@ def _seconds(run: CommittedRun, planned_ms: int | None, ended: StepTimes | None)
 
 
 def _line(timed: _Timed) -> tuple[float, float] | None:
-    """Return the fixed seconds of a run and those of each record; None if the runs do not tell."""
+    """Return the fixed seconds of a run and those of each record; None if they cannot be estimated from the runs."""
     if len(timed) < _ENOUGH:
         return None
     sizes, seconds = [float(records) for records, _ in timed], [one for _, one in timed]

@@ -25,7 +25,7 @@ from rewindow.streams.record import UNKNOWN, RecordMetadata
 Item = TypeVar("Item")
 _KEY, _RANDOM, _UUID = "key", "random", "uuid"
 _Counts = tuple[tuple[tuple[str, str], tuple[str, int] | None], ...]
-"""Of each (node, kind of call) the last event and the number of calls at it."""
+"""For each (node, kind of call): the last event and the number of calls at it."""
 _BLOCK_BITS = 256
 
 

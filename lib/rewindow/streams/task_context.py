@@ -56,7 +56,7 @@ class TaskContext:
 
         ``stores`` maps each store's name to the store and the nodes connected to it. ``dropped`` receives late, skipped
         and expired records, ``quarantined`` the records at which a node with an error policy failed. ``job`` prefixes
-        idempotency keys; it is empty in a test, which is no run of a job.
+        idempotency keys; it is empty in a test, which is not a run of a job.
         """
         self.partition = partition
         self.is_test = not job

@@ -81,7 +81,7 @@ class Overview:
 
 
 def overview(project: OpenProject, names: Collection[str] = (), branch: str = MAIN) -> Overview:
-    """Check the named feeds and jobs, or all. Of a branch other than `main`, all jobs that have it.
+    """Check the named feeds and jobs, or all. For a branch other than `main`: all jobs that have it.
 
     Raises `UsageError` (2) for a name or a branch that does not exist, `ConfigError` (78) if a catalog has the tables and there
     is no Spark session.
@@ -256,9 +256,9 @@ class _JobCheck:
         yield from findings.stalled_results(stalled, config.alerts.silent_ms, self.command)
 
     def altered(self) -> Iterator[Finding]:
-        """Yield a finding if a file is gone that a table names, or that the next run needs.
+        """Yield a finding if a file is missing that a table names or that the next run needs.
 
-        Of the files in a bucket, `run` and `plan` ask only for the last ones. All are looked for here.
+        In a bucket, `run` and `plan` check only the last files. This checks all of them.
         """
         try:
             self.project.tables.check_next(self.entry.name, self.state, self.branch.name)

@@ -1,1 +1,1 @@
-"""What commands tell OpenLineage and OpenTelemetry. Off, and nothing imported, unless the environment configures them."""
+"""Events of commands for OpenLineage and OpenTelemetry. Off, and nothing is imported, unless the environment configures them."""

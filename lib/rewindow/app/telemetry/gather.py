@@ -138,7 +138,7 @@ def run_skipped(result: UpToDate) -> Facts:
 def backfill_done(
     branch: str, stands_on: str | None, first_epoch: int, results: Sequence[RunReport | UpToDate]
 ) -> Facts:
-    """Return the facts of a backfill. Its runs tell themselves what they read and wrote."""
+    """Return the facts of a backfill. Its runs report by themselves what they read and wrote."""
     runs = [result.spec.name for result in results if isinstance(result, RunReport)]
     outcome = COMMITTED if runs else NOTHING_TO_DO
     return Facts(

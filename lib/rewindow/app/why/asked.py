@@ -26,7 +26,7 @@ class Asked:
     ``taken`` are the records of the key and window that runs have taken, ``waiting`` the times of others that are landed.
     ``sessions`` are those that all landed records of the key make, if its windows are sessions. `record_outcomes.as_reached`
     leaves out records that reach no window. ``still_open`` are the open windows that the taken records make, of which
-    ``window`` is the first; None if a window was asked for or nothing tells.
+    ``window`` is the first; None if a window was asked for, or if they are unknown.
     """
 
     own: Any

@@ -161,7 +161,7 @@ def null_key(key: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]] | Non
 
 
 def without_key(project: OpenProject, output: Output, key: Mapping[str, Sequence[Any]]) -> MissingFacts | None:
-    """Return what became of records without a key, if the words of a key mean none: it is empty or `null`.
+    """Return the outcomes of records without a key, if the words of a key mean none: it is empty or `null`.
 
     None for any other key, if a record has these words as its key, and if there is no run yet.
     """

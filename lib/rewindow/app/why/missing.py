@@ -1,4 +1,4 @@
-"""Explain why a key has no row: what the logs have of it, what became of these records, and what the result waits for."""
+"""Explain why a key has no row: its records in the logs, their outcomes, and what its result waits for."""
 
 from __future__ import annotations
 

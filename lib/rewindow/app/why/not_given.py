@@ -14,7 +14,7 @@ from rewindow.errors import CheckpointError, RewindowError, StorageError
 
 
 def check_not_altered(output: Output) -> None:
-    """Raise `StorageError` (74) if another writer has replaced rows of the table, so that it does not tell which rows there were.
+    """Raise `StorageError` (74) if another writer has replaced rows of the table, so that rows of runs cannot be known.
 
     Files are read only if the table has some that no run staged, as after an UPDATE or OPTIMIZE.
     """

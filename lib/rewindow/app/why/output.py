@@ -167,7 +167,7 @@ def _of_json(text: str) -> dict[str, str | None]:
 
 
 def _values(text: str | None, column: Column) -> Sequence[Any]:
-    """Return the values of a column that a text may mean. An empty text and ``null`` are no number; None is null."""
+    """Return the values of a column that a text may mean. An empty text and ``null`` are not numbers; None is null."""
     if text is None:
         return [None]
     if text in ("", "null") and column.type not in ("string", "json"):

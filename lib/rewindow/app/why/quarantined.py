@@ -1,4 +1,4 @@
-"""Records of a key in the quarantine: rows that `land` put there, as far as they tell, and what the job dropped."""
+"""Records of a key in the quarantine: rows that `land` put there, if their key is known, and records that the job dropped."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def quarantined(past: History, own: Any) -> Iterator[str]:
 def dropped_by_runs(past: History, own: Any, times: tuple[int, int] | None) -> Iterator[str]:
     """Yield how many records of a key the branch's runs put into the quarantine (`dropped: quarantine`), and why the last one.
 
-    ``times``: the first and the last time that count. Of a repartitioned key, this is where its drops are. A record counts once,
-    and only what nodes dropped that lead to the output.
+    ``times``: the first and the last time that count. The drops of a repartitioned key are only in the quarantine. A record
+    counts once, and only if a node that leads to the output dropped it.
     """
     runs, nodes = [*run_ids(past.output.branch.runs)], sorted(past.output.layout.leads_to_output())
     of_runs = Chosen(past.output.job.name, runs=runs, nodes=nodes, times=times)
@@ -45,7 +45,7 @@ def dropped_by_runs(past: History, own: Any, times: tuple[int, int] | None) -> I
 
 
 def _told(reasons: Sequence[str], of: str, what: str, one: str, many: str) -> Iterator[str]:
-    """Yield how many there are, what became of them, and the last reason; nothing without any. ``of`` is the job or feed."""
+    """Yield their number, their outcome, and the last reason; nothing if there are none. ``of`` is the job or feed."""
     if reasons:
         verb, which = (one, "") if len(reasons) == 1 else (many, "the last one ")
         found = f"{counted(len(reasons), what)} with this key {verb}"

@@ -1,4 +1,4 @@
-"""What became of the records of a key: a replay tells which of them reached a store, and which were dropped."""
+"""Replay the records of a key, and note which of them reached a store and which were dropped."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Where = tuple[str, int]
 
 @dataclass
 class Fate:
-    """What became of records, ``followed``, in a replay. Each is given as its topic and offset.
+    """The outcomes of the ``followed`` records in a replay. Each record is given as its topic and offset.
 
     ``kept`` are those that a store above the output took, ``in_windows`` those that the store of its windows took, each with the
     starts of these windows: any store if it has none. ``sessions`` are those that they made, oldest first. Records within the
@@ -93,7 +93,7 @@ class Fate:
         }
 
     def missed(self, spans: Sequence[Window]) -> list[Drop]:
-        """Return the drops of records that are in none of some windows. Of overlapping windows, a record may miss a few.
+        """Return the drops of records that are in none of these windows. A record may miss some of several overlapping ones.
 
         Without windows, these are all: a join drops what is too late to wait for a partner, but looks for one before.
         """
@@ -105,7 +105,7 @@ class Fate:
 
 
 def fate_of(past: History, asked: Asked) -> Fate:
-    """Replay what the key's task took, and note what became of the key's records."""
+    """Replay the input of the key's task, and note the outcome of each of the key's records."""
     traced, fate = past.output.traced(asked.partition), Fate.following(past.output, asked.taken)
     if not asked.taken:
         return fate
@@ -156,7 +156,7 @@ def _within(taken: Candidates, spans: Iterable[Window], windows: Windows | None)
 def missed(output: Output, fate: Fate, window: Window, used: Collection[tuple[str | None, int, int]]) -> list[Drop]:
     """Return the drops of the followed records that a window lacks. ``used``: those that its row is made of.
 
-    Without windows that the code declares, nothing tells which records a session lacks: all that were dropped are returned.
+    If the code declares no windows, the records that a session lacks are unknown: all that were dropped are returned.
     """
     drops = [one for one in fate.missed([window]) if one.dropped.at not in used]
     windows = windows_of(output)

@@ -50,7 +50,7 @@ class Holding:
     partition: int
     clock: int
     buffered: Mapping[Window | None, int] | None = None
-    """Of a node with a time limit: the buffer times of the key's results, by window; None is the key of a plain table."""
+    """The buffer times of the key's results by window, if a node has a time limit. The window None stands for a plain table."""
 
     def closes_at(self, window: Window | None) -> int | None:
         """Return the time at which the result of a window is final; None if the node holds none."""

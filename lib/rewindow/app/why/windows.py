@@ -32,7 +32,7 @@ class AskedTime:
     def start(self, rows: Iterable[Row]) -> int:
         """Return the start of the window that contains the time, given the key's rows.
 
-        Without a grid of windows, only rows tell them: the time itself is returned if no row's window contains it. Raises
+        Without a grid, windows are known only from rows: the time itself is returned if no row's window contains it. Raises
         `UsageError` (2) if no window or several can contain it, and if the table has no windows.
         """
         if not self.output.is_windowed:
@@ -134,7 +134,7 @@ def windowed_node(output: Output) -> ProcessorNode | None:
 
 
 def told_sessions(found: Sequence[Window], making: str, time_ms: int) -> str:
-    """Return the sentence for the sessions that records make, as ``making`` says. Of many, those nearest to a time are named."""
+    """Return the sentence for the sessions that records make, as ``making`` says. It names those nearest to the time."""
     near = sorted(found, key=lambda one: max(one.start_ms - time_ms, time_ms - one.end_ms))[:_MOST_NAMED]
     named = ", ".join(f"{instant(one.start_ms)} to {instant(one.end_ms)}" for one in sorted(near))
     if len(found) == 1:

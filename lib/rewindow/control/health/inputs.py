@@ -198,7 +198,7 @@ class Inputs:
         return {tp: time for tp, time in present.items() if time == least}
 
     def seconds_of(self, run: CommittedRun) -> float | None:
-        """Return the time from a run's plan to its commit; None if the ledger does not tell."""
+        """Return the time from a run's plan to its commit; None if the ledger does not have it."""
         planned = self.planned_at.get(run.spec.run)
         if planned is None or not planned <= run.recorded_at:
             return None

@@ -109,7 +109,7 @@ class _Rules:
         self._ignored, self._optional = self._folded(spec.ignore), self._folded(spec.optional)
         self._present = {self.fold(field) for file in fields.files for field in file.present}
         self._landed = self._folded(read_columns(spec, columns))
-        # Of what the messages name: as the files write it, else as the feed's file does.
+        # How messages spell a name: as the files do, else as the feed's file does.
         names = (*named_columns(spec), *read_columns(spec, columns), *fields.known, *(before.always if before else ()))
         self._written = {self.fold(name): name for name in names}
         self._selects = spec.value is not None or spec.source.schema is not None
@@ -181,7 +181,7 @@ class _Rules:
 
     def _why_needed(self, field: str) -> str:
         spec, is_named = self._spec, self.fold(field) in self._folded(named_columns(self._spec))
-        # Of CSV files, the field is landed even if earlier files may lack it.
+        # A field of CSV files is landed even if earlier files may lack it.
         if self._before is not None:
             return "which is landed" if spec.source.format == "csv" else f"which {_landed(spec, 'all')}"
         if is_named:

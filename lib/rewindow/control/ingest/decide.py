@@ -31,7 +31,7 @@ class DecidedLanding:
     blocks: Mapping[str, tuple[Block, ...]]
     landed_ms: int
     flat: Mapping[str, Flat]
-    """Topic -> the columns without variation, in this landing or the last one that could tell."""
+    """Topic -> the columns without variation, in this landing or in the last one that was large enough to show them."""
 
     def as_json(self, attempt: str, positions: Mapping[str, Any]) -> dict[str, Any]:
         """Return the body of its LANDING row."""

@@ -72,7 +72,7 @@ class Progress:
     topics: tuple[str, ...] = ()
     """The logs that any generation wrote. Those that are read from their source tables are not among them."""
     flat: Mapping[str, Flat] = field(default_factory=dict)
-    """Topic -> the columns without variation in the last landing that could tell."""
+    """Topic -> the columns without variation in the last landing that was large enough to show them."""
 
     def held_paths(self, topic: str) -> frozenset[str]:
         """Return the files of a log with unreleased records, which the next landing may open by name."""
@@ -175,7 +175,7 @@ def progress_lines(rows: Sequence[LedgerRow]) -> list[str]:
 def flat_columns(blocks: Sequence[Block], before: Flat | None) -> Flat | None:
     """Return the flat columns of one landing of a topic.
 
-    They are those of the landing before if this one is too small to tell, and None if nothing is known.
+    They are those of the landing before if this one is too small, and None if nothing is known.
     """
     filled = [block for block in blocks if block.end > block.start]
     rows = sum(block.end - block.start for block in filled)

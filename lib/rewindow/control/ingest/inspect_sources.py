@@ -66,7 +66,7 @@ def complete_intervals(call: Call) -> tuple[Grid | None, ReadWindow]:
 def look_at(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
     """Inspect a source. If a new generation keeps landings, only rows that arrive later are due.
 
-    Raises `ConfigError` (78) if nothing tells which of them are new: see `_check_goes_on`.
+    Raises `ConfigError` (78) if it cannot be known which of them are new: see `_check_goes_on`.
     """
     generation = call.generation
     is_rebased = generation.is_new and window.until_ms is not None and spec.topic in generation.columns
@@ -172,8 +172,8 @@ def _another(call: Call, spec: LogSpec, was: str | None, why: str) -> ConfigErro
     change = f"{was} -> {name}" if was and was != name else name
     return ConfigError(
         "log-source-replaced",
-        "--keep {keep}: the log {topic} has another source now ({change}), which {reason}. Without `every`, "
-        "nothing tells which of its rows the kept landings have, and these would be landed twice. Restore "
+        "--keep {keep}: the log {topic} has a new source ({change}), which {reason}. Without `every`, "
+        "`land` cannot know which of its rows the kept landings have, and would land them twice. Restore "
         "the source, give the new one a log of its own, or land everything again: `rewindow land {feed} "
         "--new-generation`",
         keep=call.generation.kept,

@@ -300,7 +300,7 @@ def with_later(look: SourceLook, position: Mapping[str, Any] | None, later: _Lat
 
 
 def _to_ms(time: pendulum.DateTime) -> int:
-    """Return a local time in epoch milliseconds. Of one that occurs twice, the earlier is taken, as in a record."""
+    """Return a local time in epoch milliseconds. If it occurs twice, the earlier one is taken, as in a record."""
     return int(time.replace(fold=0).timestamp()) * 1000
 
 

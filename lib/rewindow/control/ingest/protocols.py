@@ -85,7 +85,7 @@ class LandReport:
     quarantined: int = 0
     behind: int = 0
     unarrived: int = 0
-    """Of the quarantined rows: how many have no arrival."""
+    """The number of quarantined rows without an arrival."""
     enforced: int = 0
     was_interrupted: bool = False
     warnings: tuple[WarningMessage, ...] = ()

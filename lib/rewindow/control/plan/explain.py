@@ -22,9 +22,9 @@ from rewindow.control.plan.spec import JobBinding, RunSpec
 from rewindow.streams.record import known_time
 
 _MOST_EPOCHS, _AT_EACH_END = 12, 3
-"""Of more epochs than these, a plan for people shows the first and the last ones."""
+"""A printed plan of more epochs shows only the first and the last ones."""
 _MOST_PARTITIONS = 8
-"""Of an epoch, a plan for people shows the offsets in so many partitions."""
+"""A printed plan shows the offsets of an epoch in at most so many partitions."""
 
 
 def describe_plan(
@@ -105,7 +105,7 @@ def explain(plan: dict[str, Any]) -> list[str]:
 
 
 def _explain_epochs(epochs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the lines of some epochs. Of many, those in the middle share one."""
+    """Return the lines of some epochs. If there are many, those in the middle share one line."""
     if len(epochs) > _MOST_EPOCHS:
         left_out = epochs[_AT_EACH_END:-_AT_EACH_END]
         records = sum(epoch["records"] for epoch in left_out)

@@ -167,7 +167,10 @@ def _columns(stores: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
 
 
 def _tables(tables: Mapping[str, TableSpec]) -> dict[str, Any]:
-    """Return the tables except changelogs, whose columns are those of their stores, and tables that no row depends on."""
+    """Return the tables that a diff compares.
+
+    Changelogs are left out, because their columns follow from their stores, and so are tables that no row depends on.
+    """
     return {
         target: table.as_json() | {"columns": [" ".join(column) for column in table.columns]}
         for target, table in tables.items()
@@ -182,7 +185,7 @@ def _short(value: Any) -> str:
 
 
 def _named_duration(part: str, value: Any) -> tuple[str, str] | None:
-    """Return a duration's name and words as users see them; None for a part that is no duration."""
+    """Return a duration's name and words as users see them; None for a part that is not a duration."""
     if part not in _STORE_PARTS:
         return None
     return _STORE_PARTS[part], "none" if value is None else in_words(value)

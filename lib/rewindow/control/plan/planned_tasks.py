@@ -130,9 +130,8 @@ def _check_internal_topics(job: str, topology: Topology, feed: Feed, part: SubTo
             kind, (name, *_) = "global table" if source.is_global else "repartition", source.topic.rpartition("-")
             raise ConfigError(
                 "internal-topic-taken",
-                "job {job!r}: the internal topic of its {kind} {name!r} is called {topic}, and so is a log "
-                "of feed {feed!r}, so their records would be mixed up. Give the {kind} another name: that "
-                "of the step or store that makes it",
+                "job {job!r}: the internal topic of its {kind} {name!r} has the name {topic}, which a log of feed "
+                "{feed!r} has too. Give the {kind} another name, by naming the step or store that makes it",
                 job=job,
                 kind=kind,
                 name=name,

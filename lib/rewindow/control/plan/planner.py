@@ -314,7 +314,7 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
         return
     reasons = obstacles(head.spec.binding, binding, branch.tables if branch.has_own_runs else {})
     pending = None if request.replan else branch.pending
-    # The sentences alone do not tell a second edit of the same function from the one that was accepted.
+    # A second edit of the same function gives the same sentences as the one that was accepted.
     was_accepted = pending is not None and pending.accepted == tuple(changes) and pending.binding.json == binding.json
     if not reasons and (request.accept_changes or was_accepted):
         return

@@ -138,7 +138,7 @@ class _SlidingAggregate(WindowedProcessor):
                 around.right = held
                 self._add(record, start_ms, held)
         around.right = around.right or first_window
-        # Kafka sends these two in the other order than for later records.
+        # Kafka sends these two in the opposite order for later records.
         self._copy_to_the_right(record, around)
         self._make_right_of_before(record, around)
         if first_window is None:

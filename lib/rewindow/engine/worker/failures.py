@@ -33,7 +33,7 @@ _LONGEST = 400
 # Words in the text of Spark or Hadoop -> error class, code and fix. The first match wins.
 MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str, str], ...]] = (
     (
-        # Of a function on Databricks: 1 GB on serverless.
+        # The limit of a function on Databricks: 1 GB on serverless.
         ("MEMORY_LIMIT",),
         LimitError,
         "platform-memory-exceeded",

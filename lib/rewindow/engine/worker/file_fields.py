@@ -134,7 +134,7 @@ def has_rows(spec: SourceSpec, path: str) -> bool:
 
 
 def directory_columns(path: str, base: str | None) -> set[str]:
-    """Return the columns that the directories of a path below ``base`` name; none without ``base``."""
+    """Return the partition columns of a path, which its directories below ``base`` name; none without ``base``."""
     if base is None or not path.startswith(f"{base}/"):
         return set()
     return {part.partition("=")[0] for part in Path(path).relative_to(base).parts[:-1] if "=" in part}

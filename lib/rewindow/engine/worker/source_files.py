@@ -4,10 +4,9 @@ A file is identified by its path below the source's folder, its size and a diges
 copy of the source elsewhere is the same source, and a changed modification time does not matter. The digest is read if the
 modification time differs, or if the file still holds rows of later intervals: they will be landed as they are now.
 
-Find new CSV files that may be half written: their last line has no end, although those of landed files have one.
-
-A row that is cut within its last value is read like any other, with another value. Of JSON lines, only whole ones can be read,
-and a compressed text that is cut cannot be decompressed.
+A new CSV file may be half written: its last line has no line break, although landed files end with one. Such a file is found
+here, because a row that is cut within its last value is read like any other, with a wrong value. A cut JSON line or a cut
+compressed file cannot be read at all.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ copies are recognized by their bytes only.
 _LANDED = 64
 """Maximum number of landed files to which the values of new ones are compared."""
 _COMPARED = 3
-"""Last landed files that tell whether the files of a source end with the end of a line."""
+"""The number of newest landed files that are read to learn whether files of a source end with a line break."""
 _LINE_END_BYTES = 4
 """Bytes of a line end in any encoding."""
 _WHOLE_BYTES = 64 << 20
@@ -152,7 +151,7 @@ def _find(spec: SourceSpec) -> tuple[str, dict[str, _File]]:
 
 
 def _parts(spec: SourceSpec) -> tuple[str, str]:
-    """Return the project's root, which is no pattern whatever its name, and the configured path, which may be one."""
+    """Return the project's root, which is never a pattern, and the configured path, which may be one."""
     root = spec.location.removesuffix(f"/{spec.name}")
     return ("", str(Path(spec.location))) if root == spec.location else (root or "/", str(Path(spec.name)))
 

@@ -419,7 +419,7 @@ def _decimal_type(text: str) -> str:
     if not 1 <= precision <= _MOST_DIGITS or scale > precision:
         raise TopologyError(
             "decimal-type-invalid",
-            "Annotated[Decimal, {type!r}]: {type!r} is no type of a decimal: write all its digits, at most "
+            "Annotated[Decimal, {type!r}]: {type!r} is not a decimal type: write all its digits, at most "
             "{limit}, and those after the point, as in Annotated[Decimal, 'DECIMAL(12,2)']",
             type=text,
             limit=_MOST_DIGITS,

@@ -273,7 +273,7 @@ class SessionStore(GroupedStore):
             )
         if key.__class__ is not self._keys.exact_class:
             key = self._keys.normalize(key)
-        if key not in self._rows.keys():  # noqa: SIM118 - the rows are no mapping
+        if key not in self._rows.keys():  # noqa: SIM118 - the rows are not a mapping
             # Refuse a key without bytes here, not at the checkpoint.
             encode_key(key)
         self._fetch(key)

@@ -240,9 +240,9 @@ def broken_commit(path: str, version: int, fault: str, *, is_newest: bool) -> St
 
 
 def way_out(path: str, *, is_newest: bool = False) -> str:
-    """Return how to get the table at a path back whose log is broken, as sentences without the last full stop.
+    """Return how to restore a table with a broken log, as sentences without the last full stop.
 
-    ``is_newest``: only its newest commit is. Of a ledger, everything before it can still be used.
+    ``is_newest``: only the newest commit is broken. If the table is a ledger, everything before that commit can still be used.
     """
     for ledger, of in ((RUNS, "jobs"), (LANDINGS, "feeds")):
         if path.endswith(f"/{ledger}"):

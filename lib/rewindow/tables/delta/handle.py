@@ -9,7 +9,7 @@ commit too. So a cached handle is current if its last commit is still the same f
 not listed, because it may have thousands of commits. Delta removes old commits, oldest first: a handle is discarded when the one
 of the checkpoint that it began with is gone, because it may still have to read from there.
 
-In a bucket one request tells whether there is a newer commit. A log there is assumed not to be replaced while a command
+In a bucket, one request shows whether there is a newer commit. A log there is assumed not to be replaced while a command
 runs: each look would cost another request.
 
 A handle belongs to one caller until it is released, because a commit is checked against what its handle has read: two
@@ -81,7 +81,7 @@ class Handle(DeltaTable):
     log_copy: LogCopy | None
     """What the library's object reads in place of a log in a bucket; None if it reads the log itself."""
     files: dict[str, Any] | None
-    """The table's files as `table_rows` made them, by path; None before that, and after a commit that is no append."""
+    """The table's files as `table_rows` made them, by path; None before that, and after a commit that is not an append."""
     new_files: list[dict[str, Any]]
     """The ``add`` actions that came after ``files`` was made."""
 

@@ -1,6 +1,6 @@
 """The tables of logs: their columns, which a newer generation may extend, and what is in their files.
 
-The Delta log alone tells which files hold which offsets, without Spark or opening a file. Timestamps, by which records are
+The Delta log says which files hold which offsets, so neither Spark nor an open file is needed. Timestamps, by which records are
 released, are read from the files. If landed data or the ledger that names it is gone, an error says what to do.
 """
 
@@ -114,7 +114,7 @@ class LogFiles:
     def find(self, feed: Feed, where: TopicPartition, start: int, end: int) -> list[LogFile]:
         """Return the files that hold the offsets ``[start, end)`` of a topic-partition, by first offset.
 
-        Of each generation only the offsets that the feed still has. A file without statistics may hold any offset.
+        Files of an older generation count only for offsets that the feed still has. A file without statistics may hold any.
         """
         files = {
             LogFile(

@@ -2,7 +2,7 @@
 
 A ledger row is true because no second writer can take its version. On a disk delta-rs links a finished file to its name. A
 bucket needs a conditional put (``If-None-Match``), and a store that ignores the condition silently lets several writers
-win. delta-rs looks before it puts, so only concurrent writers can tell.
+win. delta-rs looks before it puts, so only concurrent writers show the difference.
 """
 
 from __future__ import annotations

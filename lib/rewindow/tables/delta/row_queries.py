@@ -74,7 +74,7 @@ def row_queries(tables: Mapping[str, tuple[pa.Schema, Batches]]) -> Iterator[Row
 
 
 def refused(query: str) -> str | None:
-    """Return why a text is no query that gives the same rows in every attempt; None if it may be one."""
+    """Return why a text is not a query that gives the same rows in every attempt; None if it may be one."""
     if not _QUERY.match(query):
         return "only SELECT ... and WITH ... are queries of rows"
     if match := _CHANGING.search(_QUOTED.sub(" ", query)):
@@ -86,7 +86,7 @@ def refused(query: str) -> str | None:
 def check_query(query: str, tables: Mapping[str, pa.Schema]) -> None:
     """Execute a query for offending rows on tables without rows.
 
-    Raises `QueryError` if it is no query, names an unknown table or column, or returns a row for an empty set of rows.
+    Raises `QueryError` if it is not a query, names an unknown table or column, or returns a row for an empty set of rows.
     """
     if why := refused(query):
         raise QueryError(why)

@@ -1,6 +1,6 @@
 """What single runs have published: the rows of a run, how many rows of each run a file has, and the metrics of a chain of runs.
 
-Delta's statistics tell how many rows of a run a file has that one run wrote; a merged file has it in its footer.
+A file of one run has its number of rows in Delta's statistics. A merged file has the rows of each run in its footer.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ class _TableLook:
 
     @property
     def _again(self) -> str:
-        """How to land everything again, although the log does not tell any more when all rows were added."""
+        """How to land everything again, although the Delta log no longer has the time at which every row was added."""
         column = " with a column that tells when they arrived, `arrived_at: COLUMN`" if self._needs_arrivals else ""
         return f"land all rows again{column}: `rewindow land FEED --new-generation`"
 

@@ -285,7 +285,8 @@ def _check_readable(path: str, table: DeltaTable) -> None:
     if refused:
         raise StorageError(
             "table-not-readable-by-file",
-            "{path} cannot be read file by file: {features}. Rewrite it (REORG TABLE ... APPLY (PURGE))",
+            "{path} cannot be read file by file, because it has the table feature {features}. Rewrite it "
+            "(REORG TABLE ... APPLY (PURGE))",
             path=path,
             features=", ".join(refused),
         )

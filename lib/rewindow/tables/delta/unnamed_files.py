@@ -26,7 +26,7 @@ class Unnamed:
         self._left: dict[int, set[str]] = {}
 
     def paths(self) -> Iterator[str]:
-        """Yield the path of each file, in order. Most are no garbage, so nothing else is asked about them yet."""
+        """Yield the path of each file, in order. Most are not garbage, so nothing else is read about them yet."""
         named = {file.path for file in table_files(self._root, self._table)} if self._table else set()
         start = f"{self._below}/" if self._below else ""
         for name, facts in Folder(f"{self._root}/{self._below}".rstrip("/")).listed():

@@ -54,7 +54,7 @@ def add_once(
 
 
 def is_there(spark: SparkSession, name: TableName, app_id: str, version: int, column: Column) -> bool:
-    """Return whether a table certainly has a version of an application id. False is no certainty.
+    """Return whether a table certainly has a version of an application id. False proves nothing.
 
     An append under that version asks. Delta skips it if the version is there, after the one Spark job that the next append
     then does without. Otherwise it fails, because a function makes its rows that makes none: whatever a platform does with it, no

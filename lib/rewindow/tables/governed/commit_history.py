@@ -29,7 +29,7 @@ CLOSED = 2**62
 
 
 class Made(NamedTuple):
-    """A commit in a table's history. Of a commit that is not rewindow's, ``app`` is empty and ``number`` 0.
+    """A commit in a table's history. A commit of another writer has an empty ``app`` and ``number`` 0.
 
     ``version`` is Delta's. ``is_whole``: it replaced all rows by those that were published.
     """
@@ -86,7 +86,7 @@ def is_emptied(spark: SparkSession, name: TableName) -> bool:
 
 
 def is_newest(spark: SparkSession, name: TableName, version: int) -> bool:
-    """Return whether a Delta version certainly is the table's newest. False is no certainty.
+    """Return whether a Delta version certainly is the table's newest. False proves nothing.
 
     No Spark job: Delta refuses the next version, and names the newest.
     """

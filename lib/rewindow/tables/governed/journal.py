@@ -349,7 +349,7 @@ class Listed(NamedTuple):
 
 
 class JournalRows:
-    """The rows of one job or feed that are no rows of its ledger."""
+    """The journal rows of one job or feed, without those of its ledger."""
 
     def __init__(self, table: OwnTable, name: str) -> None:
         """``name``: of a job, or see `feed_name`. Nothing is read."""

@@ -104,7 +104,7 @@ class CatalogLandingEngine(SparkLandingEngine):
 
 
 def _not_landed(rows: DataFrame, write: LogWrite) -> DataFrame:
-    """Leave out rows before the due offsets: of a governed table only its offsets tell which rows are new."""
+    """Leave out rows before the due offsets: the new rows of a governed table can be known only by their offsets."""
     due: Mapping[int, int] = {partition: write.starts[partition][0] + base for partition, base in write.bases.items()}
     own = F.col(PARTITION)
     if not due:

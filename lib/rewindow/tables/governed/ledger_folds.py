@@ -60,7 +60,7 @@ class Mark(NamedTuple):
 class KeptFold:
     """The stored fold of a ledger: the appends that it covers, and the versions of tables that runs recorded in them.
 
-    Of a feed, ``landed`` says what they landed (`tables.governed.log_tables`).
+    In a feed's ledger, ``landed`` says what the appends landed (`tables.governed.log_tables`).
     """
 
     fold: StoredFold

@@ -2,8 +2,8 @@
 
 Logs are published from landed blocks, and tasks read blocks without Spark. A row's partition columns are in its block's path.
 
-The appends that a stored fold covers were published before it was stored. Of them it keeps how many there are, which of them are
-the last with rows of each topic, and where each partition ended.
+The appends that a stored fold covers were published before it was stored. The fold keeps their number, the last append with
+rows of each topic, and the end of each partition.
 """
 
 from __future__ import annotations

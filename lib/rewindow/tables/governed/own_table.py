@@ -101,7 +101,7 @@ class OwnTable:
     def append(self, rows: pa.Table, app_id: str, version: int, token: str = "") -> bool:
         """Append a few rows in one commit, ``(app_id, version)``, which lands once.
 
-        True if Delta noted the commit. Otherwise the history tells whether it landed.
+        True if Delta noted the commit. Otherwise the history shows whether it landed.
         """
         self.prepare()
 

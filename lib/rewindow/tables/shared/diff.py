@@ -45,9 +45,9 @@ class TableDiff:
     only_first: int
     only_second: int
     samples: Sequence[tuple[Row, Sequence[Row], Sequence[Row]]] = field(default=())
-    """Of each sample key: the key, the first table's rows, the second's rows, as in `rows_apart`."""
+    """For each sample key: the key, the rows of the first table and those of the second, as in `rows_apart`."""
     only_epoch: int = 0
-    """Of the different keys: how many have the same rows of another landing, that is, differ in `_epoch` alone."""
+    """The number of different keys whose rows differ in `_epoch` alone: another landing has the same rows."""
 
     @property
     def apart(self) -> int:

@@ -124,7 +124,7 @@ class ArrowLandingEngine:
             return self._left(spec, look, error).intervals(spec, columns, look, window, intervals)
 
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
-        """Return the files with rows that arrived at ``until_ms`` or later. Of Parquet, the statistics mostly tell."""
+        """Return the files with rows that arrived at ``until_ms`` or later. For Parquet, statistics mostly suffice."""
         everything = replace(look, fresh=(), rest=(*look.rest, *look.fresh))
         try:
             return self._open(spec, columns, everything, ReadWindow(until_ms, FAR), 1).first_arrivals()

@@ -58,7 +58,7 @@ def check_whole(spec: LogSpec, path: str) -> None:
     if not is_whole:
         raise StorageError(
             "parquet-file-truncated",
-            "log {topic}: {file} is no whole Parquet file: it is truncated, not completely written yet, or "
+            "log {topic}: {file} is not a whole Parquet file: it is truncated, not completely written yet, or "
             "has another format. Nothing was landed. Restore it or wait for it, then land again",
             topic=spec.topic,
             file=file.name,

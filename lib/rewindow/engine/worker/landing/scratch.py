@@ -47,8 +47,8 @@ def scratch_folder() -> Iterator[str]:
 def shared_folder(root: str) -> Iterator[str]:
     """Yield a new folder for temporary files below one that other machines reach, and remove it afterwards.
 
-    Of a process that was killed, the next landing removes what is older than a day: nothing tells whether a process of another
-    machine lives.
+    If the process is killed, a later landing removes the folder once it is a day old. Before that, a process
+    on another machine may still use it.
     """
     system, location = filesystem_of(root)
     system.create_dir(location, recursive=True)

@@ -235,7 +235,7 @@ def _is_nan(value: Any) -> bool:
 
 
 def _positions_of(groups: _Longs, ranks: _Longs) -> _Longs | None:
-    """Return how to sort the ranks within their groups, which are ascending; None if they are sorted."""
+    """Return the positions that sort the ranks within each group; None if they are sorted. The groups are ascending."""
     if bool(((ranks[1:] >= ranks[:-1]) | (groups[1:] > groups[:-1])).all()):
         return None
     if groups[0] != groups[-1]:

@@ -163,7 +163,7 @@ def check_for_spark(spec: LogSpec, look: SourceLook, error: UnsuitableError) -> 
                 schema = _footer(piece.path).schema
             except UnsuitableError:
                 check_not_empty((piece,))
-                # Spark says what else is wrong with it.
+                # Other errors in the file are left to Spark, which names them.
                 check_whole(spec, piece.path)
             else:
                 check_nanoseconds(spec, piece.path, schema, str(error))

@@ -109,7 +109,7 @@ class RowReader:
                     yield from self._converted(rows.filter(due), arrived.filter(due), faults.filter(due))
 
     def arrivals(self, portion: Portion) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """Yield the arrivals of the due rows of a portion, and their faults. Of Parquet files, reads no other column."""
+        """Yield the arrivals of the due rows of a portion, and their faults. Reads no other column of Parquet files."""
         name = self.spec.arrived_at
         with self._naming():
             for batch in self._found(portion, {self.sources[name]} if name else set()):
@@ -131,10 +131,10 @@ class RowReader:
         return self._time(batch, name)
 
     def latest(self, piece: Piece, group: pq.RowGroupMetaData) -> int | None:
-        """Return a time (epoch ms) that no arrival in a row group of a file exceeds; None if its statistics do not tell.
+        """Return a time (epoch ms) that no arrival in a row group of a file exceeds; None if its statistics have none.
 
-        They do not tell it of a column that the table or the directories give, of a type other than whole numbers and times,
-        and of a last time that Python cannot represent (beyond the year 9999) or that is in another unit.
+        They have none for a column that the table or the directories give, for a type other than whole numbers and times,
+        and for a last time that Python cannot represent (beyond the year 9999) or that is in another unit.
         """
         source = self.sources[self.spec.arrived_at] if self.spec.arrived_at else None
         if source is None or source in dict(piece.values) or self.types[source] not in (*INTEGERS, *TIMES):

@@ -104,7 +104,7 @@ class TextFiles:
         self._on_workers, self._most_bytes, self._root = on_workers, most_rows * _ROW_BYTES, folder
         self._read: dict[tuple[str, str, int, Any], TextFile] = {}
         self._inferred: set[tuple[str, str, int, Any]] = set()
-        """Of which files the types that their columns fit were noted, too."""
+        """The files for which the types of their columns were inferred, too."""
         self._stack = ExitStack()
         self._folder = ""
         self._held = 0
@@ -115,7 +115,7 @@ class TextFiles:
         """Return the files of a log, tokenized.
 
         Raises `BadRowsError` (65) for a record that cannot be read, unless such rows are quarantined, `SourceError` (66) for a
-        file that is no text, and `StorageError` (74) for one that cannot be read.
+        file that is not text, and `StorageError` (74) for one that cannot be read.
         """
         # Logs may read the same file with other options.
         keys = {piece: (spec.topic, *_identity(piece)) for piece in pieces}

@@ -162,7 +162,7 @@ def _converted(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.D
 
 
 def _apart(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.DataType) -> tuple[pa.Array, Flags]:
-    """Convert texts of which some are no values: halve them until each of those is alone."""
+    """Convert texts, some of which are not values: halve the batch until each of those is alone."""
     try:
         return cast(texts), np.zeros(len(texts), np.bool_)
     except pa.ArrowInvalid:

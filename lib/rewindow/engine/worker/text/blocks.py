@@ -40,7 +40,7 @@ _CONTENTS: Mapping[bytes, str] = {
     b"7z\xbc\xaf\x27\x1c": "7z",
     b"PAR1": "Parquet",
 }
-"""How files begin that are no text."""
+"""The first bytes of files that are not text."""
 _READ_BY: Mapping[str, str] = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
 _NOT_READ = {
     suffix: suffix[1:]
@@ -75,8 +75,8 @@ class BadTextError(Exception):
 def read_blocks(part: Part, options: TextOptions, *, size: int) -> Iterator[Block]:
     """Yield the lines of a part. The last line may lack its end.
 
-    Raises `BadTextError` for bytes that are no characters, `SourceError` (66) for a file that is no text, and `StorageError` (74)
-    for one that cannot be read or decompressed.
+    Raises `BadTextError` for bytes that are not characters, `SourceError` (66) for a file that is not text, and `StorageError`
+    (74) for one that cannot be read or decompressed.
     """
     line, length = 0, 0
     chunks: list[bytes] = []
@@ -192,7 +192,7 @@ def _without_mark(path: str, head: bytes, options: TextOptions) -> bytes:
     kind = next((kind for begin, kind in _CONTENTS.items() if head.startswith(begin)), None)
     if kind is not None:
         raise SourceError(
-            "file-not-text", "{file} is no text, but {kind}. {fix}", file=path, kind=kind, fix=_advice(path, kind)
+            "file-not-text", "{file} is not text, but {kind}. {fix}", file=path, kind=kind, fix=_advice(path, kind)
         )
     return head
 

@@ -66,7 +66,7 @@ def whole_records(data: bytes, options: TextOptions) -> int:
 def csv_rows(data: bytes, options: TextOptions, names: Sequence[str] | None) -> Records:
     """Tokenize whole lines of CSV into columns with the given names, or numbered ones.
 
-    ``data`` is UTF-8 without a header and a byte order mark. Empty lines are no records. A record with another number of values,
+    ``data`` is UTF-8 without a header and a byte order mark. Empty lines are not records. A record with another number of values,
     with a quote that is not around a whole value, or with a carriage return alone is a fault of its row.
     """
     quote = options.quote.encode()

@@ -111,7 +111,7 @@ class _Column:
     lines: list[Positions] = field(default_factory=list)
     starts: list[Positions] = field(default_factory=list)
     ends: list[Positions] = field(default_factory=list)
-    # Of lines that were read one by one.
+    # For lines that were read one by one.
     single: list[tuple[int, int, int]] = field(default_factory=list)
 
 
@@ -180,7 +180,8 @@ class _Block:
             is_mark &= is_end | ~is_escaped[marks]
         if not is_mark.all():
             marks, is_end = marks[is_mark], is_end[is_mark]
-        # Quotes that begin or end a string, and line feeds. Of each line: where its quotes begin there, and how many they are.
+        # The positions of quotes that begin or end a string, and of line feeds. For each line, `firsts` has the index in `marks`
+        # of its first quote, and `counts` the number of its quotes.
         self.marks = marks
         last = np.flatnonzero(is_end)
         if len(last) < len(self.line_ends):

@@ -26,7 +26,7 @@ class JsonType:
     """What types the values of a field have. Without any, all are null."""
 
     kinds: dict[str, Any] = field(default_factory=dict)
-    """Of ``string``, ``long``, ``double``, ``boolean``, ``struct`` and ``array``: those that occur, and an example of each."""
+    """The kinds that occur, with an example of each: ``string``, ``long``, ``double``, ``boolean``, ``struct`` or ``array``."""
     fields: dict[str, JsonType] = field(default_factory=dict)
     """The fields of the structs."""
     item: JsonType | None = None

@@ -118,7 +118,7 @@ class PartReader:
                 if self._fault is not None:
                     return
         except BadTextError as error:
-            # What follows cannot be trusted, so such a row is never left out.
+            # The rows after it cannot be trusted, so `unreadable: skip` does not skip it.
             self._fault = error.line, error.reason
 
     def _records(self) -> Iterator[tuple[Block, Records]]:

@@ -1,4 +1,4 @@
-"""The rows of a page as values. Each column is converted when it is read, and texts that are no values of its type are noted."""
+"""The rows of a page as values. Each column is converted when it is read, and texts that are not values of its type are noted."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class TextRows:
         return TextRows(self.spec, self.kinds, self._times, batch, self.piece, self._first_line)
 
     def coded(self, name: str) -> None:  # noqa: ARG002 - as stored rows have it
-        """Return None: a text file does not tell the distinct values of a column."""
+        """Return None: a text file does not store the distinct values of a column."""
         return
 
     def column(self, name: str) -> pa.Array:

@@ -106,7 +106,7 @@ class KeptTable:
                 keys = self._keys.numbers(columns[:width])
                 rows = np.where(np.asarray(columns[-1]), NO_ROW, self.values.add(columns[width:-2]))
                 self._fit()
-                # Of several rows of a key, the last wins.
+                # The last of several rows of a key wins.
                 self._rows[keys] = rows
                 self._times[keys] = np.asarray(columns[-2].fill_null(0))
         self._fit()
@@ -114,9 +114,9 @@ class KeptTable:
         self.peak = self._count()
 
     def before(self, records: Array, updates: Updates, keys: Array) -> tuple[Array, Array]:
-        """Return the row that the table has for the key of each record (an index) before the record, and its time.
+        """Return, for each record, the row that the table had for its key just before the record, and the time of that row.
 
-        ``keys``: the key number of each record of the batch.
+        ``records``: indexes in the batch. ``keys``: the key number of each record of the batch.
         """
         self._fit()
         rows, times = self._rows[keys[records]], self._times[keys[records]]
