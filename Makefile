@@ -103,12 +103,11 @@ year: setup ## a year of hourly landings and runs in fast motion; writes tests/y
 matrix: env ## the oldest and the newest supported versions, each in its own environment; writes the table in README.md (an hour)
 	$(PY) -m tests.matrix $(ROWS)
 
-check: env ## formatting, lint, types, the layers, and the pages of measurements with their age
+check: env ## formatting, lint, types, and the pages of measurements with their age; `make test-fast` checks the layers
 	$(VENV)/bin/ruff format --check --output-format concise $(CODE)
 	$(VENV)/bin/ruff check --output-format concise $(CODE)
 	$(VENV)/bin/mypy
 	@$(PY) -m tests.measured
-	$(PY) -m pytest -q tests/architecture
 
 # .ci/run runs them, so that no long command breaks unnoticed.
 smoke: smoke-bench smoke-kills smoke-airflow smoke-cluster ## short forms of the long commands: every benchmark, kills, Airflow's DAGs, a cluster (minutes)

@@ -68,7 +68,7 @@ def join(
             "join-input-invalid",
             "join of {node!r} with {other}: give it a KStream or a KTable (outer joins have no GlobalKTable)",
             node=left.node,
-            other=repr(other),
+            other=repr(getattr(other, "node", other)),
         )
     description = f"join of {left.node!r} with {other.node!r}" if options.name is None else f"join {options.name!r}"
     check_builders(left.graph, other.graph, description)
