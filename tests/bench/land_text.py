@@ -108,12 +108,15 @@ def write_files(root: Path, rows: int, text: str) -> None:
     users = pa.array(np.char.add("user-", random.integers(0, 50_000, rows).astype(str)))
     amounts, counts = pa.array(np.round(random.random(rows) * 100, 2)), pa.array(random.integers(0, 1000, rows))
     table = pa.table({"user": users, "amount": amounts, "n": counts, "at": times})
-    pq.write_table(table, root / "parquet/rows.parquet")
-    write_text(table, root / text / f"rows.{text}")
+    for kind in (text, "parquet"):
+        write_table(table, root / kind / f"rows.{kind}")
 
 
-def write_text(table: pa.Table, path: Path) -> None:
-    """Write rows of texts, numbers and times as CSV or JSON lines, as the file's suffix says."""
+def write_table(table: pa.Table, path: Path) -> None:
+    """Write rows of texts, numbers and times as Parquet, CSV or JSON lines, as the file's suffix says."""
+    if path.suffix == ".parquet":
+        pq.write_table(table, path)
+        return
     for number, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
             times = pc.strftime(table[field.name], format="%Y-%m-%dT%H:%M:%SZ")

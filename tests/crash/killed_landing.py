@@ -23,7 +23,7 @@ from rewindow.engine.worker.digest import RowsDigest
 from rewindow.tables.delta.table_rows import table_files
 from tests.bench.billion.records import HOURS, Size, name_of, write_hour
 from tests.bench.day import FEED
-from tests.bench.land_text import write_text
+from tests.bench.land_text import write_table
 from tests.bench.results import REPORT, machine
 from tests.bench.rounds import IN_PROCESS, ON_SPARK, open_rounds
 from tests.bench.sections import write_section
@@ -55,7 +55,7 @@ def write_raw(folder: Path, rows: int, kind: str = PARQUET) -> None:
         write_hour(folder, hour, size.rows_of(hour))
         if kind != PARQUET:
             file = folder / name_of(hour)
-            write_text(pq.read_table(file), file.with_suffix(f".{kind}"))
+            write_table(pq.read_table(file), file.with_suffix(f".{kind}"))
             file.unlink()
 
 

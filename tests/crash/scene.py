@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import partial
 from itertools import count
@@ -15,8 +14,6 @@ from typing import NoReturn
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
 from rewindow.app.expectations import JobExpectations, OutputExpectations
@@ -38,6 +35,7 @@ from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import EXPECTATIONS, METRICS, changelog_path, output_path
 from rewindow.testing import Epoch
 from tests import landed
+from tests.bench.land_text import write_table
 from tests.ingest.local_engine import HOUR, T0, feed_config
 
 JOB, FEED, TOPIC, PARTITIONS = "totals", "activity", "events", 2
@@ -139,11 +137,7 @@ def run_until(warehouse: str, throughs: list[int], branch: str = MAIN) -> None:
         drive(running(DeltaTables(warehouse), branch, through))  # type: ignore[arg-type]
 
 
-FORMATS: Mapping[str, Callable[[pa.Table, Path], object]] = {
-    "parquet": pq.write_table,
-    "csv": pa_csv.write_csv,
-    "json": lambda rows, path: path.write_text("".join(f"{json.dumps(row)}\n" for row in rows.to_pylist())),
-}
+FORMATS = "parquet", "csv", "json"
 """How the files of the operation `land` are written: the seed decides, so landings of text are killed as well."""
 
 FEED_CONFIG = feed_config(log={"invalid_timestamp": "skip"}, lag="10m")
@@ -155,7 +149,7 @@ NOW_MS, LATER_MS = T0 + 3 * HOUR, T0 + 5 * HOUR
 def write_source(warehouse: str, seed: int, *, hours: int = 2) -> None:
     """Write a file for each hour, in which some timestamps are invalid."""
     rng = random.Random(f"source {seed}")
-    suffix = list(FORMATS)[seed % len(FORMATS)]
+    suffix = FORMATS[seed % len(FORMATS)]
     folder = Path(warehouse, "raw")
     folder.mkdir(parents=True, exist_ok=True)
     for hour in range(hours):
@@ -165,7 +159,7 @@ def write_source(warehouse: str, seed: int, *, hours: int = 2) -> None:
             rows.append(
                 {"user": rng.choice(USERS), "t": time_ms if n % 7 else -1, "got": time_ms, "x": rng.randrange(9)}
             )
-        FORMATS[suffix](pa.Table.from_pylist(rows), folder / f"hour-{hour}.{suffix}")
+        write_table(pa.Table.from_pylist(rows), folder / f"hour-{hour}.{suffix}")
 
 
 def _never(*_: object) -> NoReturn:

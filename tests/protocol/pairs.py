@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
+from rewindow.contracts.instants import instant
 from tests.bad_input.scene import FEED, JOB, SCORE, TARGET, Answer, Bench, goes_on, hour
 from tests.ingest.local_engine import HOUR
 
@@ -34,6 +35,16 @@ class Pair(NamedTuple):
         for answer in self.answers(*words, "--json"):
             assert answer.code == code, answer.err
             found.append(json.loads(self.named(answer.out)))
+        assert found[1] == found[0]
+        return found[1]
+
+    def same_why(self, row: dict[str, Any]) -> Any:
+        """Return what `why` says of an output row of both, and check that it is the same but for when it was committed."""
+        found = []
+        for answer in self.answers("why", "counts", row["user"], "--window", instant(row["window_start"]), "--json"):
+            assert answer.code == 0, answer.err
+            found.append(json.loads(self.named(answer.out)))
+            assert found[-1]["run"].pop("committed_ms")
         assert found[1] == found[0]
         return found[1]
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.contracts.instants import instant
 from tests.bad_input.statuses import status
 from tests.protocol.pairs import Pair, make_pair
 
@@ -29,13 +26,7 @@ def test_what_is_read_of_governed_tables_is_what_is_read_of_files(pair: Pair) ->
     row = shown["rows"][-1]
     feeds, jobs = status(pair.governed)
     assert (feeds["activity"]["findings"], jobs["counts"]["findings"]) == ([], [])
-    why = []
-    for answer in pair.answers("why", "counts", row["user"], "--window", instant(row["window_start"]), "--json"):
-        assert answer.code == 0, answer.err
-        why.append(json.loads(pair.named(answer.out)))
-        assert why[-1]["run"].pop("committed_ms")
-    assert why[1] == why[0]
-    assert why[1]["is_reproduced"]
+    assert pair.same_why(row)["is_reproduced"]
 
 
 def test_a_governed_job_starts_over(pair: Pair) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.contracts.instants import instant
 from tests.protocol.pairs import Pair, make_pair
 
 # `test_governed_commands` has a part of it that is played more often.
@@ -77,13 +76,8 @@ def test_head_of_a_run_on_hold(pair: Pair) -> None:
 def test_why_of_governed_tables(pair: Pair) -> None:
     rows = pair.same("head", "counts", "-n", "100")["tables"][0]["rows"]
     for row in (rows[0], rows[-1]):
-        found = []
-        for answer in pair.answers("why", "counts", row["user"], "--window", instant(row["window_start"]), "--json"):
-            assert answer.code == 0, answer.err
-            found.append(json.loads(pair.named(answer.out)))
-            assert found[-1]["run"].pop("committed_ms")
-        assert found[1] == found[0]
-        assert (found[1]["row"]["value"], found[1]["is_reproduced"]) == (len(found[1]["records"]), True)
+        why = pair.same_why(row)
+        assert (why["row"]["value"], why["is_reproduced"]) == (len(why["records"]), True)
     for key in ("ann", "ANN", "zoe"):
         pair.same("why", "counts", key, "--missing")
     pair.refused("why", "counts", "zoe", code=1)
