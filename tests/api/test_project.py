@@ -176,7 +176,7 @@ def test_a_run_says_which_plan_of_a_dead_attempt_it_completed_first(landed, monk
     def both(project, job, request, _watch):
         return [project.run(job, RunRequest(through_landing=1)), project.run(job, request)]
 
-    monkeypatch.setattr("rewindow.app.api.project.run_to_the_end", both)
+    monkeypatch.setattr("rewindow.app.open_project.OpenProject.run_to_the_end", both)
     run = landed.run("daily_orders")
     assert (run.name, run.completed) == ("main/2", ("main/1",))
     assert "Completed run main/1, which an attempt that did not finish had planned." in run._repr_html_()
@@ -231,7 +231,7 @@ def test_code_that_calls_exit_does_not_end_the_notebook(landed):
 
 
 def test_a_bug_is_an_error_with_its_cause(landed, monkeypatch):
-    monkeypatch.setattr("rewindow.app.api.project.run_to_the_end", lambda *_: 1 / 0)
+    monkeypatch.setattr("rewindow.app.open_project.OpenProject.run_to_the_end", lambda *_: 1 / 0)
     with refused("rewindow-bug", fix="load the project with debug=True") as caught:
         landed.run("daily_orders")
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
@@ -241,7 +241,7 @@ def test_an_interrupted_run_says_what_was_kept(landed, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rewindow.app.api.project.run_to_the_end", interrupted)
+    monkeypatch.setattr("rewindow.app.open_project.OpenProject.run_to_the_end", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         landed.run("daily_orders")
     (note,) = caught.value.__notes__

@@ -7,8 +7,7 @@ import weakref
 
 import pytest
 
-from rewindow.app import uncollected
-from rewindow.app.uncollected import without_collection
+from rewindow.app.open_target import _COLLECTED_EVERY, without_collection
 
 
 class Node:
@@ -34,7 +33,7 @@ def kept(pauses: int, objects: int) -> int:
 @pytest.mark.parametrize("objects", [10, 60_000])
 def test_what_commands_leave_in_cycles_is_collected_within_some_dozen_commands(objects: int) -> None:
     gc.collect()
-    assert kept(3 * uncollected._COLLECTED_EVERY, objects) <= 2 * uncollected._COLLECTED_EVERY
+    assert kept(3 * _COLLECTED_EVERY, objects) <= 2 * _COLLECTED_EVERY
 
 
 def test_a_pause_collects_nothing_and_a_pause_within_a_pause_ends_with_the_outer_one() -> None:

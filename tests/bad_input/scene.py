@@ -27,7 +27,7 @@ from rewindow.app.cli.entry import run_command
 from rewindow.app.cli.printing import Printer
 from rewindow.app.failures import Failure
 from rewindow.app.open_project import OpenProject
-from rewindow.app.status.overview import overview
+from rewindow.app.overview import overview
 from rewindow.control.health.findings import Finding
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.spec import MAIN, RunRequest

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rewindow.app.hash_seed import HASH_SEED
+from rewindow.app.branches import OTHER_SEED
 from tests.bad_input import nondeterminism
 from tests.conftest import ROOT
 
@@ -33,7 +33,7 @@ def both(folder: Path, engine: str) -> Answers:
     """Run the planted jobs, then verify them in another process."""
     made = done("run", folder, "0", engine)
     assert not {name: said for name, said in made.items() if said[0] != 0}
-    return done("verify", folder, HASH_SEED, engine)
+    return done("verify", folder, OTHER_SEED, engine)
 
 
 @pytest.fixture(scope="module")

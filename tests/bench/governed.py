@@ -19,7 +19,7 @@ from unittest import mock
 from urllib.request import urlopen
 
 from rewindow.app.open_project import OpenProject
-from rewindow.app.status.overview import overview
+from rewindow.app.overview import overview
 from rewindow.control.plan.spec import RunRequest
 from tests.bench import results
 from tests.bench.meter import PeakMemory

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 import yaml
 
-from rewindow.app.status.overview import last_due
+from rewindow.app.overview import last_due
 from rewindow.config.job import JobConfig
 from rewindow.config.load import read_model
 from rewindow.errors import ConfigError

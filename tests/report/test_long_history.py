@@ -27,7 +27,7 @@ def long_history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 
 def test_a_ledger_is_read_without_collections_of_garbage(long_history: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rewindow.app.uncollected._MANY", 0)  # as if the ledger were long
+    monkeypatch.setattr("rewindow.app.open_target._MANY", 0)  # as if the ledger were long
     tables, seen = OpenProject.open(long_history.root).tables, []
 
     def collected(phase: str, _info: dict[str, int]) -> None:

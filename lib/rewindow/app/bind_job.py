@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from rewindow.app.command_log import mute_others
-from rewindow.app.open_tables import output_location
+from rewindow.app.open_target import output_location
 from rewindow.config.job import JobConfig, unwritten_output
 from rewindow.config.load import at
 from rewindow.config.mistakes import nearest

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rewindow.app.branch_results import Backfilled, Compared
 from rewindow.app.describe import describe_published
 from rewindow.app.drift import check_outputs, check_rows
 from rewindow.app.open_project import OpenProject
 from rewindow.app.readers import outdated_readers
 from rewindow.app.run_references import request_through, starting_epoch, with_runs
-from rewindow.app.run_to_the_end import run_to_the_end
 from rewindow.app.telemetry.facts import BACKFILL, PROMOTE, REWIND
 from rewindow.app.telemetry.gather import backfill_done, branch_changed
 from rewindow.app.telemetry.telemetry import Observed, OnStep
 from rewindow.app.times import whole_number
 from rewindow.contracts.steps import drive
 from rewindow.control.branch import begin_backfill, catch_up, drop, promote, rewind
-from rewindow.control.health.holds import describe_holds
+from rewindow.control.health.holds import Hold, describe_holds
 from rewindow.control.health.inputs import fewer_rows, not_taken, rows_of
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.ingest.landings import Feed
@@ -34,12 +34,73 @@ from rewindow.control.verify import Verified, verify
 from rewindow.errors import UsageError, naming
 from rewindow.streams.record import known_time
 from rewindow.streams.serde.binding import bind_sink
+from rewindow.tables.shared.diff import TableDiff
 from rewindow.tables.shared.folded_jobs import check_stored
 from rewindow.tables.shared.paths import safe_name
 from rewindow.tables.shared.warehouse import check_not_deleted
 
+
+@dataclass(frozen=True, slots=True)
+class Backfilled:
+    """Result of a backfill: its branch, the branch's parent run, its first epoch, and the results of its runs.
+
+    ``replaced`` names earlier runs of the branch, which executed other code, ``continues`` the last one that it kept.
+    ``other_keys`` names the outputs that cannot be compared with those of `main`, because their keys have other columns.
+    """
+
+    branch: str
+    stands_on: str | None
+    first_epoch: int
+    replaced: Sequence[str]
+    continues: str | None
+    results: Sequence[RunReport | UpToDate]
+    other_keys: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Result of a comparison of two branches: the last run that they share, the ``epochs`` after it, and each output's diff.
+
+    ``has_finals``: the rows of the final runs were compared, too, because both branches end with one after the same epoch;
+    otherwise those of ``left_out`` were not. ``on_hold`` has, for each branch, the run on hold from which on its rows are not
+    published, and so not compared.
+    """
+
+    first: str
+    second: str
+    shared: str | None
+    epochs: range
+    diffs: Mapping[str, TableDiff]
+    on_hold: Sequence[Hold] = ()
+    has_finals: bool = False
+    left_out: Sequence[str] = ()
+
+    @property
+    def extent(self) -> str:
+        """What was compared, as a part of a sentence; empty if nothing was."""
+        epochs = [f"epochs {self.epochs[0]} to {self.epochs[-1]}"] if self.epochs else []
+        return " and ".join([*epochs, *(["the final runs"] if self.has_finals else [])])
+
+    @property
+    def is_held(self) -> bool:
+        """Whether nothing was compared because a run is on hold, so that nobody knows whether the outputs differ."""
+        return bool(self.on_hold) and not self.extent
+
+    @property
+    def differs(self) -> bool:
+        """Whether an output differs."""
+        return not self.are_equal and not self.is_held
+
+    @property
+    def are_equal(self) -> bool:
+        """Whether no output differs; false if a run on hold left nothing to compare."""
+        return not self.is_held and all(table_diff.is_none for table_diff in self.diffs.values())
+
+
 _BACKFILL = "backfill-"
 """What the names of branches begin with that `backfill` names itself."""
+_HASH_SEED, OTHER_SEED = "PYTHONHASHSEED", "20130101"
+"""The variable that decides how texts are hashed, and a value other than 0, the default of Spark's workers."""
 
 
 class JobBranches:
@@ -119,7 +180,7 @@ class JobBranches:
         replaced = [run.spec.name for run in before if run not in own]
         continues = next((run.spec.name for run in reversed(before) if run in own), None)
         base = self.state.branch(name).base
-        results = run_to_the_end(self._project, self._job, request, on_step)
+        results = self._project.run_to_the_end(self._job, request, on_step)
         first_epoch = base.spec.input.last + 1 if base else 1
         keys, stands_on = other_keys(main, bound.binding), base.spec.name if base else None
         return Backfilled(name, stands_on, first_epoch, replaced, continues, results, keys)
@@ -167,8 +228,8 @@ class JobBranches:
             ahead, bound = self.state.branch(into).last_epoch, self._project.bind(self._job, into)
             if branch in self.state.branches and self.state.branch(branch).last_epoch < ahead:
                 self._check_reached(self.state.branch(into), bound.feed)
-                results += run_to_the_end(
-                    self._project, self._job, RunRequest(branch=branch, through_landing=ahead), on_step
+                results += self._project.run_to_the_end(
+                    self._job, RunRequest(branch=branch, through_landing=ahead), on_step
                 )
             self._check_owners(into, bound.binding)
             drive(promote(self._job, branch, bound.binding, self._tables, into=into), on_own_step)
@@ -254,11 +315,15 @@ class JobBranches:
         one, other = (with_runs(self._job, state, name).runs[-1].spec.binding for name in (first, second))
         return differences_besides_tables(one, other)
 
-    def verify(self, branch: str, runs: Sequence[str], on_step: OnStep = None) -> Iterator[Verified]:
+    def verify(self, branch: str, runs: Sequence[str], on_step: OnStep = None) -> list[Verified]:
         """Replay committed runs, by default a branch's last one, and compare the rows; see `control.verify.verify`.
 
         First check that the branch's tables have the rows that were published; raises `StorageError` (74).
         """
+        with other_hash_seed():
+            return list(self._verified(branch, runs, on_step))
+
+    def _verified(self, branch: str, runs: Sequence[str], on_step: OnStep) -> Iterator[Verified]:
         state = self.state
         known = with_runs(self._job, state, branch)
         check_stored(self._job, self._tables.ledger_rows(self._job))
@@ -307,3 +372,20 @@ class JobBranches:
         logs = job.code.load_logs()
         sinks = [sink for part in job.code.topology.sub_topologies() for sink in part.sinks]
         return {f"{OUTPUT}{sink.topic}": bind_sink(sink, logs)[0].names for sink in sinks if not sink.is_internal}
+
+
+@contextmanager
+def other_hash_seed() -> Iterator[None]:
+    """Let Spark's workers hash texts in another way than in a run, if Spark starts within this block.
+
+    So a replay shows code that depends on the order of a set.
+    """
+    before = os.environ.get(_HASH_SEED)
+    os.environ[_HASH_SEED] = OTHER_SEED
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_HASH_SEED]
+        else:
+            os.environ[_HASH_SEED] = before

@@ -6,8 +6,8 @@ Only the tables of a catalog need Spark. Whatever is wrong with one of them is i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,6 @@ from rewindow.app.bind_job import bind_to_feed
 from rewindow.app.feed_status import look_at_feed
 from rewindow.app.next_run import next_run
 from rewindow.app.open_project import OpenProject
-from rewindow.app.read_ledgers import reading_ledgers
 from rewindow.app.readers import replayed_removed
 from rewindow.config.job import JobConfig
 from rewindow.config.load import Kind, load_job
@@ -32,6 +31,19 @@ from rewindow.control.plan.spec import MAIN, RunRequest
 from rewindow.errors import FindingMessage, RewindowError, SourceError, naming, one_line
 from rewindow.streams.record import known_time
 from rewindow.tables.shared.folded_feeds import find_feed
+
+
+def reading_ledgers(project: OpenProject, feeds: Iterable[str], jobs: Iterable[str]) -> AbstractContextManager[None]:
+    """Return the context of a command that only reads some feeds and jobs. In a catalog, one query reads their ledgers.
+
+    There, the Spark session is opened at once: without one the command ends, instead of saying so of each feed and job.
+    Raises `ConfigError` (78) for that.
+    """
+    named, needed = list(jobs), {*feeds}
+    for job in named:
+        with suppress(RewindowError):  # what is said of the job says what is wrong with its file
+            needed.add(load_job(project.root, job).feed)
+    return project.tables.reading(sorted(needed), named)
 
 
 class Looks:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rewindow.app.open_project import OpenProject
-from rewindow.app.open_tables import output_location
+from rewindow.app.open_target import output_location
 from rewindow.app.readers import outdated_readers
 from rewindow.app.run_references import check_has_branch
 from rewindow.app.telemetry.telemetry import OnStep

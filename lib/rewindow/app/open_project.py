@@ -13,8 +13,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewindow.app.open_engines import Setting, open_session, starting_spark
-from rewindow.app.open_tables import open_adapter, warehouse_location
+from rewindow.app.open_target import Setting, open_adapter, open_session, starting_spark, warehouse_location
 from rewindow.app.own_code import check_own_code
 from rewindow.app.telemetry.facts import LAND, RUN
 from rewindow.app.telemetry.telemetry import Observed, OnStep, telemetry_of
@@ -77,9 +76,7 @@ class OpenProject:
         on_step: OnStep = None,
     ) -> LandReport:
         """Land the new rows of a feed."""
-        from rewindow.app.extractors import extractor_versions
-        from rewindow.app.kept_landings import naming_kept
-        from rewindow.app.unlikely_columns import naming_unlikely_columns
+        from rewindow.app.land_feed import extractor_versions, naming_kept, naming_unlikely_columns
         from rewindow.control.ingest.land import land
 
         self._observe(on_step)
@@ -119,7 +116,7 @@ class OpenProject:
 
     def bind_to_sources(self, job: str, branch: str = MAIN) -> Job:
         """Return a job whose feed was never landed, bound to the columns that the feed's sources have now."""
-        from rewindow.app.never_landed import expected_feed
+        from rewindow.app.land_feed import expected_feed
 
         config = self.job_config(job)
         feed = expected_feed(
@@ -164,6 +161,18 @@ class OpenProject:
             config, request = self.job_config(job), self.with_acceptance(job, request)
             with self.tables.command(feed=config.feed, job=job):
                 return self._run(job, config, request, on_step, observed)
+
+    def run_to_the_end(self, job: str, request: RunRequest, on_step: OnStep = None) -> list[RunReport | UpToDate]:
+        """Return the results of all runs that a request needs, of which the last one answers it.
+
+        The plan of an attempt that did not finish is completed first, unchanged, and may stop short of the request.
+        """
+        from rewindow.control.run import RunReport
+
+        results = [self.run(job, request, on_step)]
+        while isinstance(results[-1], RunReport) and results[-1].spec.takes_over is not None:
+            results.append(self.run(job, request, on_step))
+        return results
 
     def _run(
         self, job: str, config: JobConfig, request: RunRequest, on_step: OnStep, observed: Observed
@@ -261,7 +270,7 @@ class OpenProject:
             raise
 
     def _lands_next(self, feed: str) -> str:
-        from rewindow.app.never_landed import lands_next
+        from rewindow.app.land_feed import lands_next
 
         return lands_next(load_feed(self.root, feed), project_root=str(self.root), warehouse=self.warehouse)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rewindow.app.branches import JobBranches
+from rewindow.app.branches import JobBranches, other_hash_seed
 from rewindow.app.open_project import OpenProject
+from rewindow.app.open_target import without_collection
 from rewindow.app.own_code import running_version
 from rewindow.app.run_references import no_runs
 from rewindow.app.sentences import as_assignments
@@ -47,6 +48,12 @@ class Wanted:
 
 def report(project: OpenProject, job: str, wanted: Wanted) -> Report:
     """Return the report of a job. Raises `UsageError` (2) for a branch without runs or a run that does not exist."""
+    # Before the ledger is read: for tables of a catalog, that starts Spark.
+    with without_collection(), other_hash_seed() if wanted.verify else nullcontext():
+        return _report(project, job, wanted)
+
+
+def _report(project: OpenProject, job: str, wanted: Wanted) -> Report:
     project.job_config(job)
     tables = project.tables
     state = tables.state(job)
@@ -68,7 +75,7 @@ def report(project: OpenProject, job: str, wanted: Wanted) -> Report:
     if inputs.before is not None and inputs.before.spec.run not in inputs.known_reports:
         inputs = replace(inputs, before_reports=tables.reports(inputs.before))
     branches = JobBranches(project, job)
-    checked = list(branches.verify(branch.name, [runs[-1].spec.name])) if wanted.verify else []
+    checked = branches.verify(branch.name, [runs[-1].spec.name]) if wanted.verify else []
     return gather(
         inputs,
         job_health(inputs, state),

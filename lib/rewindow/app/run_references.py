@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from rewindow.app.open_project import OpenProject
 from rewindow.app.times import parse_time, whole_number
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.branch_decisions import find_run, first_epoch_at
-from rewindow.control.plan.job_state import Branch, JobState
+from rewindow.control.plan.branch_decisions import BEGINNING, find_run, first_epoch_at
+from rewindow.control.plan.job_state import Branch, CommittedRun, JobState
 from rewindow.control.plan.spec import MAIN, RunRequest
 from rewindow.errors import UsageError
+from rewindow.tables.shared.paths import safe_name
 
 
 def starting_epoch(state: JobState, main: Branch, feed: Feed, text: str) -> int:
@@ -60,3 +64,40 @@ def no_runs(job: str, state: JobState, branch: str) -> UsageError:
         branch=branch,
         hint=more,
     )
+
+
+class AsOf(NamedTuple):
+    """A job's ledger, one of its branches, and a run of that branch."""
+
+    state: JobState
+    branch: Branch
+    run: CommittedRun
+
+    @property
+    def runs(self) -> tuple[CommittedRun, ...]:
+        """The runs of the branch up to this one."""
+        return self.branch.runs[: self.branch.index_of(self.run.spec.run)]
+
+
+def as_of(project: OpenProject, job: str, branch: str, at: str | None) -> AsOf:
+    """Return a job as of a run, by default the branch's last one. Publishes first what an interrupted command has left.
+
+    Raises `UsageError` (2) for a branch without runs, or a run that is not on the branch.
+    """
+    project.job_config(job)
+    name = safe_name(branch, "branch")
+    state = project.tables.state(job)
+    for _step in project.tables.publish(job, state, name):
+        pass
+    known = state.branch(name)
+    run = known.head if at is None else None if at == BEGINNING else find_run(state, known, at)
+    if not known.runs:
+        raise no_runs(job, state, name)
+    if run is None:
+        raise UsageError(
+            "beginning-has-nothing",
+            "job {job!r} has nothing before its first run on branch {branch!r}: name a run that `rewindow show {job}` lists",
+            job=job,
+            branch=name,
+        )
+    return AsOf(state, known, run)

@@ -14,7 +14,7 @@ from rewindow.streams.duration import in_words
 from rewindow.tables.shared.publications import SHARED_TABLES
 
 if TYPE_CHECKING:
-    from rewindow.app.branch_results import Compared
+    from rewindow.app.branches import Compared
     from rewindow.control.ingest.protocols import LandReport
     from rewindow.control.verify import Verified
     from rewindow.tables.shared.diff import TableDiff
@@ -60,7 +60,7 @@ def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
 def backfilled_lines(
     job: str, branch: str, stands_on: str | None, first_epoch: int, replaced: Sequence[str], continues: str | None
 ) -> Iterator[str]:
-    """Yield the lines that present a branch of `backfill`, before those of its runs; see `app.branch_results.Backfilled`."""
+    """Yield the lines that present a branch of `backfill`, before those of its runs; see `app.branches.Backfilled`."""
     start = f"after run {stands_on}" if stands_on else "at the beginning"
     if continues:
         yield f"Branch {branch} of {job}, which starts {start}, continues after run {continues}."

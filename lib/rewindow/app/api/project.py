@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import asdict, replace
 from datetime import date
 from os import PathLike
@@ -24,16 +23,13 @@ from rewindow.app.api.rows import Output, State, output_source, store_source
 from rewindow.app.api.runs import Backfill, Run, Runs, result_of, results_of, runs_of
 from rewindow.app.branches import JobBranches
 from rewindow.app.describe_topology import explain_job
-from rewindow.app.first_rows import find_outputs
-from rewindow.app.hash_seed import other_hash_seed
 from rewindow.app.listing import job_entry, list_feeds, list_jobs
 from rewindow.app.open_project import OpenProject
+from rewindow.app.output_rows import find_outputs
 from rewindow.app.publishing import publish, published_lines
 from rewindow.app.report import Wanted, report
-from rewindow.app.run_to_the_end import run_to_the_end
 from rewindow.app.sentences import promoted_lines
 from rewindow.app.times import parse_through, parse_time
-from rewindow.app.uncollected import without_collection
 from rewindow.config.load import find_project, load_target
 from rewindow.control.plan.explain import explain
 from rewindow.control.plan.spec import MAIN
@@ -183,7 +179,7 @@ class Project:
                 accept_changes=accept_changes,
                 take_over=takeover,
             )
-            results = run_to_the_end(project, job, request, watch)
+            results = project.run_to_the_end(job, request, watch)
             run = result_of(self._context, job, project.tables.state(job).branch(branch), results)
             return replace(run, landed=landed)
 
@@ -263,9 +259,8 @@ class Project:
         Code that depends on the order of a set may escape if this process had started Spark before: `rewindow verify` in a
         process of its own hashes in another way.
         """
-        with self._context.command() as (project, watch), other_hash_seed():
-            names = [str(run) for run in runs]
-            return Verification(job, tuple(JobBranches(project, job).verify(branch, names, watch)))
+        with self._context.command() as (project, watch):
+            return Verification(job, tuple(JobBranches(project, job).verify(branch, list(map(str, runs)), watch)))
 
     def report(
         self,
@@ -283,11 +278,7 @@ class Project:
         outputs with those of this branch. ``verify``: also replay the last run and compare every row.
         """
         wanted = Wanted(branch, _text(run), _text(since), diff, verify)
-        with (
-            self._context.command() as (project, _),
-            without_collection(),
-            other_hash_seed() if verify else nullcontext(),
-        ):
+        with self._context.command() as (project, _):
             return JobReport(report(project, job, wanted))
 
     def __repr__(self) -> str:

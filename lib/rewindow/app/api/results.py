@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from rewindow.app.api.show import lines, table
-from rewindow.app.branch_results import Compared
+from rewindow.app.branches import Compared
 from rewindow.app.sentences import (
     as_assignments,
     compared_line,

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from rewindow.app.api.calls import Context
 from rewindow.app.api.show import lines, preview
-from rewindow.app.as_of import AsOf, as_of, stores_of
-from rewindow.app.first_rows import topic_of
 from rewindow.app.open_project import OpenProject
+from rewindow.app.output_rows import topic_of
+from rewindow.app.run_references import AsOf, as_of
 from rewindow.app.times import time_columns
 from rewindow.contracts.instants import END_OF_TIME_MS
 from rewindow.control.health.holds import describe_holds, explain_holds
@@ -23,6 +23,7 @@ from rewindow.errors import UsageError
 from rewindow.storage.locations import is_uri
 from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.shared.arrow_tables import arrow_schema
+from rewindow.tables.shared.state_query import Stores
 from rewindow.tables.shared.warehouse import check_not_deleted
 
 if TYPE_CHECKING:
@@ -219,7 +220,8 @@ class StoreSource(Source):
 
     def arrow(self, project: OpenProject) -> pa.Table:
         """Return the entries in the order of their keys. Raises `CheckpointError` (76) if `gc` forgot them."""
-        stores = stores_of(project, self.as_of(project))
+        at_run = self.as_of(project)
+        stores = Stores(project.tables, at_run.state, at_run.run)
         return readable(stores.rows(self.name), stores.keys(self.name))
 
     def frame(self, project: OpenProject, session: SparkSession | None) -> DataFrame:
@@ -265,7 +267,7 @@ def store_source(project: OpenProject, job: str, store: str, *, branch: str, run
     Raises `UsageError` (2) for an unknown store or run, `CheckpointError` (76) if `gc` forgot the state after the run.
     """
     at_run = as_of(project, job, branch, run)
-    stores_of(project, at_run).keys(store)
+    Stores(project.tables, at_run.state, at_run.run).keys(store)
     return StoreSource(job, branch, at_run.run.spec.name, store)
 
 

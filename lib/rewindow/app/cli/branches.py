@@ -11,7 +11,6 @@ from rewindow.app.cli.completing import branches as branch_names
 from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Folder, Job, Json, Target, checked_branch
 from rewindow.app.cli.printing_branches import BranchPrinter
 from rewindow.app.cli.printing_runs import end_on_hold
-from rewindow.app.hash_seed import other_hash_seed
 from rewindow.app.open_project import OpenProject
 from rewindow.app.times import ZONE
 from rewindow.contracts.exit_codes import ON_HOLD
@@ -147,8 +146,8 @@ def verify(
 ) -> None:
     """Replay committed runs in a different layout and compare every row. Exits with 1 if a row differs."""
     printer = BranchPrinter(as_json=as_json)
-    with other_hash_seed(), printer.progress() as on_step:
-        proofs = list(_branches(folder, target, job, debug=debug).verify(branch, runs or (), on_step))
+    with printer.progress() as on_step:
+        proofs = _branches(folder, target, job, debug=debug).verify(branch, runs or (), on_step)
     printer.verified(job, proofs)
     if any(proof.differences for proof in proofs):
         raise typer.Exit(DIFFERENT)

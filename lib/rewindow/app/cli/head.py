@@ -9,9 +9,8 @@ import typer
 from rewindow.app.cli.completing import jobs_and_tables, names
 from rewindow.app.cli.options import AnyBranch, Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
-from rewindow.app.first_rows import is_quarantine, output_rows
-from rewindow.app.held_rows import held_rows
 from rewindow.app.open_project import OpenProject
+from rewindow.app.output_rows import held_rows, is_quarantine, output_rows
 from rewindow.app.times import with_readable_times
 from rewindow.control.health.holds import explain_holds
 from rewindow.control.health.phrases import command_words, counted

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rewindow.app.branch_results import Backfilled, Compared
+from rewindow.app.branches import Backfilled, Compared
 from rewindow.app.cli.printing_runs import RunPrinter, describe_result
 from rewindow.app.sentences import (
     as_assignments,

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing import Printer
-from rewindow.app.hash_seed import other_hash_seed
 from rewindow.app.open_project import OpenProject
 from rewindow.app.times import ZONE
-from rewindow.app.uncollected import without_collection
 from rewindow.app.written_file import check_is_file, write_text
 from rewindow.control.plan.spec import MAIN
-
-if TYPE_CHECKING:
-    from rewindow.app.report import Wanted
 
 
 def register(app: typer.Typer) -> None:
@@ -51,20 +45,13 @@ def report(
 ) -> None:
     """Write a report on a job's runs as one HTML file: verdict, dropped records, open windows, clocks, changes, cost."""
     from rewindow.app.report import Wanted
+    from rewindow.app.report import report as collect
+    from rewindow.report.page import page
 
     if out is not None:
         check_is_file(out, f"report-{job}.html")
     project = OpenProject.open(folder, target, debug=debug)
-    with without_collection(), other_hash_seed() if verify else nullcontext():
-        _report(project, job, Wanted(branch, run, since, diff, verify), out, Printer(as_json=as_json))
-
-
-def _report(project: OpenProject, job: str, wanted: Wanted, out: Path | None, printer: Printer) -> None:
-    """Collect a report and print or write it."""
-    from rewindow.app.report import report as collect
-    from rewindow.report.page import page
-
-    found = collect(project, job, wanted)
+    printer, found = Printer(as_json=as_json), collect(project, job, Wanted(branch, run, since, diff, verify))
     if printer.as_json:
         from rewindow.report.gather import as_json as as_values
 

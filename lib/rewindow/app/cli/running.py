@@ -10,7 +10,6 @@ from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Folder, Job, 
 from rewindow.app.cli.printing_runs import RunPrinter, end_on_hold
 from rewindow.app.describe import describe_published
 from rewindow.app.open_project import OpenProject
-from rewindow.app.run_to_the_end import run_to_the_end
 from rewindow.app.times import ZONE, parse_through, parse_time
 from rewindow.control.health.holds import describe_holds
 
@@ -95,7 +94,7 @@ def run(
         accept_changes=accept_changes,
     )
     with printer.progress() as on_step:
-        results = run_to_the_end(project, job, request, on_step)
+        results = project.run_to_the_end(job, request, on_step)
     holds = describe_holds(project.tables.state(job), branch)
     published = describe_published(project.tables, job, branch) if as_json else ()
     printer.ran(results, on_step, published, landed, holds)

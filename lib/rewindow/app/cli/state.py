@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from rewindow.app.as_of import as_of, stores_of
 from rewindow.app.cli.completing import stores
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing_maintenance import MaintenancePrinter
 from rewindow.app.open_project import OpenProject
+from rewindow.app.run_references import as_of
 from rewindow.control.plan.spec import MAIN
 from rewindow.tables.shared.state_query import Stores, as_rows, changes, export
 
@@ -117,7 +117,8 @@ def state_export(
 
 
 def _stores(project: OpenProject, job: str, branch: str, at: str | None) -> Stores:
-    return stores_of(project, as_of(project, job, branch, at))
+    at_run = as_of(project, job, branch, at)
+    return Stores(project.tables, at_run.state, at_run.run)
 
 
 def _where(stores: Stores, store: str, words: Sequence[str]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from rewindow.report.text import span
 from rewindow.streams.metrics import DROPS
 
 if TYPE_CHECKING:
-    from rewindow.app.status.overview import Overview
+    from rewindow.app.overview import Overview
     from rewindow.control.health.findings import Subject
 
 
@@ -55,7 +55,7 @@ def status(
 
     ok: nothing to do but what the next scheduled command does.
     """
-    from rewindow.app.status.overview import overview
+    from rewindow.app.overview import overview
 
     project = OpenProject.open(folder, target, debug=debug)
     found = overview(project, names or (), branch)

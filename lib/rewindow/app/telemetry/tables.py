@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from rewindow.app.open_tables import output_location
+from rewindow.app.open_target import output_location
 from rewindow.app.telemetry.facts import Table
 from rewindow.config.feed import SourceConfig, feed_spec
 from rewindow.config.load import load_feed, load_job

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rewindow.app.never_landed import lands_next
+from rewindow.app.land_feed import lands_next
 from rewindow.app.open_project import OpenProject
 from rewindow.app.why.asked import Asked, ask, contains, not_looked_for
 from rewindow.app.why.facts import LateFacts, Missing, MissingFacts, OpenFacts, RecordFacts, no_answer

@@ -9,8 +9,8 @@ from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Any
 
-from rewindow.app.first_rows import find_outputs, is_quarantine
 from rewindow.app.open_project import OpenProject
+from rewindow.app.output_rows import find_outputs, is_quarantine
 from rewindow.app.run_references import with_runs
 from rewindow.app.unfinished import rules_of
 from rewindow.control.health.inputs import FeedRules, Unknown

@@ -1,4 +1,4 @@
-"""Warn of columns that look like a mistake, when a generation is landed for the first time.
+"""What a landing needs of the project: versions of functions, how much a refusal may keep, and warnings of unlikely columns.
 
 Numbers with commas, like ``12,50``, become texts, which no sum takes, and so do numbers among texts like ``n/a``, or codes such
 as ``007`` and ``1E5``. Texts keep the blanks around them, also as keys. Times before 1980 are of something else.
@@ -7,24 +7,85 @@ as ``007`` and ``1E5``. Texts keep the blanks around them, also as keys. Times b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rewindow.config.feed import FeedConfig, feed_spec
+from rewindow.app.command_log import mute_others
+from rewindow.config.feed import TABLE_FORMATS, FeedConfig, feed_spec
+from rewindow.contracts.ingest import LogColumns, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.instants import instant
 from rewindow.contracts.reserved_names import other_name
 from rewindow.contracts.text_options import CSV, text_options
-from rewindow.errors import StorageError, WarningMessage
+from rewindow.control.ingest.feed_progress import landing_bodies
+from rewindow.control.ingest.generations import log_schemas
+from rewindow.control.ingest.intervals import grid_of
+from rewindow.control.ingest.landings import Feed, FeedDefinition
+from rewindow.control.plan.sequence import History
+from rewindow.errors import ConfigError, LandedFileError, LandedRunError, RewindowError, StorageError, WarningMessage
+from rewindow.streams.serde.schema import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rewindow.contracts.ingest import LogSpec
-    from rewindow.control.ingest.landings import Feed, LogSchema
+    from rewindow.control.ingest.landings import LogSchema
     from rewindow.control.ingest.protocols import LandReport
     from rewindow.tables.shared.warehouse import Warehouse
+
+
+def extractor_versions(config: FeedConfig, root: Path) -> dict[str, str]:
+    """Return the version of the code that each function of ``timestamp`` reaches, by its name ``module:function``.
+
+    Raises `ConfigError` (78) for one that cannot be imported.
+    """
+    names = sorted({log.timestamp for log in config.logs.values() if ":" in log.timestamp})
+    if not names:
+        return {}
+    from rewindow.control.code_version import function_version  # noqa: PLC0415 - few feeds have code
+    from rewindow.engine.worker.log_writer import load_extractor  # noqa: PLC0415
+
+    mute_others()
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    return {name: function_version(load_extractor(name), root) for name in names}
+
+
+@contextmanager
+def naming_kept(tables: Warehouse, feed: FeedConfig) -> Iterator[None]:
+    """Say how many landings `--keep` may keep, in the refusal of a feed.
+
+    Its landed file is gone or has changed, or it holds rows of runs that a job no longer has.
+    """
+    try:
+        yield
+    except (LandedFileError, LandedRunError) as error:
+        if keep := _kept(tables, feed.feed, error):
+            error.surrounded(after=f" With `--keep {keep}`, landings up to {keep} stay as they are")
+        raise
+
+
+def _kept(tables: Warehouse, feed: str, error: LandedFileError | LandedRunError) -> int:
+    if isinstance(error, LandedFileError):
+        return _landings_before(tables, feed, str(error.facts["file"]))
+    from rewindow.tables.shared.job_source import standing_landings  # noqa: PLC0415 - few feeds read a job
+
+    return standing_landings(tables, feed, str(error.facts["job"]))[0]
+
+
+def _landings_before(tables: Warehouse, feed: str, file: str) -> int:
+    """Return how many of a feed's first landings have no row of a file."""
+    has_file = (
+        at
+        for at, body in enumerate(landing_bodies(tables.feed_rows(feed)))
+        if any(file in position.get("files", ()) for position in body["positions"].values())
+    )
+    return next(has_file, 0)
+
 
 _ENOUGH = 1_000
 """So many rows are looked at."""
@@ -169,3 +230,63 @@ def _no_times(feed: Feed, config: FeedConfig) -> Iterator[WarningMessage]:
 
 def _texts(schema: LogSchema) -> list[str]:
     return [column.name for column in (*schema.key, *schema.value) if column.type == "string"]
+
+
+TableLook = Callable[[LogSpec, None, ReadWindow], SourceLook]
+
+
+def lands_next(config: FeedConfig, *, project_root: str, warehouse: str) -> str:
+    """Return a sentence to add to a message: what `land` would land now, as far as intervals of arrival decide.
+
+    It is empty without intervals, because then anything can be landed. If a source cannot be inspected, that is the sentence.
+    """
+    import pendulum  # noqa: PLC0415 - a landing does without
+
+    from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415 - loads pyarrow
+
+    feed = feed_spec(config, project_root=project_root, warehouse=warehouse)
+    if feed.every is None:
+        return ""
+    files = [spec for spec in feed.logs if spec.source.format not in TABLE_FORMATS]
+    try:
+        for spec in files:
+            look_at_files(spec.source, None, to_land=False)
+    except RewindowError as error:
+        return f". That would fail now: {error}"
+    until_ms = grid_of(feed).start_of(round(time.time() * 1000))
+    until = pendulum.from_timestamp(until_ms / 1000, tz=feed.zone).format("YYYY-MM-DD HH:mm")
+    every = f"`every: {config.landing.every}`"
+    return f". It lands complete intervals only ({every}): all that arrived before {until} {feed.zone}"
+
+
+def expected_feed(config: FeedConfig, look: TableLook, *, project_root: str, warehouse: str) -> Feed:
+    """Return a feed without landings, whose logs have the columns that their sources have now.
+
+    ``look`` inspects a source that is a table. A column whose type only the landing decides is JSON, which fits
+    everything, and so is every column of a source that cannot be inspected. Raises `ConfigError` (78) for a configured
+    column that a source does not have.
+    """
+    feed = feed_spec(config, project_root=project_root, warehouse=warehouse)
+    schemas = log_schemas({spec.topic: _expected(spec, look) for spec in feed.logs})
+    return Feed(FeedDefinition(feed.feed, 0, feed.partitions, schemas, ""), History())
+
+
+def _expected(spec: LogSpec, look: TableLook) -> LogColumns:
+    from rewindow.engine.worker.landing.expected_columns import expected_schema  # noqa: PLC0415 - loads pyarrow
+    from rewindow.engine.worker.landing.log_columns import log_columns  # noqa: PLC0415
+    from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415
+
+    try:
+        is_table = spec.source.format in TABLE_FORMATS
+        seen = look(spec, None, ReadWindow()) if is_table else look_at_files(spec.source, None, to_land=False)
+        schema = expected_schema(spec, seen)
+    except ConfigError:
+        raise
+    except RewindowError:  # `land` reports what is wrong with the source
+        schema = None
+    if schema is not None:
+        return log_columns(spec, schema)
+    key = tuple(Column(name, "json") for name in spec.key)
+    if spec.value is None:
+        return LogColumns(key, (Column("value", "json"),), spec.scalar_key, scalar_value=True)
+    return LogColumns(key, tuple(Column(name, "json") for name in spec.value), spec.scalar_key, spec.scalar_value)

@@ -1,17 +1,25 @@
-"""The rows of a job's output tables, for people to look at."""
+"""The rows of a job's outputs, for people: published, on hold, or in the quarantine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+import pyarrow as pa
 
 from rewindow.app.open_project import OpenProject
 from rewindow.app.run_references import check_has_branch
 from rewindow.config.job import JobConfig
 from rewindow.config.load import load_job, names_of
 from rewindow.config.mistakes import did_you_mean
-from rewindow.control.plan.spec import MAIN, OUTPUT
-from rewindow.errors import StorageError, UsageError
+from rewindow.control.health.holds import Hold, describe_holds
+from rewindow.control.health.phrases import command_words
+from rewindow.control.plan.job_state import CommittedRun
+from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
+from rewindow.errors import NothingFoundError, StorageError, UsageError
+from rewindow.streams.serde.schema import OUTPUT_META
+from rewindow.tables.shared.arrow_tables import arrow_schema
+from rewindow.tables.shared.drift import repeat_run
 from rewindow.tables.shared.paths import QUARANTINE, safe_name
 from rewindow.tables.shared.quarantine import Chosen
 from rewindow.tables.shared.state_query import as_rows
@@ -194,3 +202,77 @@ def topic_of(config: JobConfig, name: str) -> str | None:
     """Return the topic of a job's output, given this topic, or the output's table or path; None for another name."""
     outputs = config.outputs.items()
     return next((topic for topic, out in outputs if name in (topic, out.table, out.table.replace(".", "/"))), None)
+
+
+def held_rows(project: OpenProject, name: str, *, branch: str, limit: int, last: bool) -> Iterator[dict[str, Any]]:
+    """Yield each output that ``name`` names, a job or a table, with rows of the run on hold that publishing waits for.
+
+    They are as those of `output_rows`; ``hold`` describes the run. Raises `UsageError` (2) for a name that no job and no output
+    has, `NothingFoundError` (1) if no run is on hold, `StorageError` (74) if what the run staged is gone.
+    """
+    config, topics = find_outputs(project, name)
+    state = project.tables.state(config.job)
+    holds = describe_holds(state, safe_name(branch, "branch"))
+    if not holds:
+        shows = f"`rewindow head {command_words(config.job, branch)}` shows what is published"
+        raise NothingFoundError(
+            "run-on-hold-missing",
+            "no run of {job} is on hold on branch {branch}: {hint}",
+            job=config.job,
+            branch=branch,
+            hint=shows,
+        )
+    run = state.on_hold(branch)[0]
+    for topic in topics:
+        if (table := run.spec.binding.tables.get(f"{OUTPUT}{topic}")) is not None:
+            yield _output(project.tables, run, topic, table, holds[0], branch, limit, last=last)
+
+
+def _output(
+    tables: Warehouse,
+    run: CommittedRun,
+    topic: str,
+    table: TableSpec,
+    hold: Hold,
+    branch: str,
+    limit: int,
+    *,
+    last: bool,
+) -> dict[str, Any]:
+    target, names = f"{OUTPUT}{topic}", [column.name for column in table.columns]
+    kept = arrow_schema(table.columns).empty_table()
+    try:
+        for batch in tables.run_batches(run, target, names):
+            kept = _best(
+                pa.concat_tables([kept, pa.Table.from_batches([batch]).cast(kept.schema)]), table, limit, last=last
+            )
+    except StorageError as error:
+        where, fix = tables.location_of(table), repeat_run(run.spec.job, branch)
+        raise StorageError(
+            "held-rows-unreadable",
+            "run {run} is on hold, and what it staged for {table} cannot be read. {fix}",
+            run=run.spec.name,
+            table=where,
+            fix=fix,
+        ) from error
+    shown = as_rows(kept)
+    return {
+        "job": run.spec.job,
+        "topic": topic,
+        "table": table.path.replace("/", "."),
+        "hold": hold,
+        "keys": list(run.spec.binding.keys.get(target, ())),
+        "count": total.rows if (total := run.commit.targets.get(target)) else 0,
+        "rows": [
+            {name: value for name, value in row.items() if name not in INTERNAL} | {"_run": run.spec.name}
+            for row in (reversed(shown) if last else shown)
+        ],
+    }
+
+
+def _best(rows: pa.Table, table: TableSpec, limit: int, *, last: bool) -> pa.Table:
+    """Return the rows that come first, or last, in the order of timestamp, record and key."""
+    keys = [column.name for column in table.columns if not column.name.startswith("_")]
+    order = "descending" if last else "ascending"
+    names: Sequence[str] = [*(column.name for column in OUTPUT_META if column.name != "_run"), *keys]
+    return rows.sort_by([(name, order) for name in names if name in rows.column_names]).slice(0, limit)

@@ -20,12 +20,12 @@ from rewindow.app.listing import (
     feed_entry,
     missing_feed,
     names_in,
+    reading_ledgers,
     removed_runs,
     with_feed_trouble,
 )
 from rewindow.app.maintenance import KEEP
 from rewindow.app.open_project import OpenProject
-from rewindow.app.read_ledgers import reading_ledgers
 from rewindow.app.readers import replayed_of_removed
 from rewindow.app.unfinished import rules_of, unfinished
 from rewindow.config.job import AlertsConfig, JobConfig

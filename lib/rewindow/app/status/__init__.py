@@ -1,1 +1,0 @@
-"""Check all feeds and jobs for alerting."""
