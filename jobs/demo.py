@@ -23,7 +23,7 @@ from rich.table import Table
 from jobs import demo_fix
 from jobs.flights_source import write_sources
 from rewindow.app.cli.entry import leave
-from rewindow.app.describe import show_job
+from rewindow.app.describe_job import show_job
 from rewindow.app.open_project import OpenProject
 from rewindow.app.watch import Watch
 from rewindow.contracts.instants import instant

@@ -125,7 +125,7 @@ def test_ctrl_c_in_a_command_without_steps_is_said_too(
     def interrupt(*_args: object, **_options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rewindow.app.describe.describe_job", interrupt)
+    monkeypatch.setattr("rewindow.app.describe_job.describe_job", interrupt)
     answer = bench.run("show", "counts")
     assert (answer.code, "interrupted" in answer.err) == (130, True)
 

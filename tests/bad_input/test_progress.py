@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from rewindow.app.cli.progress import watched
 from rewindow.app.open_project import OpenProject
+from rewindow.app.watch import watched
 from rewindow.contracts.steps import Step
 from rewindow.engine.worker.landing.source_types import UnsuitableError
 from tests.bad_input.scene import Bench, copy_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.app.own_code import check_own_code
+from rewindow.app.version import check_own_code
 from rewindow.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.app.describe import show_job
+from rewindow.app.describe_job import show_job
 from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import RunRequest

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rewindow import Count, Sum
-from rewindow.app.describe import describe_job
+from rewindow.app.describe_job import describe_job
 from rewindow.control.plan.planner import UpToDate
 from rewindow.engine.worker.vectorized.folds import CountFold
 from rewindow.errors import ConfigError, StorageError

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rewindow import BufferConfig, StreamsBuilder, Suppressed, Topology, max_records, unbounded, until_time_limit
-from rewindow.app.describe import describe_job
+from rewindow.app.describe_job import describe_job
 from rewindow.control.plan.spec import RunSpec
 from rewindow.control.run import RunReport
 from rewindow.errors import CheckpointError, LimitError

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rewindow.app.telemetry.facts import Operation, Table
+from rewindow.app.telemetry.gather import catalog_host
 from rewindow.app.telemetry.openlineage_names import Caller, caller_in, dataset_of, job_of, symlink_of
-from rewindow.app.telemetry.tables import catalog_host
 from rewindow.config.target import TargetConfig
 
 

@@ -16,10 +16,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from rewindow.app.telemetry import opentelemetry_setup
-from rewindow.app.telemetry.configured import has_opentelemetry
 from rewindow.app.telemetry.opentelemetry_setup import exporter_names
 from rewindow.app.telemetry.spans import SpanObserver
-from rewindow.app.telemetry.telemetry import Telemetry
+from rewindow.app.telemetry.telemetry import Telemetry, has_opentelemetry
 from tests.bad_input.scene import Bench, hour
 
 

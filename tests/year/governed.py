@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rewindow.app.describe import show_job
+from rewindow.app.describe_job import show_job
 from rewindow.control.plan.spec import RunRequest
 from tests.bench.governed import FEED, JOB, add_rows, cost_of, governed_project, project_of
 

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rewindow.app.describe import describe_published
-from rewindow.app.drift import check_outputs, check_rows
+from rewindow.app.describe_job import check_outputs, check_rows, describe_published
 from rewindow.app.open_project import OpenProject
 from rewindow.app.readers import outdated_readers
 from rewindow.app.run_references import request_through, starting_epoch, with_runs

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from rewindow.app.land_feed import extractor_versions, naming_kept
+from rewindow.app.feed_landing import extractor_versions, naming_kept
 from rewindow.app.open_project import OpenProject
 from rewindow.config.feed import TABLE_FORMATS, feed_spec
 from rewindow.config.load import load_feed

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewindow.app.open_target import Setting, open_adapter, open_session, starting_spark, warehouse_location
-from rewindow.app.own_code import check_own_code
 from rewindow.app.telemetry.facts import LAND, RUN
 from rewindow.app.telemetry.telemetry import Observed, OnStep, telemetry_of
+from rewindow.app.version import check_own_code
 from rewindow.config.load import check_feed_exists, find_project, load_feed, load_job, load_target, names_of
 from rewindow.contracts.tasks import Execution
 from rewindow.control.plan.spec import MAIN, RunRequest
@@ -25,7 +25,7 @@ from rewindow.errors import SourceError, naming
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rewindow.app.telemetry.tables import Locator
+    from rewindow.app.telemetry.gather import Locator
     from rewindow.app.watch import Watch
     from rewindow.config.job import JobConfig
     from rewindow.config.target import TargetConfig
@@ -76,7 +76,7 @@ class OpenProject:
         on_step: OnStep = None,
     ) -> LandReport:
         """Land the new rows of a feed."""
-        from rewindow.app.land_feed import extractor_versions, naming_kept, naming_unlikely_columns
+        from rewindow.app.feed_landing import extractor_versions, naming_kept, naming_unlikely_columns
         from rewindow.control.ingest.land import land
 
         self._observe(on_step)
@@ -116,7 +116,7 @@ class OpenProject:
 
     def bind_to_sources(self, job: str, branch: str = MAIN) -> Job:
         """Return a job whose feed was never landed, bound to the columns that the feed's sources have now."""
-        from rewindow.app.land_feed import expected_feed
+        from rewindow.app.feed_landing import expected_feed
 
         config = self.job_config(job)
         feed = expected_feed(
@@ -210,7 +210,7 @@ class OpenProject:
     @cached_property
     def locator(self) -> Locator:
         """Where the tables are, as telemetry names them."""
-        from rewindow.app.telemetry.tables import Locator
+        from rewindow.app.telemetry.gather import Locator
 
         return Locator(self.root, self.target, self.warehouse, self.tables)
 
@@ -270,7 +270,7 @@ class OpenProject:
             raise
 
     def _lands_next(self, feed: str) -> str:
-        from rewindow.app.land_feed import lands_next
+        from rewindow.app.feed_landing import lands_next
 
         return lands_next(load_feed(self.root, feed), project_root=str(self.root), warehouse=self.warehouse)
 

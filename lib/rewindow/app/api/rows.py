@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.app.api.calls import Context
-from rewindow.app.api.show import lines, preview
+from rewindow.app.api.results import lines, preview
 from rewindow.app.open_project import OpenProject
 from rewindow.app.output_rows import topic_of
 from rewindow.app.run_references import AsOf, as_of

@@ -9,9 +9,8 @@ from typing import Any
 from markupsafe import Markup
 
 from rewindow.app.api.calls import Context
-from rewindow.app.api.results import Outcome
+from rewindow.app.api.results import Outcome, lines, table
 from rewindow.app.api.rows import Output, State, output_source, store_source
-from rewindow.app.api.show import lines, table
 from rewindow.app.sentences import backfilled_lines
 from rewindow.contracts.expectations import Observation
 from rewindow.control.health.inputs import dropped_by_reason, rows_by_output

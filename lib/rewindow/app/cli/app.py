@@ -77,7 +77,7 @@ app = typer.Typer(
 def print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
     """Print the versions of rewindow and what it works with, and where it is installed; then exit."""
     if wanted:
-        from rewindow.app.cli.version import version_lines
+        from rewindow.app.version import version_lines
 
         sys.stdout.write("".join(f"{line}\n" for line in version_lines()))
         raise typer.Exit

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rewindow.app.cli.options import Json
 from rewindow.app.times import ZONE, parse_time
 from rewindow.errors import UsageError
+
+if TYPE_CHECKING:
+    from rewindow.databricks.submit import JobRun
 
 databricks_app = typer.Typer(help="Run a job in a Databricks workspace.", no_args_is_help=True)
 
@@ -41,7 +46,6 @@ def submit(
     as_json: Json = False,
 ) -> int:
     """Start a run of a deployed job, follow it, and exit with the exit code of its task."""
-    from rewindow.app.cli.printing_databricks import DatabricksPrinter
     from rewindow.databricks import submit as databricks
 
     printer = DatabricksPrinter(as_json=as_json)
@@ -62,3 +66,23 @@ def _pair(text: str) -> tuple[str, str]:
     if not sign or not name:
         raise UsageError("databricks-parameter-malformed", "--parameter {given!r}: write it as NAME=VALUE", given=text)
     return name, value
+
+
+class DatabricksPrinter:
+    """Prints the progress and result of a job run."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+
+    def state_changed(self, run: JobRun) -> None:
+        """Print the new state of a run to stderr."""
+        if not self._as_json:
+            typer.echo(f"run {run.run_id}: {run.state} {run.url}", err=True)
+
+    def submitted(self, job: str, run: JobRun) -> None:
+        """Print how a run ended, or that it is still running."""
+        if self._as_json:
+            typer.echo(json.dumps({"job": job, **asdict(run)}))
+            return
+        status = "is still running" if run.code is None else f"ended with exit code {run.code}"
+        typer.echo(f"{job}: run {run.run_id} {status} ({run.state}) {run.message}".rstrip())

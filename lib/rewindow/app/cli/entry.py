@@ -2,18 +2,76 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TextIO
 
 from typer.exceptions import Abort, TyperException
 
 from rewindow.app.cli.app import app
-from rewindow.app.cli.log_format import take_log_format
-from rewindow.app.cli.output import tolerate_closed_pipes
 from rewindow.app.failures import Failure, failure_of
 from rewindow.errors import UsageError, unrendered
+
+
+class _Pipe(io.FileIO):
+    """A file descriptor that drops what a closed pipe refuses, so that a command ends as it would have without a pipe."""
+
+    def write(self, data: object) -> int:
+        """Write some bytes and return how many; all of them if nobody reads."""
+        try:
+            return super().write(data) or 0  # type: ignore[arg-type]
+        except BrokenPipeError:
+            return memoryview(data).nbytes  # type: ignore[arg-type]
+
+
+def tolerate_closed_pipes() -> None:
+    """Let the output of this process outlive its readers."""
+    sys.stdout, sys.stderr = _tolerant(sys.stdout), _tolerant(sys.stderr)
+
+
+def _tolerant(stream: TextIO) -> TextIO:
+    """Return a stream to the same descriptor; the stream itself if it has none, as in a notebook."""
+    try:
+        number = stream.fileno()
+    except (AttributeError, OSError, ValueError):
+        return stream
+    stream.flush()
+    buffer = io.BufferedWriter(_Pipe(number, "wb", closefd=False))
+    return io.TextIOWrapper(
+        buffer, encoding=stream.encoding, errors=stream.errors, line_buffering=stream.isatty() or stream is sys.stderr
+    )
+
+
+FORMATS = ("json", "text")
+OPTION = "--log-format"
+
+
+def take_log_format(arguments: Sequence[str]) -> tuple[list[str], str | None]:
+    """Return the other arguments and the value of ``--log-format``, which may stand anywhere; None without one.
+
+    Raises `UsageError` (2) for an unknown format.
+    """
+    rest: list[str] = []
+    wanted: str | None = None
+    words = iter(arguments)
+    for word in words:
+        if word == OPTION:
+            wanted = next(words, "")
+        elif word.startswith(f"{OPTION}="):
+            wanted = word.partition("=")[2]
+        else:
+            rest.append(word)
+    if wanted is not None and wanted not in FORMATS:
+        raise UsageError(
+            "log-format-unknown",
+            "unknown --log-format {given!r}: use {formats}",
+            given=wanted,
+            formats=" or ".join(FORMATS),
+        )
+    return rest, wanted
 
 
 def main(begin: Callable[[], object] = lambda: None) -> None:

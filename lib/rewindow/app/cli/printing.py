@@ -76,7 +76,7 @@ class Printer:
 
         Raises `StoppedError` (130) for Ctrl-C, with what the command has done so far.
         """
-        from rewindow.app.cli.progress import watched
+        from rewindow.app.watch import watched
 
         with watched(self._err, is_quiet=self.as_json) as watch:
             try:

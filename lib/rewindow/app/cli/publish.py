@@ -8,7 +8,7 @@ import typer
 
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing_runs import RunPrinter, end_on_hold
-from rewindow.app.describe import describe_published
+from rewindow.app.describe_job import describe_published
 from rewindow.app.open_project import OpenProject
 from rewindow.app.publishing import Published, published_lines
 from rewindow.app.publishing import publish as publish_job

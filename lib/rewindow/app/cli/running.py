@@ -8,7 +8,7 @@ import typer
 
 from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Folder, Job, Json, Takeover, Target
 from rewindow.app.cli.printing_runs import RunPrinter, end_on_hold
-from rewindow.app.describe import describe_published
+from rewindow.app.describe_job import describe_published
 from rewindow.app.open_project import OpenProject
 from rewindow.app.times import ZONE, parse_through, parse_time
 from rewindow.control.health.holds import describe_holds

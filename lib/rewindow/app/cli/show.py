@@ -9,7 +9,7 @@ import typer
 
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing import Printer
-from rewindow.app.describe import show_job
+from rewindow.app.describe_job import show_job
 from rewindow.app.open_project import OpenProject
 from rewindow.app.sentences import readable
 from rewindow.control.health.holds import explain_holds, explain_lag

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,9 +12,13 @@ from rewindow.app.cli.completing import tables
 from rewindow.app.cli.options import Branch, Debug, Folder, Json, Target
 from rewindow.app.cli.printing import Printer
 from rewindow.app.open_project import OpenProject
+from rewindow.app.sentences import as_assignments
 from rewindow.app.times import ZONE, parse_time
+from rewindow.contracts.instants import instant
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import NothingFoundError
+from rewindow.streams.duration import in_words
+from rewindow.streams.serde.schema import has_bounds
 
 
 def register(app: typer.Typer) -> None:
@@ -50,13 +55,10 @@ def why(
 ) -> None:
     """Name the records and punctuations behind a row, or say why there is none. Changes nothing. Times are in UTC."""
     # Here, because the engine that replays a row loads slowly, and other commands do not need it.
-    from rewindow.app.cli.printing_why import missing_lines, row_lines
     from rewindow.app.why.key_form import check_columns, choose_row, null_key, read_key, without_key
     from rewindow.app.why.missing import explain_missing
-    from rewindow.app.why.not_given import check_not_altered
-    from rewindow.app.why.output import Output
-    from rewindow.app.why.row import explain_row
-    from rewindow.app.why.windows import AskedTime
+    from rewindow.app.why.output import AskedTime, Output
+    from rewindow.app.why.row import check_not_altered, explain_row
 
     project = OpenProject.open(folder, target, debug=debug)
     output = Output.find(project, table, branch)
@@ -95,3 +97,133 @@ def why(
     columns = [column.name for column in output.key_columns]
     for line in row_lines(found, columns, "" if at is not None else " ".join(key)):
         printer.say(line)
+
+
+if TYPE_CHECKING:
+    from rewindow.app.why.facts import MissingFacts, RecordFacts, RowFacts
+
+MOST_SHOWN = 20
+"""The records of each kind that are shown; `--json` has all."""
+
+_INTERNAL = ("_epoch", "_partition", "_offset", "_run")
+
+
+def row_lines(found: RowFacts, columns: Sequence[str], key: str) -> Iterator[str]:
+    """Yield the lines on a row.
+
+    ``columns`` are those of the output's key; ``key``: the words of the key, if more of its rows can be asked for.
+    """
+    yield from _which_window(found.asked_ms, found.row[columns[-2]] if has_bounds(columns) else None)
+    yield f"{found.table}: {_row(found.row, columns)}"
+    run = found.run
+    epochs = (
+        f"landing {run.first_epoch}"
+        if run.first_epoch == run.last_epoch
+        else f"landings {run.first_epoch} to {run.last_epoch}"
+    )
+    yield f"Written by run {run.run} ({epochs}, code {run.code})."
+    yield _sent(found)
+    yield ""
+    yield from _listed("Made of", "record", found.records)
+    if found.clock_records:
+        yield from _listed("Time advanced with", "more record", found.clock_records)
+    if len(found.punctuations) > MOST_SHOWN:
+        yield f"  the last {MOST_SHOWN} of {len(found.punctuations):,} punctuations (--json lists all):"
+    for one in found.punctuations[-MOST_SHOWN:]:
+        yield f"  punctuation of {one.node}, due {instant(one.due_ms)}"
+    if found.late:
+        yield f"Dropped, so not in the row: {_count(len(found.late), 'record')}"
+        for late in found.late[:MOST_SHOWN]:
+            yield f"  {_record(late.record)}: {late.reason} in {late.node}, {in_words(late.behind_ms)} behind"
+        yield from _more(len(found.late))
+    if found.unused:
+        yield from _listed(
+            "Of the same key and window, but let go by a condition or function of the job:", "record", found.unused
+        )
+    yield ""
+    yield _checked(found)
+    for note in found.notes:
+        yield f"{note}."
+    others = found.row_count - 1
+    if others and key:
+        yield ""
+        yield f"The key has {_count(others, 'other row')}; --window TIME and --run RUN choose:"
+        shown = [other for other in found.rows if other != found.row]
+        yield from (f"  {_row(other, columns)}" for other in shown)
+        if others > len(shown):
+            yield f"  and {others - len(shown):,} more, which are older"
+
+
+def missing_lines(found: MissingFacts) -> Iterator[str]:
+    """Yield the lines on a row that is missing."""
+    yield from _which_window(found.asked_ms, found.window_start_ms)
+    yield f"{found.table}: {found.headline}."
+    for reason in found.reasons:
+        yield f"- {reason}."
+    if found.records:
+        yield ""
+        start_ms = found.window_start_ms
+        which = "" if start_ms is None else f" in the window from {instant(start_ms)}"
+        yield from _listed("The logs have", f"record of the key{which}", found.records)
+
+
+def _which_window(asked_ms: int | None, start_ms: int | None) -> Iterator[str]:
+    """Yield which window contains the time that was asked for, unless it is the window's start."""
+    if asked_ms is not None and start_ms not in (None, asked_ms):
+        yield f"{instant(asked_ms)} is in the window from {instant(start_ms)}:"
+
+
+def _sent(found: RowFacts) -> str:
+    sent = found.sent
+    if sent.punctuation is not None:
+        return f"Sent by the punctuation of {sent.punctuation.node} that was due {instant(sent.punctuation.due_ms)}."
+    if sent.record is not None:
+        held = (
+            "It waited in a store until this record advanced the time"
+            if sent.is_held
+            else "Sent when this record was processed"
+        )
+        return f"{held}: {_record(sent.record)}."
+    watermark = "" if sent.watermark_ms is None else f", which is complete through {instant(sent.watermark_ms)}"
+    return f"Sent at the end of landing {sent.epoch}{watermark}."
+
+
+def _checked(found: RowFacts) -> str:
+    if found.is_exact:
+        return "Replaying these records alone gives the same row."
+    if found.is_reproduced:
+        return "Replaying these records alone gives the same row. Some of them may not have contributed: code read them as well."
+    return (
+        "Replaying these records alone does not give the same row: it also depends on something that cannot be traced, such as "
+        "a clock that other records advanced."
+    )
+
+
+def _listed(head: str, what: str, records: Sequence[RecordFacts]) -> Iterator[str]:
+    yield f"{head} {_count(len(records), what)}"
+    for one in records[:MOST_SHOWN]:
+        yield f"  {_record(one)}"
+    yield from _more(len(records))
+
+
+def _more(count: int) -> Iterator[str]:
+    if count > MOST_SHOWN:
+        yield f"  and {count - MOST_SHOWN:,} more (--json lists all)"
+
+
+def _record(one: RecordFacts) -> str:
+    landing = "" if one.landing is None else f", landing {one.landing}"
+    columns = as_assignments(one.record)
+    return f"{one.topic}-{one.partition} offset {one.offset}, {instant(one.timestamp_ms)}{landing}: {columns}"
+
+
+def _row(row: Any, keys: Sequence[str]) -> str:
+    return as_assignments({name: value for name, value in row.items() if name not in _INTERNAL}, keys)
+
+
+def _count(number: int, what: str) -> str:
+    return (
+        f"{number:,} {what}"
+        if number == 1
+        else f"{number:,} {what.replace('record', 'records').replace('row', 'rows')}"
+    )

@@ -3,20 +3,63 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from openlineage.client import facet_v2 as facets
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
+from openlineage.client.facet_v2 import BaseFacet
 
 from rewindow.app.failures import Failure
 from rewindow.app.telemetry.facts import ColumnOrigins, Facts, Operation, Read, Table, Written
-from rewindow.app.telemetry.openlineage_facets import PRODUCER, VERSION, custom
-from rewindow.app.telemetry.openlineage_names import dataset_of, job_of, symlink_of
-from rewindow.app.telemetry.openlineage_parent import parent_of
+from rewindow.app.telemetry.openlineage_names import PARENT, ROOT, Caller, caller_in, dataset_of, job_of, symlink_of
+from rewindow.app.version import running_version
 from rewindow.contracts.exit_codes import what_next
 from rewindow.dsl.flows import Origin
+
+VERSION = running_version()
+PRODUCER = f"urn:rewindow:{VERSION}"
+"""Who made an event. rewindow is published nowhere yet, so it is a name and not an address."""
+SCHEMAS = "urn:rewindow:openlineage:1-0-0"
+"""The version of the schemas. An event names it, so a changed schema gets a new one."""
+
+
+class _Facet(BaseFacet):  # type: ignore[misc, unused-ignore]
+    """The base of a facet of ours: the client asks its class for the schema."""
+
+
+def custom(name: str, known: Mapping[str, Any]) -> Any:
+    """Return a facet with JSON values. Unknown ones (None) are left out."""
+    url = f"{SCHEMAS}:{name}.json#/$defs/{name}"
+    facet = type(name, (_Facet,), {"_get_schema": staticmethod(lambda: url), "__slots__": ()})
+    return facet(producer=PRODUCER).with_additional_properties(**known)
+
+
+def parent_of(operation: Operation, environ: Mapping[str, str]) -> Any:
+    """Return the facet that names the parent, or None.
+
+    The root is the scheduler's run if there is one, otherwise the outermost operation.
+    """
+    given = caller_in(environ, PARENT)
+    first = operation
+    while first.parent is not None:
+        first = first.parent
+    root = caller_in(environ, ROOT) or given or _own(first)
+    parent = _own(operation.parent) if operation.parent else given
+    if parent is None:
+        return None
+    known = facets.parent_run
+    return known.ParentRunFacet(
+        run=known.Run(parent.run),
+        job=known.Job(parent.namespace, parent.job),
+        root=known.Root(known.RootRun(root.run), known.RootJob(root.namespace, root.job)),
+        producer=PRODUCER,
+    )
+
+
+def _own(operation: Operation) -> Caller:
+    return Caller(*job_of(operation), operation.id)
 
 
 def event(state: str, operation: Operation, at_ms: int, facts: Facts, failure: Failure | None = None) -> RunEvent:

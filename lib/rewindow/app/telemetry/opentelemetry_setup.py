@@ -15,7 +15,7 @@ from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-from rewindow.app.own_code import running_version
+from rewindow.app.version import running_version
 from rewindow.errors import ConfigError
 
 _GROUPS = {"TRACES": "opentelemetry_traces_exporter", "METRICS": "opentelemetry_metrics_exporter"}

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from rewindow.app.failures import Failure, failure_of
@@ -14,6 +15,34 @@ from rewindow.app.telemetry.facts import NOTHING, Facts, Operation, new_id
 if TYPE_CHECKING:
     from rewindow.app.telemetry.announce import Warner
     from rewindow.contracts.staged_files import TaskReport
+
+_FILE = "openlineage.yml"
+_ENDPOINTS = tuple(f"OTEL_EXPORTER_OTLP_{part}ENDPOINT" for part in ("", "TRACES_", "METRICS_"))
+_EXPORTERS = ("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER")
+
+
+def has_openlineage(environ: Mapping[str, str]) -> bool:
+    """Return whether the client of OpenLineage would send events: it has a URL, a transport or a file, and is not disabled."""
+    if environ.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true":
+        return False
+    if environ.get("OPENLINEAGE_URL") or any(name.startswith("OPENLINEAGE__TRANSPORT") for name in environ):
+        return True
+    home = environ.get("HOME")
+    files = [Path(_FILE), *([Path(home, ".openlineage", _FILE)] if home else [])]
+    if given := environ.get("OPENLINEAGE_CONFIG"):
+        files.append(Path(given))
+    return any(path.is_file() for path in files)
+
+
+def has_opentelemetry(environ: Mapping[str, str]) -> bool:
+    """Return whether OpenTelemetry has an endpoint, or an exporter other than ``none``, and is not disabled."""
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return False
+    wanted = [environ.get(name, "").strip().lower() for name in _EXPORTERS]
+    return any(one not in {"", "none"} for one in wanted) or (
+        any(environ.get(name) for name in _ENDPOINTS) and not all(one == "none" for one in wanted)
+    )
+
 
 OnStep = Callable[[str], None] | None
 """What is called with each step of a command before it is done."""
@@ -131,8 +160,6 @@ class Telemetry:
 
 def telemetry_of(project: str, target: str, environ: Mapping[str, str] = os.environ) -> Telemetry:
     """Return the telemetry that the environment configures, as the clients of OpenLineage and OpenTelemetry read it."""
-    from rewindow.app.telemetry.configured import has_openlineage, has_opentelemetry  # noqa: PLC0415
-
     observers: list[Observer] = []
     if has_openlineage(environ):
         from rewindow.app.telemetry.openlineage_sender import EventObserver  # noqa: PLC0415 - only if it is configured

@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rewindow.app.open_project import OpenProject
-from rewindow.app.why.asked import ask
 from rewindow.app.why.facts import Missing, MissingFacts, no_answer
 from rewindow.app.why.history import History
-from rewindow.app.why.output import Output, Row, parse_key
-from rewindow.app.why.windows import AskedTime, key_words, of_window, start_column
+from rewindow.app.why.key_records import ask
+from rewindow.app.why.output import AskedTime, Output, Row, parse_key
 from rewindow.config.load import load_job
 from rewindow.contracts.instants import instant
 from rewindow.control.health.inputs import DETAILED_RUNS
@@ -94,7 +93,7 @@ def example(output: Output) -> str:
     if row is None or any(row[column.name] is None for column in output.own_columns):
         return ""
     words = [f"{column.name}={_as_word(row[column.name], column)}" for column in output.own_columns]
-    return f", as in `rewindow why {key_words(output, words)}`"
+    return f", as in `rewindow why {output.key_words(words)}`"
 
 
 def _as_word(value: Any, column: Column) -> str:
@@ -113,12 +112,12 @@ def choose_row(
     """
     chosen = None if run is None else find_run(output.state, output.branch, run)
     start_ms = None if at is None else at.start(rows)
-    found = of_window(output, rows, start_ms)
+    found = output.in_window(rows, start_ms)
     key = " ".join(words)
-    command = key_words(output, words) if at is None else at.command(at.time_ms)
+    command = output.key_words(words) if at is None else at.command(at.time_ms)
     ask = f"`rewindow why {command} --missing` says why"
     if not found:
-        column = start_column(output)
+        column = output.start_column
         starts = sorted({row[column] for row in rows}) if column else []
         last = f", the last {_MOST_NAMED} of {len(starts):,}" if len(starts) > _MOST_NAMED else ""
         named = ", ".join(instant(one) for one in starts[-_MOST_NAMED:])

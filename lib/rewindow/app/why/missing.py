@@ -6,14 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rewindow.app.land_feed import lands_next
+from rewindow.app.feed_landing import lands_next
 from rewindow.app.open_project import OpenProject
-from rewindow.app.why.asked import Asked, ask, contains, not_looked_for
 from rewindow.app.why.facts import LateFacts, Missing, MissingFacts, OpenFacts, RecordFacts, no_answer
 from rewindow.app.why.history import History
-from rewindow.app.why.output import Output, Row
-from rewindow.app.why.quarantined import dropped_by_runs, quarantined
-from rewindow.app.why.record_outcomes import Fate, among, as_reached, fate_of
+from rewindow.app.why.key_records import (
+    Asked,
+    Fate,
+    among,
+    as_reached,
+    ask,
+    contains,
+    dropped_by_runs,
+    fate_of,
+    not_looked_for,
+    quarantined,
+)
+from rewindow.app.why.output import AskedTime, Output, Row, told_sessions
 from rewindow.app.why.row import META, Facts
 from rewindow.app.why.waiting import (
     Waits,
@@ -23,7 +32,6 @@ from rewindow.app.why.waiting import (
     open_sentences,
     partner_sentences,
 )
-from rewindow.app.why.windows import AskedTime, of_window, start_column, told_sessions, windowed_node, windows_of
 from rewindow.config.feed import FeedConfig, feed_spec
 from rewindow.config.load import load_feed
 from rewindow.contracts.instants import instant
@@ -53,7 +61,7 @@ def explain_missing(
     Raises `SourceError` (66) if the feed lacks the landings of the last run, and `DataError` (65) if the job's code fails.
     """
     start_ms = None if at is None else at.start(rows)
-    found = of_window(output, rows, start_ms)
+    found = output.in_window(rows, start_ms)
     may_be_open = at is None and output.is_windowed and output.branch.head is not None
     told = (
         _there(output, found[-1]) if found and not may_be_open else _absent(project, output, key, start_ms, at, found)
@@ -103,7 +111,7 @@ def _absent(
 def _open(past: History, asked: Asked, fate: Fate, found: Sequence[Row]) -> list[OpenFacts]:
     """Return the open windows of the key without a row, with how many of their records reached it."""
     times = among(asked.taken, fate.in_windows)
-    column, windows = start_column(past.output), windows_of(past.output)
+    column, windows = past.output.start_column, past.output.windows
     written = {row[column or ""] for row in found}
     counts = [
         (one, sum(contains(one, time, windows) for time in times))
@@ -130,7 +138,7 @@ def _there(output: Output, row: Row) -> MissingFacts:
     run = output.state.find_run(row["_run"])
     by = f"run {run.spec.name}" if run else "a run"
     others = {*(column.name for column in output.key_columns), *META, "_timestamp"}
-    column = start_column(output)
+    column = output.start_column
     start_ms = row[column] if column else None
     if all(value is None for name, value in row.items() if name not in others):
         headline = f"the newest row of the key is a deletion, written by {by}"
@@ -143,7 +151,7 @@ def _there(output: Output, row: Row) -> MissingFacts:
 
 def _in_no_session(past: History, asked: Asked, fate: Fate, at: AskedTime) -> MissingFacts:
     """Return why no session contains a time that is between records of which others did not reach the windows."""
-    facts, windows = Facts(past), windows_of(past.output)
+    facts, windows = Facts(past), past.output.windows
     near = facts.unused(asked.taken, set())
     left = [one for one in near if not any(contains(made, one.timestamp_ms, windows) for made in asked.sessions)]
     wheres = {(one.topic, one.offset) for one in left}
@@ -169,11 +177,11 @@ def _told(project: OpenProject, past: History, asked: Asked, fate: Fate, windows
     landings, is_on_hold = output.job.feed.landings, bool(output.state.on_hold(output.branch.name))
     late = facts.late(fate.missed(asked.spans), asked.taken)
     records = facts.unused(asked.taken, set())  # of all open windows
-    is_session = isinstance(windows_of(output), SessionWindows)
+    is_session = isinstance(output.windows, SessionWindows)
     newest = asked.still_open[-1] if asked.still_open else asked.window
     first = Window(windows[0].start_ms, windows[0].end_ms, is_session) if windows else newest
     waits = asked.holding.waits(first) if asked.holding is not None else None
-    shown = [one for one in records if first is None or contains(first, one.timestamp_ms, windows_of(output))]
+    shown = [one for one in records if first is None or contains(first, one.timestamp_ms, output.windows)]
     known: dict[str, Any] = {
         "partition": asked.partition,
         "window_start_ms": first.start_ms if first else None,
@@ -187,7 +195,7 @@ def _told(project: OpenProject, past: History, asked: Asked, fate: Fate, windows
     dropped = [*map(_dropped, late), *quarantined(past, asked.own)]
     clocks = [*_waiting(waits), *clock_sentences(past, asked.partition)]
     if (because := not_looked_for(output)) is not None:
-        times = None if first is None else (first.start_ms, first.end_ms - isinstance(windows_of(output), GridWindows))
+        times = None if first is None else (first.start_ms, first.end_ms - isinstance(output.windows, GridWindows))
         moved = f"{because}, so records of the key are not looked for, but dropped ones in the quarantine"
         reasons = [*dropped_by_runs(past, asked.own, times), moved, *clocks]
         return no_answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
@@ -247,7 +255,7 @@ def _waiting(waits: Waits | None) -> Iterator[str]:
 
 def _left_out(output: Output, records: Sequence[RecordFacts], fate: Fate, late: Sequence[LateFacts]) -> Iterator[str]:
     """Yield how many of some records did not reach the output's windows, if it has any, without those that are dropped."""
-    if windowed_node(output) is None or not fate.kept:
+    if output.windowed_node is None or not fate.kept:
         return
     gone = {(one.record.topic, one.record.offset) for one in late} | fate.in_windows.keys()
     left = [where for one in records if (where := (one.topic, one.offset)) not in gone]

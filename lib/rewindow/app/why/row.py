@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rewindow.app.why.asked import not_looked_for
+from rewindow.app.describe_job import described_drift
 from rewindow.app.why.facts import (
     LateFacts,
     PunctuationFacts,
@@ -19,20 +19,18 @@ from rewindow.app.why.facts import (
     json_rows,
 )
 from rewindow.app.why.history import Candidates, History
-from rewindow.app.why.not_given import not_given
+from rewindow.app.why.key_records import Fate, dropped_by_runs, missed, not_looked_for, quarantined
 from rewindow.app.why.output import Output, Row
-from rewindow.app.why.quarantined import dropped_by_runs, quarantined
-from rewindow.app.why.record_outcomes import Fate, missed
-from rewindow.app.why.windows import windows_of
-from rewindow.control.plan.job_diff import differences_besides_tables
+from rewindow.control.health.phrases import command_words
+from rewindow.control.plan.job_diff import differences_besides_tables, removed_suppresses
 from rewindow.control.plan.job_state import CommittedRun
-from rewindow.control.plan.spec import run_version
+from rewindow.control.plan.spec import OUTPUT, JobBinding, run_version
 from rewindow.engine.worker.code_of_users import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Behind, Wanted, find
 from rewindow.engine.worker.provenance.extent import extents, own_key
 from rewindow.engine.worker.provenance.origins import Cause
 from rewindow.engine.worker.provenance.task_replay import Drop, Traced
-from rewindow.errors import CheckpointError
+from rewindow.errors import CheckpointError, RewindowError, StorageError
 from rewindow.streams.record import TopicPartition, Windowed, known_time
 from rewindow.streams.windows.session_sliding import SlidingWindows
 
@@ -107,7 +105,7 @@ def _times(output: Output, key: Any) -> tuple[int, int] | None:
     if key.__class__ is not Windowed:
         return None
     start_ms, end_ms, is_session = key.window
-    return start_ms, end_ms if is_session or isinstance(windows_of(output), SlidingWindows) else end_ms - 1
+    return start_ms, end_ms if is_session or isinstance(output.windows, SlidingWindows) else end_ms - 1
 
 
 def candidates_of(past: History, traced: Traced, key: Any) -> Candidates:
@@ -121,7 +119,7 @@ def candidates_of(past: History, traced: Traced, key: Any) -> Candidates:
     if key.window.is_session:
         own = traced.leads_to_output()
         after = [timed.final_after_ms or 0 for timed in past.timed if timed.node in own and not timed.is_join]
-        around = max([*after, getattr(windows_of(past.output), "gap_ms", 0)])
+        around = max([*after, getattr(past.output.windows, "gap_ms", 0)])
         times = max(times[0] - around, 0), times[1] + around
     partition = traced.partition
     topics = [source.topic for source in traced.part.sources if not source.is_internal]
@@ -259,3 +257,70 @@ class Facts:
         ends, numbers = self._ends[where]
         at = bisect_right(ends, offset)
         return numbers[at] if at < len(ends) else None
+
+
+def check_not_altered(output: Output) -> None:
+    """Raise `StorageError` (74) if another writer has replaced rows of the table, so that rows of runs cannot be known.
+
+    Files are read only if the table has some that no run staged, as after an UPDATE or OPTIMIZE.
+    """
+    spec = output.branch.tables.get(f"{OUTPUT}{output.topic}")
+    if spec is None or not output.tables.has_foreign_rows(spec):
+        return
+    for told in _altered(output):
+        raise StorageError("why-table-altered", "{reason}", reason=told)
+
+
+def not_given(output: Output, run: CommittedRun) -> RewindowError:
+    """Return the error: `StorageError` (74) if the table lacks rows that were published, else `CheckpointError` (76)."""
+    name = run.spec.name
+    for told in _altered(output):
+        return StorageError(
+            "row-altered-since-published",
+            "a replay of run {run} does not give this row, and {reason}",
+            run=name,
+            reason=told,
+        )
+    if changed := _changes(run.spec.binding, output.job.binding):
+        listed = "\n".join(f"  - {line}" for line in changed)
+        return CheckpointError(
+            "row-of-other-code",
+            "run {run} wrote this row with other code, and the code that there is now does not give "
+            "it:\n{changes}\nCheck out the version that wrote it, then ask again",
+            run=name,
+            changes=listed,
+        )
+    reasons = [*_other_code(output, run), "the code is not deterministic (`rewindow verify`)"]
+    return CheckpointError(
+        "row-not-replayed",
+        "a replay of run {run} and the runs before it does not give this row: {reasons}",
+        run=name,
+        reasons=", or ".join(reasons),
+    )
+
+
+def _altered(output: Output) -> Iterator[str]:
+    """Yield how the table differs from what was published, and what helps; nothing if it does not."""
+    job, branch = output.job.name, output.branch.name
+    for told in described_drift(output.tables, job, output.state, branch, f"{OUTPUT}{output.topic}"):
+        yield f"{told}. Publish it again, then ask again: `rewindow republish {command_words(job, branch)}`"
+
+
+def _other_code(output: Output, run: CommittedRun) -> Iterator[str]:
+    """Yield how the code of the last earlier run that had another differs from that of a run; nothing if none had."""
+    for earlier in reversed(output.state.chain_to(run.spec.run)[:-1]):
+        if changed := _changes(earlier.spec.binding, run.spec.binding):
+            yield f"it depends on state that run {earlier.spec.name} left with other code ({'; '.join(changed)})"
+            return
+
+
+def _changes(before: JobBinding, now: JobBinding) -> list[str]:
+    """Return the differences that may change a row, including those of a suppress, with which a run resumes as it is."""
+    changed = [
+        *differences_besides_tables(before, now),
+        *(f"suppress {name} is removed" for name in removed_suppresses(before, now)),
+        *(f"suppress {name} is new" for name in removed_suppresses(now, before)),
+    ]
+    if not changed and before.fingerprint != now.fingerprint:
+        return ["a suppress was enabled or disabled"]
+    return changed

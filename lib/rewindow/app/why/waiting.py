@@ -8,7 +8,7 @@ from typing import Any
 
 from rewindow.app.why.facts import OpenFacts
 from rewindow.app.why.history import Candidates, History
-from rewindow.app.why.windows import all_sliding_starts, sessions, windows_of
+from rewindow.app.why.output import all_sliding_starts, sessions
 from rewindow.contracts.instants import instant
 from rewindow.control.health.inputs import Inputs
 from rewindow.control.health.phrases import counted
@@ -103,7 +103,7 @@ def _buffered(past: History, store: str, own: Sequence[Any]) -> dict[Window | No
     rows, keys = stores.rows(store).to_pylist(), stores.keys(store)
     names = keys[: len(own)]
     mine = [row for row in rows if all(row[name] == value for name, value in zip(names, own, strict=True))]
-    is_windowed, is_session = past.output.is_windowed, isinstance(windows_of(past.output), SessionWindows)
+    is_windowed, is_session = past.output.is_windowed, isinstance(past.output.windows, SessionWindows)
     return {
         Window(row[keys[-2]], row[keys[-1]], is_session=is_session) if is_windowed else None: row[BUFFER_TIME]
         for row in mine

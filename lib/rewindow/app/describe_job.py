@@ -1,15 +1,16 @@
-"""What a job has done, as JSON values for `show`: its runs, tables and metrics."""
+"""What a job has done: its runs, tables and metrics, and which tables were altered outside rewindow."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rewindow.control.health.holds import describe_holds
 from rewindow.control.health.inputs import records_of
+from rewindow.control.health.phrases import command_words
 from rewindow.control.plan.spec import MAIN, OUTPUT, run_version
-from rewindow.errors import naming
+from rewindow.errors import StorageError, naming
 from rewindow.streams.metrics import SIMULATED_TIME, add_up, kind_of, reason_order
 from rewindow.streams.record import known_time
 from rewindow.tables.shared.paths import safe_name
@@ -17,7 +18,7 @@ from rewindow.tables.shared.paths import safe_name
 if TYPE_CHECKING:
     from rewindow.app.open_project import OpenProject
     from rewindow.contracts.expectations import Observation
-    from rewindow.control.plan.job_state import Branch, CommittedRun
+    from rewindow.control.plan.job_state import Branch, CommittedRun, JobState
     from rewindow.tables.shared.warehouse import Warehouse
 
 
@@ -141,3 +142,38 @@ def _describe_metrics(measures: Sequence[Mapping[str, Any]]) -> list[dict[str, A
             | {part: value if part in kind.parts else None for part, value in shown.items()}
         )
     return described
+
+
+def check_rows(tables: Warehouse, job: str, state: JobState, branch: str) -> None:
+    """Check that the tables of a branch have the rows that were published. Raises `StorageError` (74) naming `republish`."""
+    _refuse(list(described_drift(tables, job, state, branch)), job, branch)
+
+
+def check_outputs(tables: Warehouse, job: str, state: JobState, branch: str, targets: Iterable[str]) -> None:
+    """Check the outputs of a branch that have files of another writer, as `check_rows` does. Reads no other files.
+
+    For governed tables, only the cheap check is made: `check_published`.
+    """
+    tables.check_published(job, state, branch)
+    known = state.branch(branch).tables
+    rewritten = [target for target in targets if target in known and tables.has_foreign_rows(known[target])]
+    _refuse([told for one in rewritten for told in described_drift(tables, job, state, branch, one)], job, branch)
+
+
+def _refuse(found: Sequence[str], job: str, branch: str) -> None:
+    if found:
+        raise StorageError(
+            "table-altered",
+            "{tables}. Publish again: `rewindow republish {job}`",
+            tables=". ".join(found),
+            job=command_words(job, branch),
+        )
+
+
+def described_drift(
+    tables: Warehouse, job: str, state: JobState, branch: str, target: str | None = None
+) -> Iterator[str]:
+    """Yield a sentence for each table that is not what was published, or only for that of a target."""
+    for one in tables.drift(job, state, branch):
+        if target in (None, one.target):
+            yield f"{one.path} {one.change}: it was altered outside rewindow (UPDATE, RESTORE, DELETE, a rewrite, deleted files)"

@@ -1,8 +1,9 @@
-"""Notice a copied environment, which runs the code of the tree that it was made for instead of the project's own."""
+"""The version that is running, and whether it is the code of the project's own tree."""
 
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from rewindow.errors import ConfigError
@@ -10,6 +11,7 @@ from rewindow.errors import ConfigError
 _PACKAGE = Path("lib", "rewindow", "__init__.py")
 RUNNING = str(Path(__file__).parents[1] / "__init__.py")
 """The package whose code is running."""
+_WITH = ("pyspark", "delta-spark", "deltalake", "pyarrow")
 
 
 def running_version() -> str:
@@ -33,3 +35,18 @@ def check_own_code(root: Path, running: str = RUNNING) -> None:
         project=root,
         other=other,
     )
+
+
+def version_lines() -> list[str]:
+    """Return the versions of rewindow and what it works with, and where it is installed."""
+    import platform  # noqa: PLC0415 - other commands do without
+    from importlib import metadata  # noqa: PLC0415
+
+    versions = []
+    for name in _WITH:
+        with suppress(metadata.PackageNotFoundError):
+            versions.append(f"{name} {metadata.version(name)}")
+    return [
+        f"rewindow {running_version()} ({Path(RUNNING).parent})",
+        ", ".join([f"Python {platform.python_version()}", *versions]),
+    ]
