@@ -263,6 +263,16 @@ def unrendered(given: str) -> UsageError:
     )
 
 
+def missing_function(module: str, function: str) -> ConfigError:
+    """Return the error of a module without the function that should build the topology."""
+    return ConfigError(
+        "topology-function-missing",
+        "{module} has no function {function!r}: fix `topology:` or the module",
+        module=module,
+        function=function,
+    )
+
+
 def not_committed(what: str, attempts: int, failure: BaseException | None) -> RewindowError:
     """Return the error for a commit that is not in the table after several attempts; its class is that of the failure.
 

@@ -121,7 +121,7 @@ CASES = [
         "unknown-attribute",
         fields="key, window",
     ),
-    _code("misspells the topic", '"orders")\n', '"ordres")\n', "topology-topic-unknown", topic="ordres"),
+    _code("misspells the topic", '"orders")\n', '"ordres")\n', "topic-not-in-feed", topic="ordres"),
     _code("sums an unknown column", 'Sum("amount")', 'Sum("amonut")', "aggregate-field-unknown", field="amonut"),
     _code(
         "sums the key", 'Sum("amount")', 'Sum("customer")', "aggregate-field-unknown", fix=containing("it is the key")

@@ -42,7 +42,7 @@ def test_a_query_that_fails_on_rows_ends_the_run(bench: Bench) -> None:
     ("line", "code"),
     [
         ("publish counts --run 1", "run-without-accept"),
-        ("publish counts --branch nobody", "branch-to-publish-unknown"),
+        ("publish counts --branch nobody", "branch-unknown"),
         ("publish counts --accept --run main/9", "run-unknown"),
     ],
 )

@@ -91,7 +91,7 @@ def test_quarantined_records_are_shown_with_their_reasons(bench: Bench) -> None:
     for name, mine in (("counts", rows[:2]), ("activity", rows[2:])):
         of_name = shown(f" --of {name}")
         assert [row["reason"] for row in of_name["rows"]] == [row["reason"] for row in mine]
-    bench.refuses("head rewindow.quarantine --of count", "of-name-unknown", of="count")
+    bench.refuses("head rewindow.quarantine --of count", "job-or-feed-unknown", name="count")
     bench.refuses("head rewindow.quarantine --branch again", "quarantine-branch-without-job")
     bench.refuses("head counts --of counts", "of-without-quarantine", name="counts")
     bench.done("backfill counts --from 1 --branch again")

@@ -43,7 +43,7 @@ def test_the_line_is_named(template: Bench, verb: str) -> None:
 def test_a_topic_that_the_feed_lacks_is_named_where_it_is_read(template: Bench) -> None:
     text = TOPOLOGY.format(topic="event", verb='.group_by_key().count(store="counts").to_stream()')
     with changed(template, text):
-        refusal = template.refuses("plan counts", "topology-topic-unknown", topic="event")
+        refusal = template.refuses("plan counts", "topic-not-in-feed", topic="event")
     assert refusal.message.startswith("bench_job.py:7: job 'counts'")
 
 

@@ -95,7 +95,7 @@ def test_the_default_branch_is_the_last() -> None:
     with refused("branch-after-default", branch="1"):
         split.branch(lambda _key, _value: True)
     split = StreamsBuilder().stream("in").split(name="s").branch(lambda _key, _value: True, name="x")
-    with refused("node-named-twice", node="s-x"):
+    with refused("named-twice", name="s-x"):
         split.branch(lambda _key, _value: True, name="x")
 
 

@@ -145,7 +145,7 @@ def test_a_word_in_a_column_of_numbers_is_refused_without_spark(tmp_path):
         tables = DeltaFeedTables(f"{tmp_path}/w{number}")
         with refused(
             "source-value-invalid",
-            reason="a.csv, line 3, column x: 'many' is no BIGINT (accepted: whole numbers of 64 bits, like 42)",
+            reason="a.csv, line 3, column x: 'many' is not a valid BIGINT (accepted: whole numbers of 64 bits, like 42)",
             fix=containing("Nothing was landed. Fix the file, or set `unreadable: skip`"),
         ):
             land(one_log(source=source, **intervals), tables, arrow_at(tmp_path), now_ms=T0)

@@ -240,7 +240,7 @@ def test_intervals_of_arrival_do_not_keep_a_text_from_being_compared(tmp_path):
     feed.write("d1.json", f'{{"user": "ann", "t": 1, "got": {T0 - HOUR}}}\n')
     assert feed.land(T0 + HOUR, **asked).rows == 1
     feed.write("d2.json", f'{{"user": 5, "t": 2, "got": {T0 + HOUR}}}\n')
-    with refused("source-value-invalid", reason=containing("d2.json, line 1, field user: 5 is no STRING")):
+    with refused("source-value-invalid", reason=containing("d2.json, line 1, field user: 5 is not a valid STRING")):
         feed.land(T0 + 3 * HOUR, **asked)
 
 
@@ -287,7 +287,8 @@ def test_a_nested_text_that_becomes_an_object_is_refused_as_a_column(tmp_path):
     feed.land(key="name", value=["n"], columns={"name": "user.name"})
     feed.write("d2.json", '{"user": {"name": {"first": "ann"}}, "t": 2, "n": 1}\n')
     with refused(
-        "source-value-invalid", reason=containing('d2.json, line 1, field user.name: {"first": "ann"} is no STRING')
+        "source-value-invalid",
+        reason=containing('d2.json, line 1, field user.name: {"first": "ann"} is not a valid STRING'),
     ):
         feed.land(key="name", value=["n"], columns={"name": "user.name"})
 

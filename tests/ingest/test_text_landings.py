@@ -57,7 +57,8 @@ def test_bad_values_in_csv_are_named_or_quarantined_with_their_lines_and_columns
     rows = "".join(f"bob,{number},{in_csv(value)}\n" for number, value in enumerate(BAD[kind]))
     feed = feed_at(tmp_path, f"user,t,x\nann,1,\n\n{rows}", schema=SCHEMA + kind)
     locations = [
-        f"d1.csv, line {line}, column x: '{value}' is no {kind}" for line, value in enumerate(BAD[kind], start=4)
+        f"d1.csv, line {line}, column x: '{value}' is not a valid {kind}"
+        for line, value in enumerate(BAD[kind], start=4)
     ]
     with pytest.raises(DataError) as caught:
         feed.land()
@@ -327,7 +328,7 @@ def test_a_frozen_type_of_numbers_refuses_a_new_text_and_a_frozen_text_keeps_num
     feed = feed_at(tmp_path, "user,t,x,y\nann,1,5,a\n")
     assert landed(feed) == [("ann", 5)]
     feed.write("d2.csv", "user,t,x,y\nbob,2,n/a,7\n")
-    with refused("source-value-invalid", reason=containing("d2.csv, line 2, column x: 'n/a' is no BIGINT")):
+    with refused("source-value-invalid", reason=containing("d2.csv, line 2, column x: 'n/a' is not a valid BIGINT")):
         feed.land()
     feed.write("d2.csv", "user,t,x,y\nbob,2,6,7\n")
     feed.land()

@@ -83,7 +83,7 @@ def test_a_failing_record_gets_no_advice_about_runs(tmp_path: Path) -> None:
     ("topology", "refusal"),
     [
         ("jobs.nowhere:build", refused("transcript-module-missing", module="jobs.nowhere")),
-        (f"{HERE}:nothing", refused("transcript-function-missing", module=HERE, function="nothing")),
+        (f"{HERE}:nothing", refused("topology-function-missing", module=HERE, function="nothing")),
         (f"{HERE}:topology_with_a_wrong_verb", refused("topology-build-failed", error=containing("AttributeError"))),
     ],
 )

@@ -143,7 +143,7 @@ def _typed(column: str, column_type: str, value: Any) -> Any:
     except (ValueError, OverflowError, InvalidOperation, pa.ArrowException) as error:
         raise ConfigError(
             "expectation-value-invalid",
-            "{value!r} is no value of column {column!r}, which is {type}",
+            "{value!r} is not a value of column {column!r}, which is {type}",
             value=value,
             column=column,
             type=column_type,

@@ -124,7 +124,7 @@ def _unlikely_texts(tables: Warehouse, feed: Feed, inferred: AbstractSet[str]) -
         if not columns or topic in feed.definition.source_offsets:
             continue
         for column, values in _first_texts(tables.first_batches(name, topic), columns):
-            if all(_COMMAS.fullmatch(one.strip()) for one in values):
+            if all(_COMMAS.fullmatch(value.strip()) for value in values):
                 yield WarningMessage(
                     "numbers-with-commas",
                     "feed {feed}: {column} of {topic} was landed as text, but its values are numbers with commas, like {value!r}."
@@ -136,60 +136,51 @@ def _unlikely_texts(tables: Warehouse, feed: Feed, inferred: AbstractSet[str]) -
                     value=values[0],
                     other=other_name(column),
                 )
-            elif (
-                topic in inferred and all(map(_NUMBER.fullmatch, values)) and (codes := [*filter(_CODE.match, values)])
-            ):
+            elif reason := _why_text(values, is_key=column in keys) if topic in inferred else None:
                 yield WarningMessage(
-                    "numbers-like-codes",
-                    "feed {feed}: {column} of {topic} was landed as text, because values like {value!r} may be codes. If they "
-                    "are numbers, declare {column} DOUBLE in a `schema:` of the source, {other}, and `rewindow land {feed} "
-                    "--new-generation`",
+                    "numbers-as-text",
+                    "feed {feed}: {column} of {topic} was landed as text, because {reason}. If these are numbers, declare "
+                    "{column} DOUBLE in a `schema:` of the source, with `unreadable: skip` for other lines, {other}, "
+                    "and `rewindow land {feed} --new-generation`",
                     feed=name,
                     column=column,
                     topic=topic,
-                    value=codes[0],
+                    reason=reason,
                     other=other_name(column),
                 )
-            elif column not in keys and topic in inferred and _are_mostly_numbers(values):
-                text = next((f", like {one!r}" for one in values if not _NUMBER.fullmatch(one.strip())), "")
+            elif padded := _with_blanks(values, is_key=column in keys):
                 yield WarningMessage(
-                    "numbers-among-texts",
-                    "feed {feed}: {column} of {topic} was landed as text, because not all of its values are numbers{text}. If it "
-                    "is a number, declare {column} DOUBLE in a `schema:` of the source, with `unreadable: skip` for such lines, "
-                    "{other}, and `rewindow land {feed} --new-generation`",
+                    "blanks-around-values",
+                    "feed {feed}: values of {column} of {topic} have blanks around them, like {value!r}, which is not {other!r}. "
+                    "If they mean the same, remove the blanks, and `rewindow land {feed} --new-generation`",
                     feed=name,
                     column=column,
                     topic=topic,
-                    text=text,
-                    other=other_name(column),
+                    value=padded,
+                    other=padded.strip(),
                 )
-            elif all(one[0].isspace() for one in values):
-                yield WarningMessage(
-                    "values-begin-with-blank",
-                    "feed {feed}: the values of {column} of {topic} begin with a blank, like {value!r}, which is another text "
-                    "than {other!r}. If the blanks follow the separators of a file, remove them, and `rewindow land {feed} "
-                    "--new-generation`",
-                    feed=name,
-                    column=column,
-                    topic=topic,
-                    value=values[0],
-                    other=values[0].strip(),
-                )
-            elif column in keys and (padded := [one for one in values if one != one.strip()]):
-                yield WarningMessage(
-                    "keys-with-blanks",
-                    "feed {feed}: keys in {column} of {topic} have blanks around them, like {value!r}, which is another key than "
-                    "{other!r}. If they are the same, remove the blanks, and `rewindow land {feed} --new-generation`",
-                    feed=name,
-                    column=column,
-                    topic=topic,
-                    value=padded[0],
-                    other=padded[0].strip(),
-                )
+
+
+def _why_text(values: list[str], *, is_key: bool) -> str | None:
+    """Return why numbers of an inferred column were landed as text; None if they are no numbers."""
+    if all(map(_NUMBER.fullmatch, values)):
+        code = next(filter(_CODE.match, values), None)
+        return None if code is None else f"values like {code!r} may be codes"
+    if is_key or not _are_mostly_numbers(values):
+        return None
+    other = next((value for value in values if not _NUMBER.fullmatch(value.strip())), None)
+    return f"not all of its values are numbers{'' if other is None else f', like {other!r}'}"
+
+
+def _with_blanks(values: list[str], *, is_key: bool) -> str | None:
+    """Return a value with blanks around it, if all values begin with one, or if it is a key, which no other spelling finds."""
+    if all(value[0].isspace() for value in values):
+        return values[0]
+    return next((value for value in values if is_key and value != value.strip()), None)
 
 
 def _are_mostly_numbers(values: list[str]) -> bool:
-    numbers = sum(_NUMBER.fullmatch(one.strip()) is not None for one in values)
+    numbers = sum(_NUMBER.fullmatch(value.strip()) is not None for value in values)
     return numbers >= _MOST * len(values)
 
 
@@ -204,18 +195,18 @@ def _first_texts(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iterato
     try:
         for batch in batches:
             for name in names:
-                values[name] += [one for one in batch.column(name).slice(0, _ENOUGH - rows).to_pylist() if one]
+                values[name] += [text for text in batch.column(name).slice(0, _ENOUGH - rows).to_pylist() if text]
             if (rows := rows + batch.num_rows) >= _ENOUGH:
                 break
     except StorageError:  # the next command that needs the log says what is wrong with it
         return
-    yield from ((name, found) for name, found in values.items() if found)
+    yield from ((name, texts) for name, texts in values.items() if texts)
 
 
 def _no_times(feed: Feed, config: FeedConfig) -> Iterator[WarningMessage]:
     name = feed.definition.feed
     for topic, log in config.logs.items():
-        newest = (one.max_timestamp for tp, one in feed.landings[-1].ranges.items() if tp.topic == topic)
+        newest = (landed.max_timestamp for tp, landed in feed.landings[-1].ranges.items() if tp.topic == topic)
         if 0 <= (last_ms := max(newest, default=-1)) < _FIRST_TIME_MS:
             yield WarningMessage(
                 "times-before-1980",

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from rewindow.app.open_project import OpenProject
-from rewindow.app.run_references import check_has_branch
+from rewindow.app.run_references import check_has_branch, unknown_name
 from rewindow.config.job import JobConfig
 from rewindow.config.load import load_job, names_of
 from rewindow.config.mistakes import did_you_mean
@@ -97,18 +97,11 @@ def _quarantine(project: OpenProject, limit: int, *, last: bool, of: str | None,
 
     Rows of landings that a later generation replaced are left out; ``replaced`` is their number.
     """
-    known = [*names_of(project.root, "jobs"), *names_of(project.root, "feeds")]
-    if of is not None and of not in known:
-        hint = did_you_mean(of, known)
-        raise UsageError(
-            "of-name-unknown",
-            "--of {of}: there is no such job or feed. {hint}Known are {known}",
-            of=of,
-            hint=hint,
-            known=", ".join(sorted(set(known))),
-        )
+    all_feeds = names_of(project.root, "feeds")
+    if of is not None and of not in (*names_of(project.root, "jobs"), *all_feeds):
+        raise unknown_name(project.root, of)
     tables = project.tables
-    feeds = [feed for feed in names_of(project.root, "feeds") if of in (None, feed)]
+    feeds = [feed for feed in all_feeds if of in (None, feed)]
     quarantine = tables.quarantine(feeds)
     found: dict[str, Any] = {"job": None, "topic": None, "table": _QUARANTINE, "on_hold": [], "keys": []}
     if quarantine is None:

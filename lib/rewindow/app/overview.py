@@ -27,10 +27,10 @@ from rewindow.app.listing import (
 from rewindow.app.maintenance import KEEP
 from rewindow.app.open_project import OpenProject
 from rewindow.app.readers import replayed_of_removed
+from rewindow.app.run_references import unknown_name
 from rewindow.app.unfinished import rules_of, unfinished
 from rewindow.config.job import AlertsConfig, JobConfig
 from rewindow.config.load import Kind, load_feed, load_job
-from rewindow.config.mistakes import did_you_mean
 from rewindow.contracts.instants import to_the_second
 from rewindow.control.health import findings
 from rewindow.control.health.entries import Entry, Status
@@ -110,15 +110,7 @@ def _selected(project: OpenProject, kind: Kind, names: Collection[str]) -> list[
 def _check_names(project: OpenProject, names: Collection[str], existing: Collection[str]) -> None:
     for name in names:
         if name not in existing:
-            feeds, jobs = names_in(project.root, "feeds"), names_in(project.root, "jobs")
-            raise UsageError(
-                "status-name-unknown",
-                "there is no job or feed {name!r}: {hint}jobs are {jobs}, feeds are {feeds}",
-                name=name,
-                hint=did_you_mean(name, [*jobs, *feeds]),
-                jobs=", ".join(jobs) or "none",
-                feeds=", ".join(feeds) or "none",
-            )
+            raise unknown_name(project.root, name)
 
 
 def _having(branch: str, jobs: Sequence[str], names: Collection[str], looks: Looks) -> list[str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 from rewindow.app.open_project import OpenProject
 from rewindow.app.times import parse_time, whole_number
+from rewindow.config.load import names_of
+from rewindow.config.mistakes import did_you_mean
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import BEGINNING, find_run, first_epoch_at
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState
@@ -51,6 +54,19 @@ def check_has_branch(job: str, state: JobState, branch: str) -> None:
     """Raise `UsageError` (2) if no command has created a branch. A job has its main branch before its first run."""
     if branch != MAIN and branch not in state.branches:
         raise no_runs(job, state, branch)
+
+
+def unknown_name(root: Path, name: str) -> UsageError:
+    """Return the error of a name that no job and no feed of a project has."""
+    jobs, feeds = names_of(root, "jobs"), names_of(root, "feeds")
+    return UsageError(
+        "job-or-feed-unknown",
+        "there is no job or feed {name!r}: {hint}jobs are {jobs}, feeds are {feeds}",
+        name=name,
+        hint=did_you_mean(name, [*jobs, *feeds]),
+        jobs=", ".join(jobs) or "none",
+        feeds=", ".join(feeds) or "none",
+    )
 
 
 def no_runs(job: str, state: JobState, branch: str) -> UsageError:

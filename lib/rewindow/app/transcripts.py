@@ -53,7 +53,7 @@ def play_all(root: Path, paths: Sequence[Path] = ()) -> Iterator[Played]:
         shown = str(file.relative_to(root)) if file.is_relative_to(root) else str(file)
         if not file.is_file():
             raise ConfigError(
-                "transcript-file-missing", "{file} is no file: name a YAML file with transcripts", file=shown
+                "transcript-file-missing", "{file} is not a file: name a YAML file with transcripts", file=shown
             )
         for name, case in load_each(file):
             if isinstance(case, ConfigError):

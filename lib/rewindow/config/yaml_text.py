@@ -208,7 +208,7 @@ def _explain(error: yaml.MarkedYAMLError, text: str) -> tuple[Position, str]:
     if found := _ODD_SPACE.search(line) or (begin and _ODD_SPACE.search(lines[begin.line - 1])):
         number = here.line if found.string is line else begin.line if begin else here.line
         where = Position(number, found.start() + 1)
-        return where, f"an invisible character U+{ord(found[0]):04X} that is no space: replace it with a space"
+        return where, f"an invisible character U+{ord(found[0]):04X} that is not a space: replace it with a space"
     if "found character '\\t'" in problem:
         return here, "a tab, which YAML does not allow here: use spaces"
     if found := re.match(r"found character '(.+)' that cannot start any token", problem):
@@ -216,7 +216,7 @@ def _explain(error: yaml.MarkedYAMLError, text: str) -> tuple[Position, str]:
     if begin and context in {"while scanning an alias", "while scanning an anchor"}:
         return begin, f"a value cannot begin with {'*' if 'alias' in context else '&'}: put it in quotes"
     if begin and problem == "could not find expected ':'":
-        return begin._replace(column=None), "this line is no `key: value`: write the key, a colon and a space"
+        return begin._replace(column=None), "this line is not a `key: value`: write the key, a colon and a space"
     if problem == "mapping values are not allowed here":
         if re.search(r":\s", line[: mark.column]):
             fix = "a second `key: value` in one line: start a new line, or put the value in quotes"

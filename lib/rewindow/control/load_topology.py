@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from inspect import iscoroutinefunction
 from types import ModuleType
 
-from rewindow.errors import ConfigError, RewindowError
+from rewindow.errors import ConfigError, RewindowError, missing_function
 from rewindow.streams.error_context import line_of
 from rewindow.streams.topology import Topology
 
@@ -30,13 +30,7 @@ class TopologyLoader:
         module_name, _, function_name = self.reference.partition(":")
         build = getattr(self._module(module_name), function_name, None)
         if not callable(build):
-            raise ConfigError(
-                "topology-function-missing",
-                "job {job!r}: {module} has no function {function!r}: fix `topology:` or the module",
-                job=self.job,
-                module=module_name,
-                function=function_name,
-            )
+            raise missing_function(module_name, function_name).surrounded(f"job {self.job!r}: ")
         if iscoroutinefunction(build):
             raise ConfigError(
                 "topology-function-async",

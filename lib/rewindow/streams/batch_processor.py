@@ -214,7 +214,7 @@ def refuse_both_forms(node: str, made: type[Processor]) -> None:
     elif hasattr(made, "process_batch"):
         raise TopologyError(
             "process-batch-never-called",
-            "node {node!r}: {type} has process_batch, but is no BatchProcessor, so nothing would call it: derive the class "
+            "node {node!r}: {type} has process_batch, but is not a BatchProcessor, so nothing would call it: derive the class "
             "from BatchProcessor",
             node=node,
             type=made.__name__,

@@ -133,9 +133,7 @@ class Topology:
     def add_store(self, builder: StoreBuilder) -> Topology:
         """Declare a store. Processors that name it are connected to it."""
         if self.stores.get(builder.name, builder) != builder:
-            raise TopologyError(
-                "store-named-twice", "two stores are called {store!r}: rename one of them", store=builder.name
-            )
+            raise _named_twice("stores", builder.name)
         self.stores[builder.name] = builder
         self.lines.setdefault(f"store {builder.name}", _call_line())
         return self
@@ -234,7 +232,7 @@ class Topology:
         if not isinstance(node.name, str):
             raise TopologyError("node-name-invalid", "{given} cannot name a node: give a string", given=repr(node.name))
         if node.name in self.nodes:
-            raise TopologyError("node-named-twice", "two nodes are called {node!r}: rename one of them", node=node.name)
+            raise _named_twice("nodes", node.name)
         if not node.parents and not isinstance(node, SourceNode):
             raise TopologyError(
                 "node-without-parent",
@@ -491,3 +489,7 @@ def _declares(node: Node, declaration: str) -> bool:
 def _union(some: list[_Topics | None]) -> _Topics | None:
     certain = [topics for topics in some if topics is not None]
     return frozenset().union(*certain) if len(certain) == len(some) else None
+
+
+def _named_twice(kind: str, name: str) -> TopologyError:
+    return TopologyError("named-twice", "two {kind} are called {name!r}: rename one of them", kind=kind, name=name)

@@ -43,7 +43,7 @@ from importlib import import_module
 from itertools import zip_longest
 from typing import Any
 
-from rewindow.errors import ConfigError, RewindowError
+from rewindow.errors import ConfigError, RewindowError, missing_function
 from rewindow.streams.duration import time_to_ms
 from rewindow.streams.error_context import line_of
 from rewindow.streams.metrics import KINDS
@@ -241,12 +241,7 @@ def _named_function(case: str, reference: str | None) -> Callable[..., Topology]
         ) from error
     named: Callable[..., Topology] | None = getattr(module, function, None)
     if not callable(named):
-        raise ConfigError(
-            "transcript-function-missing",
-            "{module} has no function {function!r}: fix `topology:` or the module",
-            module=name,
-            function=function,
-        )
+        raise missing_function(name, function)
     return named
 
 

@@ -14,6 +14,7 @@ from rewindow.app.cli.printing_maintenance import MaintenancePrinter
 from rewindow.app.cli.printing_runs import end_on_hold
 from rewindow.app.maintenance import KEEP, FeedMaintenance, JobMaintenance
 from rewindow.app.open_project import OpenProject
+from rewindow.app.run_references import unknown_name
 from rewindow.app.sentences import reset_question
 from rewindow.config.load import names_of
 from rewindow.control.gc import Collected, FeedCollected
@@ -159,13 +160,7 @@ def _selected(project: OpenProject, name: str | None, kind: Kind | None) -> tupl
             "name-ambiguous", "{name} is both a job and a feed: choose one with --kind job or --kind feed", name=name
         )
     if name not in jobs and name not in feeds:
-        raise UsageError(
-            "maintenance-name-unknown",
-            "there is no job or feed {name}: jobs are {jobs}, feeds are {feeds}",
-            name=name,
-            jobs=", ".join(jobs) or "none",
-            feeds=", ".join(feeds) or "none",
-        )
+        raise unknown_name(project.root, name)
     return [job for job in jobs if job == name], [feed for feed in feeds if feed == name]
 
 

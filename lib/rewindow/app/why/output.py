@@ -224,7 +224,7 @@ def _values(text: str | None, column: Column) -> Sequence[Any]:
     except (ValueError, KeyError, InvalidOperation, DataError) as error:
         raise UsageError(
             "key-value-invalid",
-            "{given!r} is no value of the column {column!r}, which has the type {type}",
+            "{given!r} is not a value of the column {column!r}, which has the type {type}",
             given=text,
             column=column.name,
             type=column.type,

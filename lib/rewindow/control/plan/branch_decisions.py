@@ -7,6 +7,7 @@ request whose state is reached already needs no row (ADR-79): a command that was
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -79,10 +80,7 @@ def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
     """
     branch = state.branch(name)
     if name != MAIN and name not in state.branches:
-        hint = f"branches: {', '.join(state.branches)}" if state.branches else "there is no run yet"
-        raise UsageError(
-            "branch-to-rewind-unknown", "there is no branch {branch!r} to rewind ({hint})", branch=name, hint=hint
-        )
+        raise _unknown_branch(name, state.branches)
     check_open(branch)
     target = run_or_beginning(state, branch, to)
     kept = branch.index_of(target.spec.run if target else None) or 0
@@ -148,13 +146,7 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
     """
     source, target = state.branch(branch), state.branch(into)
     if branch not in state.branches or branch == into:
-        others = ", ".join(name for name in state.branches if name != into) or "none"
-        raise UsageError(
-            "branch-to-promote-unknown",
-            "there is no branch {branch!r} to promote (branches: {branches})",
-            branch=branch,
-            branches=others,
-        )
+        raise _unknown_branch(branch, [name for name in state.branches if name != into])
     if was_promoted(state, branch, into):
         return None
     check_open(source)
@@ -244,14 +236,8 @@ def decide_drop(state: JobState, name: str) -> LedgerRow | None:
     if branch is not None and not branch.is_kept:
         return None
     if branch is None:
-        droppable = (
-            ", ".join(other.name for other in state.branches.values() if other.name != MAIN and other.is_kept) or "none"
-        )
-        raise UsageError(
-            "branch-to-drop-unknown",
-            "there is no branch {branch!r} to drop (branches: {branches})",
-            branch=name,
-            branches=droppable,
+        raise _unknown_branch(
+            name, [other.name for other in state.branches.values() if other.name != MAIN and other.is_kept]
         )
     return LedgerRow(state.rows + 1, DROP, {"branch": name})
 
@@ -259,12 +245,17 @@ def decide_drop(state: JobState, name: str) -> LedgerRow | None:
 def check_can_publish(state: JobState, name: str) -> None:
     """Raise `UsageError` (2) for an unknown branch. The main branch is there before its first run."""
     if name != MAIN and name not in state.branches:
-        raise UsageError(
-            "branch-to-publish-unknown",
-            "there is no branch {branch!r} to publish (branches: {branches})",
-            branch=name,
-            branches=", ".join(state.branches) or "none",
-        )
+        raise _unknown_branch(name, state.branches)
+
+
+def _unknown_branch(name: str, others: Iterable[str]) -> UsageError:
+    """Return the error of a branch that the command cannot take. ``others``: those that it can."""
+    return UsageError(
+        "branch-unknown",
+        "there is no such branch {branch!r}: name one of {branches}",
+        branch=name,
+        branches=", ".join(others) or "none",
+    )
 
 
 def decide_accept(state: JobState, name: str, text: str | None) -> LedgerRow | None:

@@ -29,7 +29,7 @@ from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import SIMULATED_TIME, kind_of, tags_of, type_of
 from rewindow.streams.nodes import SourceNode
 from rewindow.streams.record import UNKNOWN, TopicPartition
-from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store
+from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store, unknown_topic
 from rewindow.streams.serde.schema import CHANGELOG_META, OUTPUT_META, PARTITION, Column
 from rewindow.streams.topology import SubTopology, Topology
 
@@ -67,7 +67,7 @@ def bind_job(
     """
     parts = topology.sub_topologies()
     for part in parts:
-        _check_topics(topology, feed, part, logs)
+        _check_topics(topology, part, logs)
         _check_internal_topics(job, topology, feed, part)
     shapes = {}
     for part in parts:
@@ -110,16 +110,10 @@ def bind_job(
     )
 
 
-def _check_topics(topology: Topology, feed: Feed, part: SubTopology, logs: LogShapes) -> None:
+def _check_topics(topology: Topology, part: SubTopology, logs: LogShapes) -> None:
     for source in part.sources:
         if not source.is_internal and source.topic not in logs:
-            raise ConfigError(
-                "topology-topic-unknown",
-                "the topology reads {topic!r}, which feed {feed!r} does not have (it has {logs})",
-                topic=source.topic,
-                feed=feed.definition.feed,
-                logs=", ".join(sorted(logs)),
-            ).at_line(topology.lines.get(f"node {source.name}"))
+            raise unknown_topic(source.topic, logs).at_line(topology.lines.get(f"node {source.name}"))
 
 
 def _check_internal_topics(job: str, topology: Topology, feed: Feed, part: SubTopology) -> None:

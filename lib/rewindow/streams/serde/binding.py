@@ -142,6 +142,16 @@ def log_shape(columns: tuple[Column, ...], *, is_scalar: bool) -> Shape:
     return scalar_shape(*columns[0]) if is_scalar else row_shape(columns)
 
 
+def unknown_topic(topic: str, logs: LogShapes) -> ConfigError:
+    """Return the error of a topic that the feed lacks."""
+    return ConfigError(
+        "topic-not-in-feed",
+        "the topology reads {topic!r}, which its feed does not have (it has {topics})",
+        topic=topic,
+        topics=", ".join(sorted(logs)),
+    )
+
+
 def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
     """Return the shape of a declared type. ``name`` is the column name where the type has none.
 
@@ -149,12 +159,7 @@ def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
     """
     if isinstance(declared, LogType):
         if declared.topic not in logs:
-            raise ConfigError(
-                "topic-not-in-feed",
-                "the topology reads {topic!r}, which the feed does not have (it has {topics})",
-                topic=declared.topic,
-                topics=", ".join(sorted(logs)),
-            )
+            raise unknown_topic(declared.topic, logs)
         return logs[declared.topic][0 if declared.part == "key" else 1]
     if isinstance(declared, WindowedType):
         return windowed_shape(bind(declared.key, name, logs), session=declared.is_session)

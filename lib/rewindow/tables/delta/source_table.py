@@ -25,7 +25,7 @@ from rewindow.tables.delta.commit import added_files, open_table
 from rewindow.tables.delta.create_table import OWNER
 from rewindow.tables.delta.features import direct_problem
 from rewindow.tables.delta.foreign_log import AddedFile, TableCommit, first_missing, full_path, read_commit
-from rewindow.tables.shared.feeds import DELTA, rows_changed
+from rewindow.tables.shared.feeds import DELTA, missing_source, rows_changed
 
 Dated = tuple[TableCommit, int | None]
 """A commit and its arrival (epoch ms)."""
@@ -40,11 +40,7 @@ def look_at_table(spec: LogSpec, position: Mapping[str, Any] | None, window: Rea
     """
     table = open_table(spec.source.location)
     if table is None:
-        raise SourceError(
-            "source-table-missing",
-            "there is no Delta table at {source}: fix `source:`, or create the table first",
-            source=spec.source.name,
-        )
+        raise missing_source(spec.source.name)
     return _TableLook(spec, table, position, window).look()
 
 

@@ -51,7 +51,7 @@ def _formats(path: str, file: str, column: str) -> Iterator[int]:
         except (ValueError, AttributeError) as error:
             raise StorageError(
                 "stored-row-not-json",
-                "{path} has a row in {file} that is no JSON object: restore the table from a copy",
+                "{path} has a row in {file} that is not a JSON object: restore the table from a copy",
                 path=path,
                 file=file,
             ) from error

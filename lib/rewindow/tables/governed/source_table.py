@@ -18,7 +18,7 @@ from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import ConfigError, SourceError
 from rewindow.tables.governed.commit_history import exists, is_quiet
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.shared.feeds import DELTA, rows_changed
+from rewindow.tables.shared.feeds import DELTA, missing_source, rows_changed
 
 _TRACKING = "delta.enableRowTracking"
 _TAKE = ("DELETE", "UPDATE", "TRUNCATE", "RESTORE", "REPLACE", "CREATE OR REPLACE", "CLONE")
@@ -50,9 +50,7 @@ def look_at_table(
     version removed rows; `ConfigError` (78) if its new rows cannot be determined.
     """
     if not exists(spark, name):
-        raise SourceError(
-            "catalog-source-missing", "there is no table {table}: fix `source:`, or create the table first", table=name
-        )
+        raise missing_source(str(name))
     with mapped():
         (detail,) = spark.sql(f"DESCRIBE DETAIL {name.quoted}").select("id", "properties").collect()
     if spec.source_offsets is None and dict(detail["properties"]).get(_TRACKING) != "true":

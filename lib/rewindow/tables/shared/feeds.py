@@ -11,7 +11,7 @@ import numpy.typing as npt
 from rewindow.control.ingest.landings import GENERATION, LANDING
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.errors import DataError
+from rewindow.errors import DataError, SourceError
 
 DELTA = "delta"
 """The kind of a table's position: table id, version, its arrival, and versions that arrived too late to be landed."""
@@ -45,6 +45,15 @@ def first_above(timestamps: npt.NDArray[np.int64], file: HeldFile, offset: int, 
     """Return the first offset of a landed file, from ``offset`` on, whose timestamp is above ``time_ms``."""
     above = np.flatnonzero(timestamps[offset - file.start :] > time_ms)
     return offset + int(above[0]) if len(above) else None
+
+
+def missing_source(name: str) -> SourceError:
+    """Return the error of a source that is no table."""
+    return SourceError(
+        "source-table-missing",
+        "there is no table {source}: fix `source:`, or create the table first",
+        source=name,
+    )
 
 
 def rows_changed(table: str, version: int, operation: str) -> DataError:

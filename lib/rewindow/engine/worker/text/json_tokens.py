@@ -126,7 +126,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise TokenError(f"{name} is no JSON number")
+    raise TokenError(f"{name} is not a JSON number")
 
 
 def _check_halves(value: Any, text: str, start: int, end: int) -> None:

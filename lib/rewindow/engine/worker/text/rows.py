@@ -135,7 +135,7 @@ class TextRows:
         shown_value = repr(value) if self.spec.source.format == CSV else value
         if len(shown_value) > _MOST_SHOWN:
             shown_value = f"{shown_value[:_MOST_SHOWN]}..."
-        return f"{self.location(row)}, {part} {path}: {shown_value} is no {_sql(kind)} ({self._forms(path, kind)})"
+        return f"{self.location(row)}, {part} {path}: {shown_value} is not a valid {_sql(kind)} ({self._forms(path, kind)})"
 
     def _forms(self, name: str, kind: Any) -> str:
         if kind == "string":
