@@ -79,6 +79,22 @@ class Message(str):
         message.code, message.facts = code, facts
         return message
 
+    @classmethod
+    def restored(cls, code: str, text: str, facts: Mapping[str, object]) -> Self:
+        """Return a message from its code, text and facts."""
+        message = cls(code, "{message}", message=text)
+        message.facts = facts
+        return message
+
+    @classmethod
+    def of(cls, error: RewindowError) -> Self:
+        """Return what an error says, with its code and facts."""
+        return cls.restored(error.code, str(error), error.facts)
+
+    def followed(self, after: str) -> Self:
+        """Return the message with what only a caller knows behind it. Its code and facts stay."""
+        return self.restored(self.code, f"{self}{after}", self.facts)
+
     def __getnewargs_ex__(self) -> tuple[tuple[str, str], dict[str, str]]:
         """Let copies and other processes restore the text: code and facts are attributes, which follow it."""
         return (self.code, "{message}"), {"message": str(self)}
@@ -98,6 +114,12 @@ class VerdictMessage(Message):
 
 class HintMessage(Message):
     """Why a run has no rows, or is slow."""
+
+    __slots__ = ()
+
+
+class ReasonMessage(Message):
+    """Why nothing is run or landed, what a feed or job waits for, or why a key has no row."""
 
     __slots__ = ()
 

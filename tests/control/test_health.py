@@ -23,6 +23,7 @@ from rewindow.control.plan.ledger_state import COMMIT, fold
 from rewindow.control.plan.planner import UpToDate, plan_run
 from rewindow.control.plan.sequence import History
 from rewindow.control.plan.spec import RunRequest, RunSpec
+from rewindow.errors import ReasonMessage
 from rewindow.report.facts import Level as ReportLevel
 from rewindow.report.facts import Outlook, Sentence, Verification
 from rewindow.report.figures import progress
@@ -47,6 +48,10 @@ COMMAND = Command("counts", "local")
 REASON = Unknown("a test did not read it")
 
 
+def nothing(text: str) -> ReasonMessage:
+    return ReasonMessage("all-epochs-taken", text)
+
+
 def task_state(clock, held):
     """Return the small state of a task: its clocks, and how many results the suppress holds."""
     clocks = {"stream_time_ms": clock, "wall_clock_ms": clock, "node_times": {"closed": clock}}
@@ -68,7 +73,7 @@ class Scene:
     def plan(self) -> dict[str, Any]:
         """Return the plan of a command that has read the same."""
         health = self.health
-        described = describe_plan(self.state, self.feed, UpToDate("nothing is left"), "main", HOLDING)
+        described = describe_plan(self.state, self.feed, UpToDate(nothing("nothing is left")), "main", HOLDING)
         is_known = not isinstance(health.stalled, Unknown)
         found = [one.as_json() for one in health.stalled] if not isinstance(health.stalled, Unknown) else []
         return described | {"silent": found, "unknown": [] if is_known else list(health.unknown())}

@@ -12,11 +12,15 @@ from rewindow.control.plan.ledger_state import fold
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.sequence import History
 from rewindow.control.plan.spec import RunRequest, RunSpec, TableSpec, canonical_json
-from rewindow.errors import SourceError
+from rewindow.errors import ReasonMessage, SourceError
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.timing import TimedNode
 from tests.control.ledgers import BINDING, HOUR, a_feed, plan, plan_row, planned, run_rows
 from tests.refusals import refused
+
+
+def nothing(text: str) -> ReasonMessage:
+    return ReasonMessage("all-epochs-taken", text)
 
 
 def epochs(spec):
@@ -284,13 +288,13 @@ def test_a_pending_plan_and_an_idle_branch_are_explained():
     text = "\n".join(explain(describe_plan(fold(rows), a_feed(), other, "main", BINDING)))
     assert "Run main/1 was planned by process 7 on here and is not committed. This run replaces it." in text
     done = run_rows([], "a")
-    nothing = describe_plan(fold(done), a_feed(), UpToDate("all is done"), "main", BINDING)
+    nothing = describe_plan(fold(done), a_feed(), UpToDate(nothing("all is done")), "main", BINDING)
     assert explain(nothing) == ["Nothing to run: all is done."]
     assert nothing["run"] is None
     changed = replace(BINDING, fingerprint="e" * 64, semantics={"wall_clock": "run"})
-    told = explain(describe_plan(fold(done), a_feed(), UpToDate("all is done"), "main", changed))
+    told = explain(describe_plan(fold(done), a_feed(), UpToDate(nothing("all is done")), "main", changed))
     assert told[1:] == [
         "The job has changed since the branch's checkpoint. Its next run accepts that:",
         "  - setting wall_clock: stream_time -> run",
     ]
-    assert explain(describe_plan(fold([]), Feed(a_feed().definition, ()), UpToDate("x"), "main", BINDING))
+    assert explain(describe_plan(fold([]), Feed(a_feed().definition, ()), UpToDate(nothing("x")), "main", BINDING))

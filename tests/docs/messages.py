@@ -23,13 +23,23 @@ A command prints the code of an error in brackets behind its message. `--json` a
 `error.code`, beside `error.facts`. If a configuration file has several mistakes, the code is that of the first. Errors are listed
 below the [exit code](exit-codes.md) of their command.
 
-The findings of `rewindow status` and the verdict of a report have a `code` in `--json`, too. The hints of a run have theirs in
-`hint_codes`, and the warnings of a landing in `warning_codes`, in the same order.
+The findings of `rewindow status` and the verdict of a report have a `code` in `--json`, too. Other sentences have theirs beside
+them, lists in the same order:
+
+| field of `--json` | its codes |
+| --- | --- |
+| `hints` of `run` | `hint_codes` |
+| `warnings` of `land` | `warning_codes` |
+| `waiting` of `land` | `waiting_code` |
+| `reason` of `plan` and `run` | `reason_code` |
+| `detail` of `ls` and `status`, whose parts are joined by semicolons | `detail_codes` |
+| `headline` and `reasons` of `why --missing` | `headline_code`, `reason_codes` |
 
 {GENERATED}"""
 TITLES = {
     "FindingMessage": "Findings of `rewindow status`",
     "HintMessage": "Hints after a run",
+    "ReasonMessage": "Reasons of `plan`, `run`, `land`, `ls` and `why`",
     "VerdictMessage": "The verdict of a report",
     "WarningMessage": "Warnings of a landing",
 }

@@ -23,7 +23,7 @@ from rewindow.control.ingest.inspect_sources import epoch_times
 from rewindow.control.ingest.intervals import Grid, grid_of, later_rows, without_finished
 from rewindow.control.ingest.warnings import changed_extractors
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.errors import SourceError, naming
+from rewindow.errors import ReasonMessage, SourceError, naming
 
 
 def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now_ms: int) -> FeedHealth:
@@ -55,14 +55,15 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
     except SourceError as error:
         if progress.feed is not None:
             raise
-        return health(is_due=False, detail=str(error))
+        return health(is_due=False, details=[ReasonMessage.of(error)])
     unchecked = next_columns(spec, columns, looks, progress)
-    empty = [f"{name} has no rows" for look in looks.values() for name in look.empty[:1]]
-    looks, rowless = _with_rows(spec, looks)
-    empty += [f"{name} has no rows" for name in rowless]
+    rowless = [name for look in looks.values() for name in look.empty[:1]]
+    looks, without_rows = _with_rows(spec, looks)
+    empty = [ReasonMessage("file-without-rows", "{file} has no rows", file=name) for name in (*rowless, *without_rows)]
     is_complete = grid is None or progress.through_ms is None or progress.through_ms < (window.until_ms or 0)
     if not is_complete:
-        return health(is_due=False, detail=waiting_sources(spec, looks, progress.positions, now_ms))
+        waiting = waiting_sources(spec, looks, progress.positions, now_ms)
+        return health(is_due=False, details=[waiting] if waiting else ())
     # `fresh` has every file of a job's output, so its new epochs say what is due. `land` skips an epoch that has no rows and
     # moves no watermark.
     fresh = sum(len(looks[log.topic].fresh) for log in spec.logs if not log.is_output)
@@ -75,7 +76,7 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
     }
     is_due = bool(fresh or epochs or (spec.interval_end and progress.feed))
     changed = changed_extractors(progress.feed, extractor_versions(config, project.root))
-    detail = "; ".join([*([new] if (new := new_in_sources(fresh, epochs)) else []), *unchecked, *changed])
+    details = [*new_in_sources(fresh, epochs), *unchecked, *changed]
     if grid is not None:
         files = _Files(spec, columns, looks, progress, window, grid, project.target.most_landed_here)
         if fresh and not epochs and not spec.interval_end and progress.feed is not None:
@@ -83,7 +84,8 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
         if not is_due:
             is_due, detail = files.landed_ones_are_due()
             detail = detail or waiting_sources(spec, looks, progress.positions, now_ms)
-    return health(is_due=is_due, detail="; ".join([*([detail] if detail else []), *empty]))
+            details = [detail] if detail else []
+    return health(is_due=is_due, details=[*details, *empty])
 
 
 def _with_rows(spec: FeedSpec, looks: Mapping[str, SourceLook]) -> tuple[dict[str, SourceLook], list[str]]:
@@ -155,9 +157,9 @@ class _Files:
                 return True
         return False
 
-    def landed_ones_are_due(self) -> tuple[bool, str]:
-        """Return whether landed files hold rows that are due, and that in words; what is not known is said too."""
-        unknown = ""
+    def landed_ones_are_due(self) -> tuple[bool, ReasonMessage | None]:
+        """Return whether landed files hold rows that are due, and that or what is not known as a message."""
+        unknown = None
         for log in self.spec.logs:
             if log.source.format in TABLE_FORMATS or log.topic not in self.progress.positions:
                 continue
@@ -185,14 +187,14 @@ class _Files:
 
 def next_columns(
     feed: FeedSpec, columns: Mapping[str, LogColumns], looks: Mapping[str, SourceLook], progress: Progress
-) -> list[str]:
-    """Return what was not looked at, as sentences.
+) -> list[ReasonMessage]:
+    """Return what was not looked at.
 
     Raises `SourceError` (66) for new files that `land` would refuse, `ConfigError` (78) for columns that a first landing lacks.
     """
     from rewindow.engine.worker.landing.expected_columns import wrong_columns  # noqa: PLC0415 - only sources without Spark need it
 
-    unknown: list[str] = []
+    unknown: list[ReasonMessage] = []
     with naming(FEED=feed.feed):
         new = [spec for spec in feed.logs if spec.topic not in columns and not spec.is_output]
         found = [wrong_columns(spec, looks[spec.topic]) for spec in new]
@@ -203,7 +205,7 @@ def next_columns(
     return unknown
 
 
-def _compared(spec: LogSpec, columns: LogColumns, look: SourceLook, progress: Progress) -> Iterator[str]:
+def _compared(spec: LogSpec, columns: LogColumns, look: SourceLook, progress: Progress) -> Iterator[ReasonMessage]:
     """Compare the columns of new files with the landed ones, as `land` does. Yield what was not compared."""
     from rewindow.engine.worker.file_fields import stored_fields  # noqa: PLC0415 - loads pyarrow
     from rewindow.engine.worker.landing.text_source import TextFiles, text_fields  # noqa: PLC0415
@@ -214,7 +216,8 @@ def _compared(spec: LogSpec, columns: LogColumns, look: SourceLook, progress: Pr
     elif sum(Path(piece.path).stat().st_size for piece in look.fresh) <= SMALL_JSON_BYTES:
         fields = text_fields(spec, columns, look, TextFiles())
     else:
-        yield f"only `land` compares the fields of {counted(len(look.fresh), 'json file')}"
+        files = counted(len(look.fresh), "json file")
+        yield ReasonMessage("fields-not-compared", "only `land` compares the fields of {files}", files=files)
         return
     if spec.source.format in TABLE_FORMATS:
         before = LandedFields(tuple(sorted(fields.known)))  # a table has one schema for all rows

@@ -28,7 +28,7 @@ from rewindow.control.ingest.feed_progress import Progress, fold_progress
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.spec import MAIN, RunRequest
-from rewindow.errors import FindingMessage, RewindowError, SourceError, naming, one_line
+from rewindow.errors import FindingMessage, ReasonMessage, RewindowError, SourceError, naming, one_line
 from rewindow.streams.record import known_time
 from rewindow.tables.shared.folded_feeds import find_feed
 
@@ -154,8 +154,7 @@ def _with_feed_trouble(project: OpenProject, entry: Entry) -> Entry:
         code, trouble = 66, removed_runs(project, entry)
     if not trouble:
         return entry
-    detail = f"{entry.detail}; {trouble}" if entry.detail else trouble
-    return replace(entry, status=Status.BROKEN, detail=detail, exit_code=code)
+    return replace(entry, status=Status.BROKEN, details=[*entry.details, trouble], exit_code=code)
 
 
 def names_in(root: Path, kind: Kind) -> list[str]:
@@ -167,9 +166,10 @@ def _entry_of(name: str, entry: Callable[[], Entry]) -> Entry:
     try:
         return entry()
     except RewindowError as error:
-        return Entry(name, Status.BROKEN, str(error), exit_code=error.exit_code)
+        return Entry(name, Status.BROKEN, [ReasonMessage.of(error)], exit_code=error.exit_code)
     except Exception as error:  # noqa: BLE001 - one broken entry must not hide the others
-        return Entry(name, Status.BROKEN, f"{type(error).__name__}: {one_line(error)}", exit_code=70)
+        bug = ReasonMessage("entry-unreadable", "{error}: {reason}", error=type(error).__name__, reason=one_line(error))
+        return Entry(name, Status.BROKEN, [bug], exit_code=70)
 
 
 def _feed(name: str, looks: Looks) -> Entry:
@@ -206,7 +206,10 @@ def _job_branch(project: OpenProject, name: str, branch: str, looks: Looks) -> E
         except SourceError:  # its code is fine
             if state.branch(branch).head is not None:
                 raise
-            return Entry(name, Status.NEVER_RUN, _first_line(never_landed), feed=config.feed)
+            first_line = ReasonMessage.restored(
+                never_landed.code, str(never_landed).splitlines()[0], never_landed.facts
+            )
+            return Entry(name, Status.NEVER_RUN, [first_line], feed=config.feed)
         raise
     return replace(_branch(project, config, state, feed, branch), name=name)
 
@@ -223,7 +226,3 @@ def _branch(project: OpenProject, config: JobConfig, state: JobState, feed: Feed
             return error
 
     return entry_of_branch(state, feed, name, decide, lambda: project.tables.lagging(config.job, state, name))
-
-
-def _first_line(error: RewindowError) -> str:
-    return str(error).splitlines()[0]

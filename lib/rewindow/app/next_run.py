@@ -58,8 +58,8 @@ def _with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, 
     of = replayed_removed(root, tables, feed, tables.state(job.name).branch(request.branch).last_epoch)
     if not of:
         return done
-    told = f"The branch has replayed rows of runs that {of} no longer has: `rewindow land {feed}` says how to land them again"
-    return replace(done, reason=f"{done.reason}. {told}")
+    replayed = f"The branch has replayed rows of runs that {of} no longer has: `rewindow land {feed}` says how to land them again"
+    return replace(done, reason=done.reason.followed(f". {replayed}"))
 
 
 def _with_refused_landing(root: Path, job: Job, done: UpToDate) -> UpToDate:
@@ -68,5 +68,5 @@ def _with_refused_landing(root: Path, job: Job, done: UpToDate) -> UpToDate:
     try:
         load_feed(root, feed)
     except RewindowError as error:
-        return replace(done, reason=f"{done.reason}. The next landing of {feed} is refused: {error}")
+        return replace(done, reason=done.reason.followed(f". The next landing of {feed} is refused: {error}"))
     return done

@@ -180,12 +180,11 @@ class OpenProject:
         from rewindow.contracts.steps import drive
         from rewindow.control.health.lost_records import hints
         from rewindow.control.heartbeat import Heartbeat, this_attempt
-        from rewindow.control.plan.planner import UpToDate
+        from rewindow.control.plan.planner import UpToDate, never_landed
         from rewindow.control.run import steps
 
         if request.is_bounded_by_time and not self.was_landed(config.feed):
-            reason = f"feed {config.feed!r} has no landings yet: run `rewindow land {config.feed}` first"
-            nothing = UpToDate(f"{reason}{self._lands_next(config.feed)}")
+            nothing = UpToDate(never_landed(config.feed).followed(self._lands_next(config.feed)))
             observed.done(lambda: self._gather.run_skipped(nothing))
             return nothing
         self.feed_tables.publish(config.feed)

@@ -65,6 +65,7 @@ def _values(one: Entry) -> dict[str, Any]:
     return {
         "status": one.status.value,
         "detail": one.detail,
+        "detail_codes": one.detail_codes,
         "exit_code": one.exit_code,
         "epoch": one.epoch,
         "watermark_ms": one.watermark_ms,

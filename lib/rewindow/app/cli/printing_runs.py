@@ -160,7 +160,7 @@ def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:
     """Return a run's result as JSON values."""
     if isinstance(result, UpToDate):
         changed = list(result.changed) if isinstance(result, UpToDateButChanged) else []
-        return {"run": None, "reason": result.reason, "changed": changed}
+        return {"run": None, "reason": result.reason, "reason_code": result.reason.code, "changed": changed}
     spec, commit = result.spec, result.commit
     return {
         "run": spec.name,

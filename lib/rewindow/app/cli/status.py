@@ -146,6 +146,7 @@ def _values(one: Subject) -> dict[str, Any]:
         "level": one.level.value,
         "status": entry.status.value,
         "detail": entry.detail,
+        "detail_codes": entry.detail_codes,
         "exit_code": entry.exit_code,
         **one.figures,
         "findings": findings,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+from rewindow.errors import Message
 
 
 class Status(StrEnum):
@@ -31,7 +34,8 @@ class Entry:
 
     name: str
     status: Status
-    detail: str | None = None
+    details: Sequence[Message] = ()
+    """What is new, what waits, or why the next command would refuse."""
     exit_code: int | None = None
     """With which the next command would refuse; None unless broken."""
     feed: str | None = None
@@ -39,6 +43,16 @@ class Entry:
     waiting: int | None = None
     watermark_ms: int | None = None
     branches: list[Entry] = field(default_factory=list)
+
+    @property
+    def detail(self) -> str | None:
+        """The details as one text; None without any."""
+        return "; ".join(self.details) or None
+
+    @property
+    def detail_codes(self) -> list[str]:
+        """The codes of the details."""
+        return [detail.code for detail in self.details]
 
 
 def age_ms(time_ms: int | None, now_ms: int) -> int | None:

@@ -15,13 +15,16 @@ from rewindow.control.health.phrases import counted, waits
 from rewindow.control.ingest.feed_progress import Progress
 from rewindow.control.ingest.intervals import grid_of, later_rows
 from rewindow.control.ingest.landings import Landing
+from rewindow.errors import Message, ReasonMessage
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import known_time
 
 LANDINGS = 24
 """Number of last landings over which the shares are taken."""
-UNKNOWN_ROWS = "only `land` reads whether files that an older version landed hold rows of later intervals"
-LATER_ROWS = "landed files hold rows of later intervals"
+UNKNOWN_ROWS = ReasonMessage(
+    "later-rows-unknown", "only `land` reads whether files that an older version landed hold rows of later intervals"
+)
+LATER_ROWS = ReasonMessage("later-rows-due", "landed files hold rows of later intervals")
 _NAMES = {
     (1, "d"): ("the day", "YYYY-MM-DD"),
     (1, "w"): ("the week from", "YYYY-MM-DD"),
@@ -33,7 +36,7 @@ _TIME, _DATE_AND_TIME = "HH:mm", "YYYY-MM-DD HH:mm"
 
 @dataclass(frozen=True, slots=True)
 class FeedHealth:
-    """What a feed's ledger and sources say. ``detail`` says in words what is new, what waits, and what is not known.
+    """What a feed's ledger and sources say. ``details`` say what is new, what waits, and what is not known.
 
     ``every`` are the feed's intervals as its file names them.
     """
@@ -41,7 +44,7 @@ class FeedHealth:
     progress: Progress
     is_due: bool
     is_landing: bool
-    detail: str = ""
+    details: Sequence[Message] = ()
     spec: FeedSpec | None = None
     every: str = ""
 
@@ -51,69 +54,96 @@ def feed_entry(name: str, health: FeedHealth) -> Entry:
     landed = health.progress.feed
     status = Status.NEVER_LANDED if landed is None else Status.DUE if health.is_due else Status.FRESH
     held_ms = landed.landings[-1].held_ms if landed and landed.landings else 0
-    below = f"complete through {in_words(held_ms)} less than its job, which may hold rows back" if held_ms else None
+    below = ReasonMessage(
+        "watermark-below-job",
+        "complete through {lag} less than its job, which may hold rows back",
+        lag=in_words(held_ms),
+    )
     return Entry(
         name,
         Status.RUNNING if health.is_landing else status,
-        health.detail or below,
+        health.details or ([below] if held_ms else ()),
         epoch=len(landed.landings) if landed else None,
         watermark_ms=known_time(health.progress.watermark_ms),
     )
 
 
-def new_in_sources(files: int, epochs: Collection[int]) -> str:
-    """Return what is new in a feed's sources; empty for nothing."""
-    if files:
-        return counted(files, "new file")
-    return f"{counted(len(epochs), 'new epoch')} of its job" if epochs else ""
+def new_in_sources(files: int, epochs: Collection[int]) -> Iterator[ReasonMessage]:
+    """Yield what is new in a feed's sources."""
+    if files or epochs:
+        what = counted(files, "new file") if files else f"{counted(len(epochs), 'new epoch')} of its job"
+        yield ReasonMessage("sources-have-new", "{what}", what=what)
 
 
 def waiting_sources(
     feed: FeedSpec, inspected: Mapping[str, SourceLook], positions: Mapping[str, Mapping[str, Any]], now_ms: int
-) -> str:
-    """Return what waits for the end of its interval: new files, or else rows of landed ones. Empty for nothing."""
+) -> ReasonMessage | None:
+    """Return what waits for the end of its interval: new files, or else rows of landed ones. None for nothing."""
     return waiting_files(feed, inspected, now_ms) or waiting_later(
         feed, (positions.get(log.topic) for log in feed.logs), now_ms
     )
 
 
-def waiting_rows(feed: FeedSpec, rows: int, first_ms: int, now_ms: int) -> str:
-    """Return the sentence for rows that were read and are not due; the first of them arrived at ``first_ms``."""
-    return f"{counted(rows, 'row')} {'is' if rows == 1 else 'are'} waiting: {next_complete(feed, first_ms, now_ms)}"
+def waiting_rows(feed: FeedSpec, rows: int, first_ms: int, now_ms: int) -> ReasonMessage:
+    """Return that rows that were read are not due; the first of them arrived at ``first_ms``."""
+    return _waiting(feed, f"{counted(rows, 'row')} {'is' if rows == 1 else 'are'}", first_ms, now_ms)
 
 
-def waiting_files(feed: FeedSpec, inspected: Mapping[str, SourceLook], now_ms: int) -> str:
-    """Return the sentence for new files of which no row is due; empty without such files, or without intervals."""
+def _waiting(feed: FeedSpec, what: str, first_ms: int, now_ms: int) -> ReasonMessage:
+    return ReasonMessage(
+        "interval-not-complete", "{what} waiting: {until}", what=what, until=next_complete(feed, first_ms, now_ms)
+    )
+
+
+def waiting_files(feed: FeedSpec, inspected: Mapping[str, SourceLook], now_ms: int) -> ReasonMessage | None:
+    """Return that no row of new files is due; None without such files, or without intervals."""
     files = sum(len(look.fresh) for look in inspected.values())
     if not files or feed.every is None:
-        return ""
-    return f"{counted(files, 'file')} {'is' if files == 1 else 'are'} waiting: {next_complete(feed, now_ms, now_ms)}"
+        return None
+    return _waiting(feed, f"{counted(files, 'file')} {'is' if files == 1 else 'are'}", now_ms, now_ms)
 
 
-def waiting_later(feed: FeedSpec, positions: Iterable[Mapping[str, Any] | None], now_ms: int) -> str:
-    """Return the sentence for rows of landed files that arrive later, as the sources' positions record; empty without any."""
+def waiting_later(feed: FeedSpec, positions: Iterable[Mapping[str, Any] | None], now_ms: int) -> ReasonMessage | None:
+    """Return that rows of landed files arrive later, as the sources' positions record; None without any."""
     first_ms = min(
         (arrival for position in positions for arrival in (later_rows(position) or {}).values()), default=None
     )
-    return "" if first_ms is None else f"rows of landed files are waiting: {next_complete(feed, first_ms, now_ms)}"
+    return None if first_ms is None else _waiting(feed, "rows of landed files are", first_ms, now_ms)
 
 
-def waiting_unread(feed: FeedSpec, inspected: Mapping[str, SourceLook], until_ms: int) -> str:
-    """Return the sentence for new files when all intervals that were asked for are landed; empty without such files."""
+def waiting_unread(feed: FeedSpec, inspected: Mapping[str, SourceLook], until_ms: int) -> ReasonMessage | None:
+    """Return that new files wait when all intervals that were asked for are landed; None without such files."""
     files = sum(len(look.fresh) for look in inspected.values())
-    later = f"{waits(files, 'new file')} for a later landing"
-    return f"the intervals through {_until(feed, until_ms)} are landed; {later}" if files else ""
+    if not files:
+        return None
+    return ReasonMessage(
+        "intervals-landed",
+        "the intervals through {until} are landed; {files} for a later landing",
+        until=_until(feed, until_ms),
+        files=waits(files, "new file"),
+    )
 
 
-def waiting_read(feed: FeedSpec, count: int, unit: str, until_ms: int) -> str:
-    """Return the sentence for rows or files that were read: none of it arrived before ``until_ms``. Empty for none."""
-    later = f"{waits(count, unit)} for a later landing"
-    return f"nothing new arrived before {_until(feed, until_ms)}; {later}" if count else ""
+def waiting_read(feed: FeedSpec, count: int, unit: str, until_ms: int) -> ReasonMessage | None:
+    """Return that of rows or files that were read, none arrived before ``until_ms``; None if there are none."""
+    if not count:
+        return None
+    return ReasonMessage(
+        "nothing-arrived-in-time",
+        "nothing new arrived before {until}; {what} for a later landing",
+        until=_until(feed, until_ms),
+        what=waits(count, unit),
+    )
 
 
-def waiting_refused(feed: FeedSpec, until_ms: int, error: Exception) -> str:
-    """Return the sentence for a new file that cannot be read when all intervals that were asked for are landed."""
-    return f"the intervals through {_until(feed, until_ms)} are landed. A later landing would fail now: {str(error).rstrip('.')}"
+def waiting_refused(feed: FeedSpec, until_ms: int, error: Exception) -> ReasonMessage:
+    """Return that a new file cannot be read when all intervals that were asked for are landed."""
+    return ReasonMessage(
+        "later-landing-refused",
+        "the intervals through {until} are landed. A later landing would fail now: {reason}",
+        until=_until(feed, until_ms),
+        reason=str(error).rstrip("."),
+    )
 
 
 def _until(feed: FeedSpec, until_ms: int) -> str:
@@ -143,7 +173,7 @@ def rows_of_passed_intervals(health: FeedHealth, now_ms: int) -> str:
         return ""
     if health.is_due:
         return "rows that arrived since then wait"
-    return health.detail if health.detail == UNKNOWN_ROWS else ""
+    return UNKNOWN_ROWS if [*health.details] == [UNKNOWN_ROWS] else ""
 
 
 def quarantined_logs(progress: Progress) -> Iterator[tuple[str, int]]:

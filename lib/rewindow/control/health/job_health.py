@@ -18,10 +18,10 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.job_state import Branch, JobState
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, RunSpec
-from rewindow.errors import NotNowError, RewindowError
+from rewindow.errors import NotNowError, ReasonMessage, RewindowError
 from rewindow.streams.record import known_time
 
-UNFINISHED = "an attempt did not finish: the next run completes it"
+UNFINISHED = ReasonMessage("attempt-unfinished", "an attempt did not finish: the next run completes it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,26 +104,28 @@ def branch_entry(
         watermark_ms=known_time(branch.watermark_ms),
     )
     if branch.is_sealed and not (name == MAIN and waiting) and not held:
-        return replace(entry, detail="sealed: takes no more runs", waiting=0)
+        return replace(entry, details=[ReasonMessage("sealed-takes-no-runs", "sealed: takes no more runs")], waiting=0)
     decided = decide()
     if isinstance(decided, NotNowError):
-        return replace(entry, status=Status.RUNNING, detail=str(decided))
+        return replace(entry, status=Status.RUNNING, details=[ReasonMessage.of(decided)])
     if isinstance(decided, RewindowError):
-        return replace(entry, status=Status.BROKEN, detail=str(decided), exit_code=decided.exit_code)
+        return replace(entry, status=Status.BROKEN, details=[ReasonMessage.of(decided)], exit_code=decided.exit_code)
     if held:
-        detail = f"run {held[0].spec.name}: {held[0].commit.held_by[0].sentence}"
-        return replace(entry, status=Status.ON_HOLD, detail=detail)
+        run, unmet = held[0].spec.name, held[0].commit.held_by[0].sentence
+        detail = ReasonMessage("run-not-met", "run {run}: {unmet}", run=run, unmet=unmet)
+        return replace(entry, status=Status.ON_HOLD, details=[detail])
     is_unfinished = isinstance(decided, RunSpec) and decided.takes_over is not None
-    detail = f"{waits(waiting, 'landing')}{f'; {UNFINISHED}' if is_unfinished else ''}"
+    unfinished = [UNFINISHED] if is_unfinished else []
+    details = [ReasonMessage("landings-wait", "{landings}", landings=waits(waiting, "landing")), *unfinished]
     if branch.head is None and waiting:
-        return replace(entry, status=Status.NEVER_RUN, detail=detail)
+        return replace(entry, status=Status.NEVER_RUN, details=details)
     if waiting > (1 if name == MAIN else 0):
-        return replace(entry, status=Status.BEHIND, detail=detail)
+        return replace(entry, status=Status.BEHIND, details=details)
     if is_unfinished or waiting:
-        return replace(entry, status=Status.DUE, detail=UNFINISHED if is_unfinished else detail)
+        return replace(entry, status=Status.DUE, details=unfinished or details)
     if lagging():
-        detail = "tables lag behind the ledger: the next run publishes them"
-        return replace(entry, status=Status.DUE, detail=detail)
+        detail = ReasonMessage("tables-lag", "tables lag behind the ledger: the next run publishes them")
+        return replace(entry, status=Status.DUE, details=[detail])
     return entry
 
 

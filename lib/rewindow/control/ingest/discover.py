@@ -26,7 +26,7 @@ from rewindow.control.ingest.generations import grown, position_of
 from rewindow.control.ingest.inspect_sources import NothingDue, complete_intervals, inspect_sources, look_at, rises
 from rewindow.control.ingest.intervals import Grid, Idleness, due_intervals, with_later
 from rewindow.control.ingest.protocols import Call
-from rewindow.errors import DataError, SourceError
+from rewindow.errors import DataError, ReasonMessage, SourceError
 
 Interval = tuple[int, int]
 
@@ -162,11 +162,11 @@ def _arrivals(
     return frozenset[int | None]().union(*(arrivals.starts for arrivals in arrivals_of.values()))
 
 
-def _waiting(call: Call, arrivals: Collection[Arrivals]) -> str:
-    """Return what is known to wait, as a sentence."""
+def _waiting(call: Call, arrivals: Collection[Arrivals]) -> ReasonMessage | None:
+    """Return what is known to wait."""
     nexts = [of_log.next_ms for of_log in arrivals if of_log.next_ms is not None]
     if not nexts or call.feed.every is None:
-        return ""
+        return None
     rows, until_ms = sum(of_log.waiting for of_log in arrivals), call.request.until_ms
     # With ``--until``, only the caller knows when it asks for more.
     if until_ms is not None:

@@ -18,14 +18,14 @@ from rewindow.control.ingest.generations import FILES, is_same_origin, kind_of, 
 from rewindow.control.ingest.intervals import Epochs, Grid, grid_of, without_finished
 from rewindow.control.ingest.protocols import Call
 from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
-from rewindow.errors import ConfigError, LandedFileError, StorageError
+from rewindow.errors import ConfigError, LandedFileError, ReasonMessage, StorageError
 
 
 @dataclass(frozen=True, slots=True)
 class NothingDue:
-    """Certainly nothing is due. ``waiting``: what waits for the end of its interval, as a sentence."""
+    """Certainly nothing is due. ``waiting``: what waits for the end of its interval."""
 
-    waiting: str = ""
+    waiting: ReasonMessage | None = None
     inspected: Mapping[str, SourceLook] = field(default_factory=dict)
 
 
@@ -121,8 +121,15 @@ def _inspect_epochs(call: Call) -> _Sources | NothingDue:
     inspected = {spec.topic: look_at(call, spec, ReadWindow()) for spec in call.feed.logs}
     epochs = epoch_times(inspected.values())
     if not epochs:
-        held = next((f"run {look.on_hold} of its job is on hold" for look in inspected.values() if look.on_hold), "")
-        return NothingDue(f"nothing new to land: {held}, and what follows is not published" if held else "")
+        for run in (look.on_hold for look in inspected.values() if look.on_hold):
+            return NothingDue(
+                ReasonMessage(
+                    "source-run-on-hold",
+                    "nothing new to land: run {run} of its job is on hold, and what follows is not published",
+                    run=run,
+                )
+            )
+        return NothingDue()
     inspected = {topic: replace(look, fresh=(), rest=look.fresh) for topic, look in inspected.items()}
     return _Sources(inspected, ReadWindow(min(epochs), max(epochs) + 1), Epochs(), epochs)
 
@@ -131,7 +138,7 @@ def _nothing_due(call: Call, inspected: Mapping[str, SourceLook] | None = None) 
     """Return what waits; without ``inspected``, only what waits in files."""
     feed, through, until_ms = call.feed, call.progress.through_ms, call.request.until_ms
     if feed.every is None or through is None:
-        return NothingDue("", inspected or {})
+        return NothingDue(None, inspected or {})
     # To inspect a table could start Spark.
     logs = [spec for spec in feed.logs if spec.source.format not in TABLE_FORMATS]
     # Landed files that are gone or have changed are refused, even if all intervals that were asked for are landed.

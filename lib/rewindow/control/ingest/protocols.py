@@ -20,7 +20,7 @@ from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.ledger_update import Ledger
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import Attempt
-from rewindow.errors import WarningMessage
+from rewindow.errors import ReasonMessage, WarningMessage
 
 
 class LandingTables(Ledger[Sequence[LedgerRow]], Protocol):
@@ -91,8 +91,8 @@ class LandReport:
     warnings: tuple[WarningMessage, ...] = ()
     """Sentences about logs of which all new records were quarantined, records without a key, and columns that have become null or
     constant."""
-    waiting: str = ""
-    """If nothing was landed: what waits for the end of its interval, as a sentence."""
+    waiting: ReasonMessage | None = None
+    """If nothing was landed: what waits for the end of its interval."""
     held_ms: int = 0
     """How long the job whose output was landed may hold rows back, in ms: so much lower is the watermark."""
 
@@ -118,7 +118,8 @@ class LandReport:
         """Return a dictionary that `json` can write. What is unknown or absent is null."""
         watermark_ms = None if self.watermark_ms < 0 else self.watermark_ms
         codes = [warning.code for warning in self.warnings]
-        return {**asdict(self), "warning_codes": codes, "watermark_ms": watermark_ms, "waiting": self.waiting or None}
+        waiting_code = self.waiting.code if self.waiting else None
+        return {**asdict(self), "warning_codes": codes, "watermark_ms": watermark_ms, "waiting_code": waiting_code}
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def describe_plan(
     """
     chain = state.branch(branch)
     health = job_health(Inputs(chain, feed, chain.runs), state)
-    is_run = isinstance(decision, RunSpec)
+    reason = decision.reason if isinstance(decision, UpToDate) else None
     last = decision.input.last if isinstance(decision, RunSpec) else chain.last_epoch
     return {
         "branch": branch,
@@ -51,7 +51,8 @@ def describe_plan(
         "committed_through": chain.last_epoch,
         "changed": changes_since(chain, binding),
         "run": _describe_run(state, decision) if isinstance(decision, RunSpec) else None,
-        "reason": None if is_run else getattr(decision, "reason", None),
+        "reason": reason,
+        "reason_code": reason.code if reason else None,
         "epochs": [_describe_epoch(feed, epoch) for epoch in decision.epochs] if isinstance(decision, RunSpec) else [],
         "waiting": list(not_taken(feed, last)),
         "held": [asdict(held) for held in health.held],

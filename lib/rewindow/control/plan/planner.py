@@ -39,7 +39,7 @@ from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.output_columns import another_table, changed_columns, check_kept, keep_key
 from rewindow.control.plan.spec import MAIN, Attempt, EpochSpan, JobBinding, RunRequest, RunSpec
 from rewindow.control.plan.stored_runs import run_of_request
-from rewindow.errors import CheckpointError, InvariantError, NotNowError, SourceError, UsageError
+from rewindow.errors import CheckpointError, InvariantError, NotNowError, ReasonMessage, SourceError, UsageError
 
 Alive = Callable[[Attempt], bool]
 """Returns whether the process of an attempt may still be alive: see `heartbeat.is_alive`."""
@@ -49,7 +49,7 @@ Alive = Callable[[Attempt], bool]
 class UpToDate:
     """The reason why there is nothing to run."""
 
-    reason: str
+    reason: ReasonMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,14 @@ def plan_run(
     check_case(state, request.branch)
     check_open(branch)
     if request.key is not None and (made := run_of_request(branch, request.key)) is not None:
-        return UpToDate(f"the request {request.key!r} is committed as run {made.spec.name}")
+        return UpToDate(
+            ReasonMessage(
+                "request-committed",
+                "the request {key!r} is committed as run {run}",
+                key=request.key,
+                run=made.spec.name,
+            )
+        )
     through = last_requested_epoch(feed, request)
     seals = request.final and not branch.is_sealed and through == branch.last_epoch > 0
     is_other = branch.head is not None and (
@@ -373,16 +380,37 @@ def _check_not_live(branch: Branch, request: RunRequest, alive: Alive) -> None:
     )
 
 
-def _why_nothing(branch: Branch, feed: Feed, through: int) -> str:
+def never_landed(feed: str) -> ReasonMessage:
+    """Return that there is nothing to run because a feed has no landings."""
+    return ReasonMessage(
+        "feed-without-landings", "feed {feed!r} has no landings yet: run `rewindow land {feed}` first", feed=feed
+    )
+
+
+def _why_nothing(branch: Branch, feed: Feed, through: int) -> ReasonMessage:
     name = feed.definition.feed
     if not feed.landings:
-        return f"feed {name!r} has no landings yet: run `rewindow land {name}` first"
+        return never_landed(name)
     if through == 0:
-        return f"the first landing of feed {name!r} is complete only through a later time than requested"
+        return ReasonMessage(
+            "landings-later-than-requested",
+            "the first landing of feed {feed!r} is complete only through a later time than requested",
+            feed=name,
+        )
     if branch.last_epoch > through:
-        return f"branch {branch.name!r} is already at epoch {branch.last_epoch}, beyond epoch {through}"
-    return f"branch {branch.name!r} has taken all epochs through {through}" + (
-        " and is sealed" if branch.is_sealed else ""
+        return ReasonMessage(
+            "branch-beyond-epoch",
+            "branch {branch!r} is already at epoch {last}, beyond epoch {epoch}",
+            branch=branch.name,
+            last=branch.last_epoch,
+            epoch=through,
+        )
+    return ReasonMessage(
+        "all-epochs-taken",
+        "branch {branch!r} has taken all epochs through {epoch}{sealed}",
+        branch=branch.name,
+        epoch=through,
+        sealed=" and is sealed" if branch.is_sealed else "",
     )
 
 
