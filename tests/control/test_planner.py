@@ -288,9 +288,9 @@ def test_a_pending_plan_and_an_idle_branch_are_explained():
     text = "\n".join(explain(describe_plan(fold(rows), a_feed(), other, "main", BINDING)))
     assert "Run main/1 was planned by process 7 on here and is not committed. This run replaces it." in text
     done = run_rows([], "a")
-    nothing = describe_plan(fold(done), a_feed(), UpToDate(nothing("all is done")), "main", BINDING)
-    assert explain(nothing) == ["Nothing to run: all is done."]
-    assert nothing["run"] is None
+    described = describe_plan(fold(done), a_feed(), UpToDate(nothing("all is done")), "main", BINDING)
+    assert explain(described) == ["Nothing to run: all is done."]
+    assert described["run"] is None
     changed = replace(BINDING, fingerprint="e" * 64, semantics={"wall_clock": "run"})
     told = explain(describe_plan(fold(done), a_feed(), UpToDate(nothing("all is done")), "main", changed))
     assert told[1:] == [

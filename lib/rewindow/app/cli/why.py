@@ -84,7 +84,7 @@ def why(
     if missing:
         absent = keyless or explain_missing(project, output, wanted, rows, at)
         if as_json:
-            printer.json(asdict(absent))
+            printer.json(absent.as_json())
         else:
             for line in missing_lines(absent):
                 printer.say(line)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
 from rewindow.app.why.output import Output
 from rewindow.engine.worker.provenance.logs import table_of
+from rewindow.errors import ReasonMessage
 from rewindow.tables.shared.state_query import as_rows
 
 Columns = Mapping[str, Any]
@@ -147,8 +148,8 @@ class MissingFacts:
     job: str
     branch: str
     why: Missing
-    headline: str
-    reasons: Sequence[str]
+    headline: ReasonMessage
+    reasons: Sequence[ReasonMessage]
     partition: int
     asked_ms: int | None
     window_start_ms: int | None
@@ -159,8 +160,15 @@ class MissingFacts:
     late: Sequence[LateFacts]
     open_windows: Sequence[OpenFacts]
 
+    def as_json(self) -> dict[str, Any]:
+        """Return JSON values, with the codes of the sentences."""
+        codes = [reason.code for reason in self.reasons]
+        return {**asdict(self), "headline_code": self.headline.code, "reason_codes": codes}
 
-def no_answer(output: Output, why: Missing, headline: str, reasons: Sequence[str], **others: Any) -> MissingFacts:
+
+def no_answer(
+    output: Output, why: Missing, headline: ReasonMessage, reasons: Sequence[ReasonMessage], **others: Any
+) -> MissingFacts:
     """Return why an output has no row of a key. ``others``: the fields that are known, of those with times and records."""
     nothing = {
         "partition": 0,

@@ -18,7 +18,7 @@ from rewindow.contracts.instants import instant
 from rewindow.control.health.inputs import DETAILED_RUNS
 from rewindow.control.health.phrases import command_words, keep_dropped, see_quarantined
 from rewindow.control.plan.branch_decisions import find_run
-from rewindow.errors import ConfigError, NothingFoundError, SourceError, UsageError
+from rewindow.errors import ConfigError, NothingFoundError, ReasonMessage, SourceError, UsageError
 from rewindow.streams.metrics import SKIPPED_RECORDS, sum_by_reason
 from rewindow.streams.serde.schema import Column
 
@@ -171,19 +171,33 @@ def without_key(project: OpenProject, output: Output, key: Mapping[str, Sequence
     total, name, runs_known = sum(count for _, count in skipped), output.job.name, len(output.branch.runs)
     last = f" in the last {DETAILED_RUNS} of {runs_known:,} runs" if runs_known > DETAILED_RUNS else ""
     if not total:
-        headline = f"no run of {name} has skipped a record without a key{last}"
+        headline = ReasonMessage(
+            "no-null-key-skipped", "no run of {job} has skipped a record without a key{runs}", job=name, runs=last
+        )
         return no_answer(output, Missing.NO_KEY, headline, [_written(output)])
     are, them = ("record without a key was", "it") if total == 1 else ("records without a key were", "them")
     runs = ", ".join(f"{count:,} in run {run}" for run, count in skipped[-_MOST_RUNS:])
     more = f", the last {_MOST_RUNS} of {len(skipped):,} runs" if len(skipped) > _MOST_RUNS else ""
     reasons = [
-        f"Where {name} groups, aggregates or joins by key, it skips records without a key: {runs}{more}",
+        ReasonMessage(
+            "null-keys-by-run",
+            "Where {job} groups, aggregates or joins by key, it skips records without a key: {runs}{more}",
+            job=name,
+            runs=runs,
+            more=more,
+        ),
         _how_to_see(project, name),
         _written(output),
     ]
-    return no_answer(
-        output, Missing.NO_KEY, f"{total:,} {are} skipped{last}, so {output.table} has no row of {them}", reasons
+    headline = ReasonMessage(
+        "null-keys-skipped",
+        "{records} skipped{runs}, so {table} has no row of {them}",
+        records=f"{total:,} {are}",
+        runs=last,
+        table=output.table,
+        them=them,
     )
+    return no_answer(output, Missing.NO_KEY, headline, reasons)
 
 
 def _means_none(key: Mapping[str, Sequence[Any]]) -> bool:
@@ -199,12 +213,14 @@ def _skipped(output: Output) -> Iterator[tuple[str, int]]:
             yield run.spec.name, count
 
 
-def _how_to_see(project: OpenProject, job: str) -> str:
-    if load_job(project.root, job).dropped == "quarantine":
-        return f"See them: `{see_quarantined(job)}`"
-    return keep_dropped(job)
+def _how_to_see(project: OpenProject, job: str) -> ReasonMessage:
+    is_kept = load_job(project.root, job).dropped == "quarantine"
+    how = f"See them: `{see_quarantined(job)}`" if is_kept else keep_dropped(job)
+    return ReasonMessage("how-to-see-dropped", "{how}", how=how)
 
 
-def _written(output: Output) -> str:
+def _written(output: Output) -> ReasonMessage:
     columns = " ".join(f"{column.name}=VALUE" for column in output.own_columns)
-    return f"A key is written {columns}{example(output)}"
+    return ReasonMessage(
+        "how-to-write-key", "A key is written {columns}{example}", columns=columns, example=example(output)
+    )

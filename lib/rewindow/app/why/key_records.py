@@ -20,6 +20,7 @@ from rewindow.engine.worker.provenance.extent import changes_keys, extents, own_
 from rewindow.engine.worker.provenance.origins import Cause
 from rewindow.engine.worker.provenance.task_replay import Drop
 from rewindow.engine.worker.provenance.watcher import Entry
+from rewindow.errors import ReasonMessage
 from rewindow.streams.nodes import ProcessorNode, SourceNode
 from rewindow.streams.record import UNKNOWN, TopicPartition, Window, Windowed
 from rewindow.streams.serde.key_bytes import partition_of
@@ -318,7 +319,7 @@ def _of_session(session: Window, drops: Sequence[Drop], followed: Candidates, ga
     return [one for one, time in timed if start_ms <= time <= end_ms]
 
 
-def quarantined(past: History, own: Any) -> Iterator[str]:
+def quarantined(past: History, own: Any) -> Iterator[ReasonMessage]:
     """Yield how many quarantined rows of the feed's landings have the key, and why the last of them; nothing if none has it."""
     feed, topics = past.output.job.feed, past.output.layout.external
     if not any((one.counts or {}).get("quarantined") for one in feed.landings):
@@ -333,7 +334,7 @@ def quarantined(past: History, own: Any) -> Iterator[str]:
     yield from _told(reasons, feed.definition.feed, "row", "is in the quarantine", "are in the quarantine")
 
 
-def dropped_by_runs(past: History, own: Any, times: tuple[int, int] | None) -> Iterator[str]:
+def dropped_by_runs(past: History, own: Any, times: tuple[int, int] | None) -> Iterator[ReasonMessage]:
     """Yield how many records of a key the branch's runs put into the quarantine (`dropped: quarantine`), and why the last one.
 
     ``times``: the first and the last time that count. The drops of a repartitioned key are only in the quarantine. A record
@@ -349,12 +350,19 @@ def dropped_by_runs(past: History, own: Any, times: tuple[int, int] | None) -> I
     yield from _told([*reasons.values()], past.output.job.name, "record", "was dropped", "were dropped")
 
 
-def _told(reasons: Sequence[str], of: str, what: str, one: str, many: str) -> Iterator[str]:
+def _told(reasons: Sequence[str], of: str, what: str, one: str, many: str) -> Iterator[ReasonMessage]:
     """Yield their number, their outcome, and the last reason; nothing if there are none. ``of`` is the job or feed."""
     if reasons:
         verb, which = (one, "") if len(reasons) == 1 else (many, "the last one ")
-        found = f"{counted(len(reasons), what)} with this key {verb}"
-        yield f"{found}, {which}because of: {reasons[-1]} (`{see_quarantined(of)}`)"
+        yield ReasonMessage(
+            "key-in-quarantine",
+            "{records} with this key {verb}, {which}because of: {reason} (`{command}`)",
+            records=counted(len(reasons), what),
+            verb=verb,
+            which=which,
+            reason=reasons[-1],
+            command=see_quarantined(of),
+        )
 
 
 def _rows(past: History, chosen: Chosen, own: Any) -> Iterator[dict[str, Any]]:

@@ -41,12 +41,15 @@ from rewindow.control.health.lost_records import inner_joins
 from rewindow.control.health.phrases import command_words, counted
 from rewindow.control.ingest.feed_progress import fold_progress, with_landed_grid
 from rewindow.control.plan.spec import MAIN, OUTPUT
+from rewindow.errors import ReasonMessage
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import UNKNOWN, Window, known_time
 from rewindow.streams.topology import describe_supplier
 from rewindow.streams.windows.session_sliding import SessionWindows
 from rewindow.streams.windows.time import GridWindows
 from rewindow.tables.shared.ledger import now_ms
+
+NO_ROW_YET = ReasonMessage("no-row-yet", "there is no row yet")
 
 
 def explain_missing(
@@ -79,9 +82,10 @@ def _absent(
 ) -> MissingFacts:
     head, name = output.branch.head, output.job.name
     if head is None:
-        headline = f"{name} has no runs on branch {output.branch.name}"
-        command = command_words(name, output.branch.name)
-        return no_answer(output, Missing.NOT_RUN, headline, [f"Run it: `rewindow run {command}`"])
+        branch = output.branch.name
+        headline = ReasonMessage("job-without-runs", "{job} has no runs on branch {branch}", job=name, branch=branch)
+        fix = ReasonMessage("run-it", "Run it: `rewindow run {job}`", job=command_words(name, branch))
+        return no_answer(output, Missing.NOT_RUN, headline, [fix])
     past = History(output, head)
     past.check()
     asked = ask(past, key, start_ms, at)
@@ -98,11 +102,18 @@ def _absent(
     else:
         told = _told(project, past, asked, fate, windows)
     if found:
-        newest = _there(output, found[-1])
-        told = replace(told, reasons=[*told.reasons, f"Of another window {newest.headline}: omit --missing to see it"])
+        newest = ReasonMessage(
+            "row-of-other-window",
+            "Of another window {headline}: omit --missing to see it",
+            headline=_there(output, found[-1]).headline,
+        )
+        told = replace(told, reasons=[*told.reasons, newest])
     for hold in describe_holds(output.state, output.branch.name)[:1]:
-        reason = (
-            f"Run {hold['run']} is on hold: neither its rows nor those of later runs are published. `{hold['accept']}`"
+        reason = ReasonMessage(
+            "rows-on-hold",
+            "Run {run} is on hold: neither its rows nor those of later runs are published. `{accept}`",
+            run=hold["run"],
+            accept=hold["accept"],
         )
         return replace(told, reasons=[reason, *told.reasons])
     return told
@@ -127,11 +138,11 @@ def _open(past: History, asked: Asked, fate: Fate, found: Sequence[Row]) -> list
     ]
 
 
-def _nothing_open(output: Output, asked: Asked) -> Iterator[str]:
+def _nothing_open(output: Output, asked: Asked) -> Iterator[ReasonMessage]:
     if asked.still_open is not None:
-        yield "No other window of the key is open"
+        yield ReasonMessage("no-other-window-open", "No other window of the key is open")
     if asked.waiting:
-        yield _not_taken(output, asked.waiting)
+        yield _records_not_taken(output, asked.waiting)
 
 
 def _there(output: Output, row: Row) -> MissingFacts:
@@ -141,12 +152,11 @@ def _there(output: Output, row: Row) -> MissingFacts:
     column = output.start_column
     start_ms = row[column] if column else None
     if all(value is None for name, value in row.items() if name not in others):
-        headline = f"the newest row of the key is a deletion, written by {by}"
+        headline = ReasonMessage("row-is-deletion", "the newest row of the key is a deletion, written by {run}", run=by)
         return no_answer(output, Missing.DELETED, headline, [], window_start_ms=start_ms)
-    headline = f"there is a row of the key, written by {by}"
-    return no_answer(
-        output, Missing.EXISTS, headline, ["Omit --missing to see what it was made of"], window_start_ms=start_ms
-    )
+    headline = ReasonMessage("row-exists", "there is a row of the key, written by {run}", run=by)
+    fix = ReasonMessage("omit-missing", "Omit --missing to see what it was made of")
+    return no_answer(output, Missing.EXISTS, headline, [fix], window_start_ms=start_ms)
 
 
 def _in_no_session(past: History, asked: Asked, fate: Fate, at: AskedTime) -> MissingFacts:
@@ -164,7 +174,7 @@ def _in_no_session(past: History, asked: Asked, fate: Fate, at: AskedTime) -> Mi
     return no_answer(
         past.output,
         Missing.DROPPED if left and len(late) == len(left) else Missing.LET_GO,
-        f"no session of the key contains {instant(at.time_ms)}",
+        _no_session(at.time_ms),
         [made, *_left_out(past.output, left, fate, late), *map(_dropped, late)],
         partition=asked.partition,
         records=left,
@@ -196,64 +206,91 @@ def _told(project: OpenProject, past: History, asked: Asked, fate: Fate, windows
     clocks = [*_waiting(waits), *clock_sentences(past, asked.partition)]
     if (because := not_looked_for(output)) is not None:
         times = None if first is None else (first.start_ms, first.end_ms - isinstance(output.windows, GridWindows))
-        moved = f"{because}, so records of the key are not looked for, but dropped ones in the quarantine"
+        moved = ReasonMessage(
+            "key-not-looked-for",
+            "{reason}, so records of the key are not looked for, but dropped ones in the quarantine",
+            reason=because,
+        )
         reasons = [*dropped_by_runs(past, asked.own, times), moved, *clocks]
-        return no_answer(output, Missing.WAITING, "there is no row yet", reasons, **known)
+        return no_answer(output, Missing.WAITING, NO_ROW_YET, reasons, **known)
     if not records and asked.waiting:
-        headline, _, fix = _not_taken(output, asked.waiting).partition(": ")
+        headline, fix = _not_taken(output, asked.waiting)
+        taken_by = ReasonMessage("records-taken-later", "{fix}", fix=f"{fix[0].upper()}{fix[1:]}")
         is_held = len(landings) <= output.branch.last_epoch
         why = [*held_sentences(past), *clock_sentences(past, asked.partition)] if is_held else clocks
-        return no_answer(output, Missing.NOT_TAKEN, headline, [f"{fix[0].upper()}{fix[1:]}", *why], **known)
+        return no_answer(output, Missing.NOT_TAKEN, headline, [taken_by, *why], **known)
     if not records:
         return no_answer(output, Missing.NEVER_LANDED, *never_landed(project, past, asked), **known)
     if len(late) >= len(records):
         which = "all records of the key" + ("" if first is None else f" in the window from {instant(first.start_ms)}")
-        return no_answer(output, Missing.DROPPED, f"{which} were dropped", dropped, **known)
+        headline = ReasonMessage("key-records-dropped", "{records} were dropped", records=which)
+        return no_answer(output, Missing.DROPPED, headline, dropped, **known)
     if asked.waiting:
-        dropped.append(_not_taken(output, asked.waiting))
+        dropped.append(_records_not_taken(output, asked.waiting))
     if not fate.kept and (fate.stores or not is_on_hold):
         reasons = [_let_go(output, counted(len(records) - len(late), "record")), *dropped]
         what = "reached a store" if fate.stores else "led to a row"
-        return no_answer(output, Missing.LET_GO, f"no record of the key has {what}", reasons, **known)
+        headline = ReasonMessage("key-without-result", "no record of the key has {what}", what=what)
+        return no_answer(output, Missing.LET_GO, headline, reasons, **known)
     dropped += _left_out(output, shown, fate, late)
     if waits is not None and waits.is_open and first is not None:
         reached = sum(fate.reached((one.topic, one.offset), [first]) for one in shown)
         named = windows or [OpenFacts(first.start_ms, first.end_ms, waits.closes_at_ms, reached)]
         if not windows and not reached:
-            headline = f"{open_headline(named)}, but no record of the key has reached it"
+            headline = open_headline(named).followed(", but no record of the key has reached it")
             return no_answer(output, Missing.OPEN, headline, [*dropped, *clocks], **known)
         reasons = [*open_sentences(named), *clocks, *dropped]
         return no_answer(output, Missing.OPEN, open_headline(named), reasons, **known)
-    sent = [] if is_on_hold else ["The job has taken records of the key, but has sent no result of them"]
-    partners = partner_sentences(past, asked.taken)
-    return no_answer(output, Missing.WAITING, "there is no row yet", [*sent, *partners, *clocks, *dropped], **known)
+    sent = ReasonMessage("no-result-sent", "The job has taken records of the key, but has sent no result of them")
+    reasons = [*([] if is_on_hold else [sent]), *partner_sentences(past, asked.taken), *clocks, *dropped]
+    return no_answer(output, Missing.WAITING, NO_ROW_YET, reasons, **known)
 
 
-def _not_taken(output: Output, times: Sequence[int]) -> str:
-    """Return why landed records with these times are not taken, and after a colon what takes them."""
+def _no_session(time_ms: int) -> ReasonMessage:
+    return ReasonMessage("session-not-found", "no session of the key contains {time}", time=instant(time_ms))
+
+
+def _records_not_taken(output: Output, times: Sequence[int]) -> ReasonMessage:
+    why, fix = _not_taken(output, times)
+    return why.followed(f": {fix}")
+
+
+def _not_taken(output: Output, times: Sequence[int]) -> tuple[ReasonMessage, str]:
+    """Return why landed records with these times are not taken, and what takes them."""
     what = f"{counted(len(times), 'record')} of the key"
     if len(output.job.feed.landings) > output.branch.last_epoch:
         job = command_words(output.job.name, output.branch.name)
-        return f"{what} landed after the last run: run the job, `rewindow run {job}`"
+        return _waits(what, "landed after the last run"), f"run the job, `rewindow run {job}`"
     watermark_ms, is_one = output.job.feed.landings[-1].watermark_ms, len(times) == 1
     is_later = [time > watermark_ms for time in times]
     if all(is_later):
         are = "is" if is_one else "are"
-        return f"{what} {are} later than the feed's watermark: a run takes them once a landing raises it"
+        return _waits(what, f"{are} later than the feed's watermark"), "a run takes them once a landing raises it"
     where = f"wait{'s' if is_one else ''} behind records of the partition that are later than the feed's watermark"
     if any(is_later):
         where = "are later than the feed's watermark, or wait behind such records of the partition"
-    return f"{what} {where}: a run takes them, in this order, once a landing raises it"
+    return _waits(what, where), "a run takes them, in this order, once a landing raises it"
 
 
-def _waiting(waits: Waits | None) -> Iterator[str]:
+def _waits(records: str, why: str) -> ReasonMessage:
+    return ReasonMessage("key-records-not-taken", "{records} {why}", records=records, why=why)
+
+
+def _waiting(waits: Waits | None) -> Iterator[ReasonMessage]:
     if waits is not None and waits.is_open:
-        yield waits.why
+        yield ReasonMessage("result-waits-for-clock", "{reason}", reason=waits.why)
     elif waits is not None:
-        yield f"The window closed at {instant(waits.closes_at_ms)}: the clock of {waits.node} is past that"
+        yield ReasonMessage(
+            "window-closed",
+            "The window closed at {time}: the clock of {node} is past that",
+            time=instant(waits.closes_at_ms),
+            node=waits.node,
+        )
 
 
-def _left_out(output: Output, records: Sequence[RecordFacts], fate: Fate, late: Sequence[LateFacts]) -> Iterator[str]:
+def _left_out(
+    output: Output, records: Sequence[RecordFacts], fate: Fate, late: Sequence[LateFacts]
+) -> Iterator[ReasonMessage]:
     """Yield how many of some records did not reach the output's windows, if it has any, without those that are dropped."""
     if output.windowed_node is None or not fate.kept:
         return
@@ -265,31 +302,53 @@ def _left_out(output: Output, records: Sequence[RecordFacts], fate: Fate, late: 
         what = f"{len(left) - held:,}{of}" if of else counted(len(left) - held, "record")
         yield _let_go(output, what)
     if held:
-        yield f"{held:,}{of or ' of the records'} reached another store, but not the windows"
+        records = f"{held:,}{of or ' of the records'}"
+        yield ReasonMessage(
+            "records-outside-windows", "{records} reached another store, but not the windows", records=records
+        )
 
 
-def _let_go(output: Output, what: str) -> str:
+def _let_go(output: Output, what: str) -> ReasonMessage:
     """Return why some records, ``what``, reached no store."""
     layout = output.layout
     joins = list(inner_joins(layout.topology, layout.sink))
     if not joins:
-        return f"A condition or function of the job let {what} go: see `rewindow explain`"
+        return ReasonMessage(
+            "records-let-go",
+            "A condition or function of the job let {records} go: see `rewindow explain`",
+            records=what,
+        )
     where = ", ".join(f"{one.name!r} ({describe_supplier(one.supplier)})" for one in joins)
     job = command_words(output.job.name, output.branch.name)
     them = "it" if what == "1 record" else "them"
-    return (
-        f"{what} found no partner in {where}, unless a condition or function left {them} out: `rewindow state show {job} "
-        f"{joins[0].stores[0]}` lists what is joined, `rewindow explain` the topology"
+    return ReasonMessage(
+        "records-without-partner",
+        "{records} found no partner in {joins}, unless a condition or function left {them} out: `rewindow state show {job} "
+        "{store}` lists what is joined, `rewindow explain` the topology",
+        records=what,
+        joins=where,
+        them=them,
+        job=job,
+        store=joins[0].stores[0],
     )
 
 
-def _dropped(one: LateFacts) -> str:
-    at = one.record
-    where = f"{at.topic}-{at.partition} offset {at.offset} ({instant(at.timestamp_ms)})"
-    return f"{where} was dropped by {one.node}: {one.reason}, {in_words(one.behind_ms)} behind"
+def _dropped(late: LateFacts) -> ReasonMessage:
+    record = late.record
+    return ReasonMessage(
+        "key-record-dropped",
+        "{topic}-{partition} offset {offset} ({time}) was dropped by {node}: {reason}, {behind} behind",
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        time=instant(record.timestamp_ms),
+        node=late.node,
+        reason=late.reason,
+        behind=in_words(late.behind_ms),
+    )
 
 
-def never_landed(project: OpenProject, past: History, asked: Asked) -> tuple[str, list[str]]:
+def never_landed(project: OpenProject, past: History, asked: Asked) -> tuple[ReasonMessage, list[ReasonMessage]]:
     """Return the headline and the reasons."""
     feed, window = past.output.job.feed, asked.window
     name = feed.definition.feed
@@ -298,45 +357,64 @@ def never_landed(project: OpenProject, past: History, asked: Asked) -> tuple[str
     following = lands_next(config, project_root=str(project.root), warehouse=project.warehouse)
     reasons += _on_hold(project, config)
     reasons += _later(project, config)
-    reasons.append(f"The next landing may bring records: `rewindow land {name}`{following}".removesuffix("."))
+    reasons.append(
+        ReasonMessage(
+            "next-landing-may-help",
+            "The next landing may bring records: `rewindow land {feed}`{lands}",
+            feed=name,
+            lands=following.removesuffix("."),
+        )
+    )
     if window is not None and _is_ahead(past, window):
-        return f"no landed record reaches the window from {instant(window.start_ms)} yet", reasons
+        start = instant(window.start_ms)
+        return ReasonMessage(
+            "window-not-reached", "no landed record reaches the window from {start} yet", start=start
+        ), reasons
     if window is not None and window.is_session and asked.sessions:
-        headline = f"no session of the key contains {instant(window.start_ms)}"
         made = told_sessions(asked.sessions, "its records make, if the job leaves none out,", window.start_ms)
-        return headline, [made, *reasons]
+        return _no_session(window.start_ms), [made, *reasons]
     where = "" if window is None else f" in the window from {instant(window.start_ms)}"
-    return f"no record of the key{where} was ever landed", reasons
+    return ReasonMessage("key-never-landed", "no record of the key{window} was ever landed", window=where), reasons
 
 
-def _on_hold(project: OpenProject, config: FeedConfig) -> Iterator[str]:
+def _on_hold(project: OpenProject, config: FeedConfig) -> Iterator[ReasonMessage]:
     """Yield the run on hold of each job whose output the feed lands: what follows it is not published, so it is not landed."""
     for job in sorted({log.source.job for log in config.logs.values() if log.source.job}):
         for run in project.tables.state(job).on_hold(MAIN)[:1]:
-            yield (
-                f"Run {run.spec.name} of {job}, whose output the feed lands, is on hold, so its rows are not landed: "
-                f"`rewindow plan {job}` says why"
+            yield ReasonMessage(
+                "source-rows-on-hold",
+                "Run {run} of {job}, whose output the feed lands, is on hold, so its rows are not landed: `rewindow plan {job}` "
+                "says why",
+                run=run.spec.name,
+                job=job,
             )
 
 
-def _later(project: OpenProject, config: FeedConfig) -> Iterator[str]:
+def _later(project: OpenProject, config: FeedConfig) -> Iterator[ReasonMessage]:
     """Yield what landed files hold of later intervals of arrival. Whether the key is among it would have to be read."""
     spec = feed_spec(config, project_root=str(project.root), warehouse=project.warehouse)
     progress = fold_progress(project.feed_tables.state(config.feed))
     spec, positions = with_landed_grid(spec, progress), progress.positions
-    if told := waiting_later(spec, (positions.get(log.topic) for log in spec.logs), now_ms()):
-        yield f"Its records may be among those that arrive later: {told}"
+    if waiting := waiting_later(spec, (positions.get(log.topic) for log in spec.logs), now_ms()):
+        yield ReasonMessage(
+            "key-may-arrive-later", "Its records may be among those that arrive later: {waiting}", waiting=waiting
+        )
 
 
-def _like(past: History, asked: Asked) -> Iterator[str]:
+def _like(past: History, asked: Asked) -> Iterator[ReasonMessage]:
     """Yield a key of the table that differs from a key of one text only in case or in blanks around it."""
     output = past.output
     spec = output.branch.tables.get(f"{OUTPUT}{output.topic}")
     if not isinstance(asked.own, str) or spec is None or output.tables.version_of(spec) is None:
         return
     column = output.own_columns[0].name
-    if (found := output.tables.similar_key(spec, column, asked.own)) is not None:
-        yield f"{output.table} has rows of the key {found!r}: ask for that one if it was meant"
+    if (key := output.tables.similar_key(spec, column, asked.own)) is not None:
+        yield ReasonMessage(
+            "similar-key-exists",
+            "{table} has rows of the key {key!r}: ask for that one if it was meant",
+            table=output.table,
+            key=key,
+        )
 
 
 def _is_ahead(past: History, window: Window) -> bool:
@@ -348,21 +426,32 @@ def _is_ahead(past: History, window: Window) -> bool:
     )
 
 
-def _looked(past: History, asked: Asked) -> Iterator[str]:
+def _looked(past: History, asked: Asked) -> Iterator[ReasonMessage]:
     if asked.window is None or not _is_ahead(past, asked.window):
         topics, landings = ", ".join(sorted(past.output.layout.external)), past.output.job.feed.landings
         where = "the only landing" if len(landings) == 1 else f"all {len(landings)} landings"
-        yield f"Looked in partition {asked.partition} of {topics}, in {where}"
+        yield ReasonMessage(
+            "logs-searched",
+            "Looked in partition {partition} of {topics}, in {landings}",
+            partition=asked.partition,
+            topics=topics,
+            landings=where,
+        )
 
 
-def _completeness(past: History, window: Window | None) -> Iterator[str]:
+def _completeness(past: History, window: Window | None) -> Iterator[ReasonMessage]:
     feed = past.output.job.feed
     watermark = feed.landings[-1].watermark_ms if feed.landings else UNKNOWN
     if watermark == UNKNOWN:
         return
-    through = f"Feed {feed.definition.feed} is complete through {instant(watermark)}"
-    if window is None or window.end_ms <= watermark:
-        yield f"{through}: no records of earlier times are expected any more"
-    else:
-        begins = "begins" if window.start_ms > watermark else "ends"
-        yield f"{through}, and the window {begins} later: its records may still be landed"
+    begins = "begins" if window is not None and window.start_ms > watermark else "ends"
+    is_past = window is None or window.end_ms <= watermark
+    yield ReasonMessage(
+        "feed-complete-through",
+        "Feed {feed} is complete through {time}{then}",
+        feed=feed.definition.feed,
+        time=instant(watermark),
+        then=": no records of earlier times are expected any more"
+        if is_past
+        else f", and the window {begins} later: its records may still be landed",
+    )

@@ -22,7 +22,7 @@ from rewindow.control.plan.job_state import Branch, JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.control.run import Job
 from rewindow.engine.worker.provenance.task_replay import Traced
-from rewindow.errors import DataError, UsageError
+from rewindow.errors import DataError, ReasonMessage, UsageError
 from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.record import Window
 from rewindow.streams.serde.canonical_json import dump_value
@@ -327,14 +327,15 @@ class AskedTime:
         )
 
 
-def told_sessions(found: Sequence[Window], making: str, time_ms: int) -> str:
-    """Return the sentence for the sessions that records make, as ``making`` says. It names those nearest to the time."""
+def told_sessions(found: Sequence[Window], making: str, time_ms: int) -> ReasonMessage:
+    """Return the sessions that records make, as ``making`` says. It names those nearest to the time."""
     near = sorted(found, key=lambda one: max(one.start_ms - time_ms, time_ms - one.end_ms))[:_MOST_NAMED]
     named = ", ".join(f"{instant(one.start_ms)} to {instant(one.end_ms)}" for one in sorted(near))
-    if len(found) == 1:
-        return f"The session that {making} is {named}"
     more = "" if len(near) == len(found) else f" {len(found):,}, the nearest ones"
-    return f"The sessions that {making} are{more} {named}"
+    which, are = ("session", "is") if len(found) == 1 else ("sessions", f"are{more}")
+    return ReasonMessage(
+        "key-sessions", "The {which} that {making} {are} {named}", which=which, making=making, are=are, named=named
+    )
 
 
 def sessions(times: Iterable[int], gap_ms: int) -> list[Window]:

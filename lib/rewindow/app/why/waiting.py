@@ -14,7 +14,7 @@ from rewindow.control.health.inputs import Inputs
 from rewindow.control.health.phrases import counted
 from rewindow.control.health.waiting_results import BUFFER_TIME, clocks_of, watermark_sentence, why_open
 from rewindow.dsl.operators.stream_join import StreamJoin
-from rewindow.errors import CheckpointError
+from rewindow.errors import CheckpointError, ReasonMessage
 from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.record import UNKNOWN, Window, known_time
 from rewindow.streams.timing import TimedNode, holding_nodes
@@ -110,27 +110,41 @@ def _buffered(past: History, store: str, own: Sequence[Any]) -> dict[Window | No
     }
 
 
-def clock_sentences(past: History, partition: int) -> Iterator[str]:
+def clock_sentences(past: History, partition: int) -> Iterator[ReasonMessage]:
     """Yield what the clocks and schedules of the output's task are after the last run."""
     part = past.output.layout.part.index
     state = _inputs(past).known_tasks.get((part, partition), {})
     stream_ms = state.get("stream_time_ms", UNKNOWN)
     if stream_ms != UNKNOWN:
-        yield f"Stream time of task {part}_{partition} is {instant(stream_ms)} after run {past.last.spec.name}"
+        yield ReasonMessage(
+            "stream-time",
+            "Stream time of task {part}_{partition} is {time} after run {run}",
+            part=part,
+            partition=partition,
+            time=instant(stream_ms),
+            run=past.last.spec.name,
+        )
     for schedule in state.get("schedules", ()):
         if not schedule.get("is_cancelled") and schedule.get("due_ms") is not None:
-            yield f"The next punctuation of {schedule['node']} is due {instant(schedule['due_ms'])}"
+            yield ReasonMessage(
+                "next-punctuation",
+                "The next punctuation of {node} is due {time}",
+                node=schedule["node"],
+                time=instant(schedule["due_ms"]),
+            )
     if past.last.spec.final:
-        yield f"Branch {past.output.branch.name} is sealed: no run follows"
+        yield ReasonMessage(
+            "no-run-follows", "Branch {branch} is sealed: no run follows", branch=past.output.branch.name
+        )
 
 
-def held_sentences(past: History) -> Iterator[str]:
+def held_sentences(past: History) -> Iterator[ReasonMessage]:
     """Yield what the feed's watermark waits for, if it holds back records that were landed."""
-    if told := watermark_sentence(_inputs(past)):
-        yield told
+    if reason := watermark_sentence(_inputs(past)):
+        yield ReasonMessage("watermark-holds-back", "{reason}", reason=reason)
 
 
-def partner_sentences(past: History, taken: Candidates) -> Iterator[str]:
+def partner_sentences(past: History, taken: Candidates) -> Iterator[ReasonMessage]:
     """Yield what the key's records, those that were taken, wait for in joins of streams, and until when."""
     layout = past.output.layout
     newest_ms = max((time for known in taken.values() for time in known.values()), default=UNKNOWN)
@@ -140,12 +154,22 @@ def partner_sentences(past: History, taken: Candidates) -> Iterator[str]:
         if isinstance(join, StreamJoin) and not join.keeps_left:
             is_known = bool(lacking) and not past.output.is_windowed
             none = f", and none of the key was taken from {' or '.join(lacking)}" if is_known else ""
-            yield f"{node.name} sends nothing for a record without a partner{none}"
+            yield ReasonMessage(
+                "join-needs-partner",
+                "{node} sends nothing for a record without a partner{none}",
+                node=node.name,
+                none=none,
+            )
         elif isinstance(join, StreamJoin) and not join.windows.is_eager:
             windows = join.windows
             ahead_ms = max(windows.after_ms, windows.before_ms) if join.keeps_right else windows.after_ms
             until_ms = newest_ms + ahead_ms + windows.grace_ms
-            yield f"{node.name} sends a record without a partner once stream time is past {instant(until_ms)}"
+            yield ReasonMessage(
+                "join-waits-for-partner",
+                "{node} sends a record without a partner once stream time is past {time}",
+                node=node.name,
+                time=instant(until_ms),
+            )
 
 
 def _inputs(past: History) -> Inputs:
@@ -192,17 +216,29 @@ def _on_grid(windows: GridWindows, newest_first: Sequence[int], held: Holding) -
     return found
 
 
-def open_headline(found: Sequence[OpenFacts]) -> str:
+def open_headline(found: Sequence[OpenFacts]) -> ReasonMessage:
     """Return until when the windows of a key are open."""
-    if len(found) == 1:
-        return f"the window from {instant(found[0].start_ms)} is open until {instant(found[0].closes_at_ms)}"
-    return f"{len(found):,} windows of the key are open, the first of them until {instant(found[0].closes_at_ms)}"
+    which, until = f"the window from {instant(found[0].start_ms)} is open", ""
+    if len(found) > 1:
+        which, until = f"{len(found):,} windows of the key are open", ", the first of them"
+    return ReasonMessage(
+        "window-still-open",
+        "{which}{first} until {time}",
+        which=which,
+        first=until,
+        time=instant(found[0].closes_at_ms),
+    )
 
 
-def open_sentences(found: Sequence[OpenFacts]) -> Iterator[str]:
+def open_sentences(found: Sequence[OpenFacts]) -> Iterator[ReasonMessage]:
     """Yield until when each of several windows is open, and how many records it has."""
-    for one in found[:_MOST_NAMED] if len(found) > 1 else ():
-        until = f"is open until {instant(one.closes_at_ms)}"
-        yield f"The window from {instant(one.start_ms)} {until}, and has {counted(one.records, 'record')} so far"
+    for window in found[:_MOST_NAMED] if len(found) > 1 else ():
+        yield ReasonMessage(
+            "open-window",
+            "The window from {start} is open until {end}, and has {records} so far",
+            start=instant(window.start_ms),
+            end=instant(window.closes_at_ms),
+            records=counted(window.records, "record"),
+        )
     if len(found) > _MOST_NAMED:
-        yield f"{len(found) - _MOST_NAMED:,} more windows close later"
+        yield ReasonMessage("more-open-windows", "{count:,} more windows close later", count=len(found) - _MOST_NAMED)
