@@ -16,7 +16,7 @@ from rewindow.errors import ReasonMessage, SourceError
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.timing import TimedNode
 from tests.control.ledgers import BINDING, HOUR, a_feed, plan, plan_row, planned, run_rows
-from tests.refusals import refused
+from tests.refusals import Refusal, refused
 
 
 def nothing(text: str) -> ReasonMessage:
@@ -56,17 +56,17 @@ def test_a_future_landing_ends_with_not_now():
 
 def test_there_may_be_nothing_to_run():
     rows = run_rows([], "a")
-    for request, why in [
-        (RunRequest(), "has taken all epochs through 3"),
-        (RunRequest(through_landing=2), "beyond epoch 2"),
-        (RunRequest(through_ms=0), "a later time than requested"),
+    for request, reason in [
+        (RunRequest(), Refusal("all-epochs-taken", {"epoch": 3, "sealed": ""})),
+        (RunRequest(through_landing=2), Refusal("branch-beyond-epoch", {"epoch": 2})),
+        (RunRequest(through_ms=0), Refusal("landings-later-than-requested", {})),
     ]:
         decision = plan(rows, "b", request=request)
         assert isinstance(decision, UpToDate)
-        assert why in decision.reason
+        reason.check(decision.reason)
     empty = plan([], "a", Feed(a_feed().definition, ()))
     assert isinstance(empty, UpToDate)
-    assert "no landings" in empty.reason
+    assert empty.reason.code == "feed-without-landings"
 
 
 def test_a_changed_job_is_refused_even_if_there_is_nothing_to_run():
@@ -84,7 +84,8 @@ def test_a_changed_job_is_refused_even_if_there_is_nothing_to_run():
 def test_a_request_with_a_key_runs_once():
     rows = run_rows([], "a", through_landing=1, key="2013-01")
     decision = plan(rows, "b", request=RunRequest(key="2013-01"))
-    assert decision == UpToDate("the request '2013-01' is committed as run main/1")
+    assert isinstance(decision, UpToDate)
+    Refusal("request-committed", {"key": "2013-01", "run": "main/1"}).check(decision.reason)
     assert isinstance(plan(rows, "b", request=RunRequest(key="2013-02")), RunSpec)
 
 
@@ -175,7 +176,7 @@ def test_a_sealed_branch_takes_no_more_runs():
     rows = run_rows([], "a", final=True)
     done = plan(rows, "b", request=RunRequest(final=True))
     assert isinstance(done, UpToDate)
-    assert "sealed" in done.reason
+    assert done.reason.facts["sealed"]
     with refused("branch-sealed"):
         plan(rows, "b", a_feed(4))
 

@@ -10,7 +10,7 @@ from rewindow.streams.record import TopicPartition
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, landings, log_rows, write_rows
-from tests.refusals import containing, refused
+from tests.refusals import Refusal, containing, refused
 
 NOW = T0 + 3 * HOUR
 
@@ -136,12 +136,12 @@ def test_a_generation_that_keeps_fewer_landings_begins_although_nothing_is_new_t
     asked = {"new_generation": True, "keep": 2}
     report = land_locally(feed, tables, tmp_path, NOW, **asked)
     assert (report.generation, report.landings) == (2, ())
-    assert report.waiting == "generation 2 keeps landings 1 to 2, and nothing is new to land"
+    Refusal("generation-keeps-landings", {"generation": 2, "kept": 2, "nulls": ""}).check(report.waiting)
     kept = tables.state("activity")
     assert len(fold_feed((row.kind, row.body) for row in kept).landings) == 2
     again = land_locally(feed, tables, tmp_path, NOW, **asked)
-    waiting = "no generation was started, because --keep 2 keeps all landings as they are, and nothing is new to land"
-    assert (again.landings, again.waiting, tables.state("activity")) == ((), waiting, kept)
+    Refusal("generation-not-started", {"kept": 2}).check(again.waiting)
+    assert (again.landings, tables.state("activity")) == ((), kept)
     write_rows(tmp_path, "part-3", rows_of(5))
     assert land_locally(feed, tables, tmp_path, NOW + 6 * HOUR).landings == (3,)
 
@@ -151,9 +151,9 @@ def test_a_generation_that_keeps_all_landings_begins_and_takes_the_landed_files_
     with refused("landed-file-changed", file="hour-2.parquet", what="has changed"):
         land_locally(feed_config(), landed, tmp_path, NOW + HOUR)
     report = land_locally(feed_config(), landed, tmp_path, NOW, new_generation=True, keep=3)
-    assert report.waiting == "generation 2 keeps landings 1 to 3, and nothing is new to land"
+    Refusal("generation-keeps-landings", {"generation": 2, "kept": 3}).check(report.waiting)
     again = land_locally(feed_config(), landed, tmp_path, NOW, new_generation=True, keep=3)
-    assert again.waiting.startswith("no generation was started, because --keep 3 keeps all landings as they are")
+    Refusal("generation-not-started", {"kept": 3}).check(again.waiting)
     write_rows(tmp_path, "hour-3", rows_of(3))
     assert land_locally(feed_config(), landed, tmp_path, NOW + HOUR).landings == (4,)
     assert all(row["x"] < 100 for row in log_rows(landed))
@@ -167,12 +167,10 @@ def test_a_changed_definition_begins_although_no_interval_is_complete(tmp_path):
     write_rows(tmp_path, "hour-0", rows_of(0))
     land_locally(before, tables, tmp_path, NOW)
     asked = {"new_generation": True, "keep": 1}
-    assert land_locally(before, tables, tmp_path, NOW, **asked).waiting.startswith("no generation was started")
+    assert land_locally(before, tables, tmp_path, NOW, **asked).waiting.code == "generation-not-started"
     report = land_locally(after, tables, tmp_path, NOW, **asked)
-    assert (
-        report.waiting
-        == "generation 2 keeps landings 1 to 1, where the new column got is null, and nothing is new to land"
-    )
+    nulls = ", where the new column got is null"
+    Refusal("generation-keeps-landings", {"generation": 2, "kept": 1, "nulls": nulls}).check(report.waiting)
     write_rows(tmp_path, "hour-3", rows_of(3))
     assert land_locally(after, tables, tmp_path, NOW + HOUR).landings == (2,)
     assert [row["got"] is None for row in log_rows(tables)] == [row["landing"] == 1 for row in log_rows(tables)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from datetime import UTC, datetime
 
 import pytest
@@ -18,7 +17,7 @@ from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.bad_input.scene import make_template, without_spark
 from tests.ingest.land_by_arrow import Unused
 from tests.ingest.local_engine import HOUR, LocalEngine, feed_config, land_locally, one_log, write_rows
-from tests.refusals import containing, refused
+from tests.refusals import Refusal, containing, refused
 
 DAY = 24 * HOUR
 TODAY = round(datetime(2026, 11, 22, tzinfo=UTC).timestamp() * 1000)
@@ -39,7 +38,8 @@ def tables(tmp_path):
 def test_rows_of_today_are_counted_and_the_end_of_the_day_is_named(tmp_path, tables, capsys):
     write(tmp_path, "d1", TODAY)
     report = land_locally(DAILY, tables, tmp_path, NOON)
-    assert report.waiting == "10 rows are waiting: the day 2026-11-22 is complete at 2026-11-23 00:00 UTC"
+    until = "the day 2026-11-22 is complete at 2026-11-23 00:00 UTC"
+    Refusal("interval-not-complete", {"what": "10 rows are", "until": until}).check(report.waiting)
     Printer().landed("activity", report)
     assert capsys.readouterr().out == f"Feed activity: {report.waiting}.\n"
     assert land_locally(DAILY, tables, tmp_path, TODAY + DAY).rows == 10
@@ -52,8 +52,8 @@ def test_new_files_of_today_are_counted_without_reading_them(tmp_path, tables, l
     write(tmp_path, "d1", TODAY + later)
     report = land_locally(DAILY, tables, tmp_path, NOON + later)
     assert report.landings == ()
-    assert report.waiting.startswith("1 file is waiting: the day 2026-11-2")
-    assert re.search(r" is complete at 2026-11-2[34] 00:00 UTC$", report.waiting)
+    until = containing(f"is complete at 2026-11-2{3 if later == 0 else 4} 00:00 UTC")
+    Refusal("interval-not-complete", {"what": "1 file is", "until": until}).check(report.waiting)
 
 
 def test_nothing_waits_where_nothing_is_new(tmp_path, tables, capsys):
@@ -69,8 +69,8 @@ def test_a_call_until_a_landed_interval_says_that_new_files_wait(tmp_path, table
     land_locally(DAILY, tables, tmp_path, TODAY)
     write(tmp_path, "d1", TODAY)
     report = land_locally(DAILY, tables, tmp_path, TODAY + DAY, until_ms=TODAY)
-    said = "the intervals through 2026-11-22 00:00 UTC are landed; 1 new file waits for a later landing"
-    assert (report.landings, report.waiting) == ((), said)
+    assert report.landings == ()
+    Refusal("intervals-landed", {"until": "2026-11-22 00:00 UTC", "files": "1 new file waits"}).check(report.waiting)
     assert land_locally(DAILY, tables, tmp_path, TODAY + DAY).rows == 10
 
 
@@ -80,14 +80,14 @@ def test_a_call_until_an_interval_before_all_new_rows_says_that_they_wait(tmp_pa
     land_locally(DAILY, tables, tmp_path, TODAY - landed * DAY)
     write(tmp_path, "d1", TODAY)
     report = land_locally(DAILY, tables, tmp_path, TODAY + DAY, until_ms=TODAY)
-    said = f"nothing new arrived before 2026-11-22 00:00 UTC; {said} for a later landing"
-    assert (report.landings, report.waiting) == ((), said)
+    assert report.landings == ()
+    Refusal("nothing-arrived-in-time", {"until": "2026-11-22 00:00 UTC", "what": said}).check(report.waiting)
 
 
 def test_a_repeated_call_until_a_landed_interval_refuses_a_landed_file_that_has_changed(tmp_path, tables):
     write(tmp_path, "d0", TODAY - DAY, count=5)
     land_locally(DAILY, tables, tmp_path, TODAY)
-    assert land_locally(DAILY, tables, tmp_path, TODAY + DAY, until_ms=TODAY).waiting == ""
+    assert land_locally(DAILY, tables, tmp_path, TODAY + DAY, until_ms=TODAY).waiting is None
     write(tmp_path, "d0", TODAY - DAY, count=10)
     for asked in ({"until_ms": TODAY}, {}):
         with refused("landed-file-changed", file="d0.parquet", what="has changed"):
@@ -119,10 +119,8 @@ def test_a_new_file_that_is_not_complete_yet_does_not_fail_a_repeated_call(tmp_p
     land_locally(DAILY, tables, tmp_path, TODAY)
     engine = Incomplete(tmp_path)
     report = land_locally(DAILY, tables, tmp_path, TODAY + DAY, engine=engine, until_ms=TODAY)
-    assert report.waiting == (
-        "the intervals through 2026-11-22 00:00 UTC are landed. A later landing would fail now: "
-        "d1.gz cannot be decompressed. Wait for it"
-    )
+    reason = "d1.gz cannot be decompressed. Wait for it"
+    Refusal("later-landing-refused", {"until": "2026-11-22 00:00 UTC", "reason": reason}).check(report.waiting)
     with pytest.raises(StorageError, match=r"d1\.gz cannot be decompressed"):
         land_locally(DAILY, tables, tmp_path, TODAY + DAY, engine=engine)
 

@@ -57,6 +57,7 @@ from rewindow.errors import (
     DataError,
     InvariantError,
     NotNowError,
+    ReasonMessage,
     RewindowError,
     StorageError,
     UsageError,
@@ -276,12 +277,23 @@ def _overtaken(call: Call) -> NotNowError:
 def _nothing(call: Call, nothing: NothingDue, with_nulls: str = "") -> LandReport:
     waiting, watermark_ms = nothing.waiting, call.progress.watermark_ms
     notes = (*empty_files(call.feed, nothing.inspected), *_ignored(call.feed, call.request, watermark_ms))
+    others = waiting or "nothing is new to land"
     if call.generation.is_change:
-        keeps = f"generation {call.generation.number} keeps landings 1 to {call.generation.kept}{with_nulls}"
-        waiting = f"{keeps}, and {waiting or 'nothing is new to land'}"
+        waiting = ReasonMessage(
+            "generation-keeps-landings",
+            "generation {generation} keeps landings 1 to {kept}{nulls}, and {others}",
+            generation=call.generation.number,
+            kept=call.generation.kept,
+            nulls=with_nulls,
+            others=others,
+        )
     elif call.generation.is_new and call.generation.kept:
-        keeps = f"no generation was started, because --keep {call.generation.kept} keeps all landings as they are"
-        waiting = f"{keeps}, and {waiting or 'nothing is new to land'}"
+        waiting = ReasonMessage(
+            "generation-not-started",
+            "no generation was started, because --keep {kept} keeps all landings as they are, and {others}",
+            kept=call.generation.kept,
+            others=others,
+        )
     return LandReport(call.feed.feed, call.generation.number, watermark_ms, warnings=notes, waiting=waiting)
 
 
