@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -28,7 +28,6 @@ from rewindow.app.times import ZONE
 from rewindow.contracts.exit_codes import ON_HOLD
 from rewindow.control.health.holds import Hold
 from rewindow.control.plan.spec import MAIN
-from rewindow.control.verify import Verified
 from rewindow.tables.shared.arrow_tables import json_value
 
 DIFFERENT = 1
@@ -57,10 +56,10 @@ def rewind(
     debug: Debug = False,
 ) -> None:
     """Return to an earlier run. Removes later runs' rows from the output tables, but deletes no file."""
-    printer = BranchPrinter(as_json=as_json)
+    printer = RunPrinter(as_json=as_json)
     with printer.progress() as on_step:
         done = _branches(folder, target, job, debug=debug).rewind(branch, to, on_step)
-    printer.rewound(job, done)
+    printer.result(done, _rewound_lines(job, done))
 
 
 def backfill(
@@ -97,12 +96,12 @@ def backfill(
     debug: Debug = False,
 ) -> None:
     """Replay history on a branch with its own tables. Published tables do not change until `promote`."""
-    printer = BranchPrinter(as_json=as_json)
+    printer = RunPrinter(as_json=as_json)
     branches = _branches(folder, target, job, debug=debug)
     with printer.progress() as on_step:
         done = branches.backfill(start, end, branch, on_step, accept_changes=accept_changes)
     holds = branches.on_hold(done.branch)
-    printer.backfilled(job, done, holds)
+    _print_backfilled(printer, job, done, holds)
     end_on_hold(holds)
 
 
@@ -120,12 +119,12 @@ def diff(
 ) -> None:
     """Compare two branches' outputs key by key. Exits with 1 if they differ, 79 if a run on hold leaves nothing to compare."""
     branches = _branches(folder, target, job, debug=debug)
-    found = branches.diff(first, second, samples)
-    code = branches.code_changes(first, second) if found.differs else []
-    BranchPrinter(as_json=as_json).compared(found, code)
-    if found.is_held:
+    compared = branches.diff(first, second, samples)
+    code = branches.code_changes(first, second) if compared.differs else []
+    _print_compared(RunPrinter(as_json=as_json), compared, code)
+    if compared.is_held:
         raise typer.Exit(ON_HOLD)
-    if found.differs:
+    if compared.differs:
         raise typer.Exit(DIFFERENT)
 
 
@@ -141,10 +140,10 @@ def promote(
     debug: Debug = False,
 ) -> None:
     """Catch a branch up with the epochs that main has taken, then publish it in place of main: one commit per table."""
-    printer = BranchPrinter(as_json=as_json)
+    printer = RunPrinter(as_json=as_json)
     with printer.progress() as on_step:
         done = _branches(folder, target, job, debug=debug).promote(branch, into, on_step)
-    printer.promoted(job, done)
+    printer.result(done, promoted_lines(job, done))
 
 
 def verify(
@@ -160,10 +159,10 @@ def verify(
     debug: Debug = False,
 ) -> None:
     """Replay committed runs in a different layout and compare every row. Exits with 1 if a row differs."""
-    printer = BranchPrinter(as_json=as_json)
+    printer = RunPrinter(as_json=as_json)
     with printer.progress() as on_step:
         proofs = _branches(folder, target, job, debug=debug).verify(branch, runs or (), on_step)
-    printer.verified(job, proofs)
+    printer.result({proof.run: dict(proof.differences) for proof in proofs}, verified_lines(job, proofs))
     if any(proof.differences for proof in proofs):
         raise typer.Exit(DIFFERENT)
 
@@ -173,7 +172,7 @@ def branch_list(
     job: Job, target: Target = "local", folder: Folder = ".", as_json: Json = False, debug: Debug = False
 ) -> None:
     """List a job's branches with their parent, last run, progress and status."""
-    BranchPrinter(as_json=as_json).listed("branches", _branches(folder, target, job, debug=debug).branches())
+    RunPrinter(as_json=as_json).listed("branches", _branches(folder, target, job, debug=debug).branches())
 
 
 @branch_app.command("drop")
@@ -187,99 +186,70 @@ def branch_drop(
 ) -> None:
     """Drop a branch. Its name cannot be used again."""
     _branches(folder, target, job, debug=debug).drop(name)
-    BranchPrinter(as_json=as_json).dropped(job, name)
+    RunPrinter(as_json=as_json).result({"dropped": name}, [f"Dropped branch {name} of {job}."])
 
 
 def _branches(folder: str, target: str, job: str, *, debug: bool) -> JobBranches:
     return JobBranches(OpenProject.open(folder, target, debug=debug), job)
 
 
-class BranchPrinter(RunPrinter):
-    """Prints what happened to a job's branches."""
+def _rewound_lines(job: str, done: Mapping[str, Any]) -> Iterator[str]:
+    at = done["at"] or "the beginning"
+    if done["rewound"]:
+        yield f"Branch {done['branch']} of {job} is back at {at}. Rewound: {', '.join(done['rewound'])}."
+    else:
+        yield f"Branch {done['branch']} of {job} is at {at} already: nothing to rewind."
+    yield from consequences(done)
 
-    def rewound(self, job: str, done: Mapping[str, Any]) -> None:
-        """Print the result of `rewind`."""
-        if self.as_json:
-            self.json(done)
-            return
-        at = done["at"] or "the beginning"
-        if done["rewound"]:
-            self.say(f"Branch {done['branch']} of {job} is back at {at}. Rewound: {', '.join(done['rewound'])}.")
-        else:
-            self.say(f"Branch {done['branch']} of {job} is at {at} already: nothing to rewind.")
-        for line in consequences(done):
-            self.say(line)
 
-    def backfilled(self, job: str, done: Backfilled, holds: Sequence[Hold] = ()) -> None:
-        """Print the result of `backfill`: where the branch starts, and its runs."""
+def _print_backfilled(printer: RunPrinter, job: str, done: Backfilled, holds: Sequence[Hold]) -> None:
+    """Print the result of `backfill`: where the branch starts, its runs, and what may follow."""
+    if printer.as_json:
+        branch = {"job": job, "branch": done.branch, "stands_on": done.stands_on, "from_epoch": done.first_epoch}
+        kept = {"replaced": list(done.replaced), "continues": done.continues}
         results = [describe_result(result) for result in done.results]
-        if self.as_json:
-            branch = {"job": job, "branch": done.branch, "stands_on": done.stands_on, "from_epoch": done.first_epoch}
-            kept = {"replaced": list(done.replaced), "continues": done.continues}
-            self.json({**branch, **kept, "runs": results, "on_hold": list(holds)})
-            return
-        for line in backfilled_lines(job, done.branch, done.stands_on, done.first_epoch, done.replaced, done.continues):
-            self.say(line)
-        self.ran(done.results, holds=holds)
-        if done.other_keys:
-            outputs = ", ".join(done.other_keys)
-            self.say(f"The keys of {outputs} have other columns than on main, so `rewindow diff` cannot compare them.")
-            if not holds:
-                self.say(f"Publish: rewindow promote {job} {done.branch}.")
-                self.say(f"Report: rewindow report {job} --branch {done.branch}")
-            return
-        if holds:
-            self.say(f"Then compare: rewindow diff {job} main {done.branch}")
-            return
-        self.say(f"Compare: rewindow diff {job} main {done.branch}. Publish: rewindow promote {job} {done.branch}.")
-        self.say(f"Report: rewindow report {job} --branch {done.branch} --diff main")
+        printer.json({**branch, **kept, "runs": results, "on_hold": list(holds)})
+        return
+    for line in backfilled_lines(job, done.branch, done.stands_on, done.first_epoch, done.replaced, done.continues):
+        printer.say(line)
+    printer.ran(done.results, holds=holds)
+    if done.other_keys:
+        outputs = ", ".join(done.other_keys)
+        printer.say(f"The keys of {outputs} have other columns than on main, so `rewindow diff` cannot compare them.")
+    if holds:
+        if not done.other_keys:
+            printer.say(f"Then compare: rewindow diff {job} main {done.branch}")
+        return
+    compare, against = (
+        ("", "") if done.other_keys else (f"Compare: rewindow diff {job} main {done.branch}. ", " --diff main")
+    )
+    printer.say(f"{compare}Publish: rewindow promote {job} {done.branch}.")
+    printer.say(f"Report: rewindow report {job} --branch {done.branch}{against}")
 
-    def compared(self, found: Compared, code: Sequence[str] = ()) -> None:
-        """Print what was compared of two branches, how each output differs, and how the ``code`` of their last runs does."""
-        first, second, diffs = found.first, found.second, found.diffs
-        if self.as_json:
-            epochs = [found.epochs[0], found.epochs[-1]] if found.epochs else None
-            compared = {"epochs": epochs, "final_runs": found.has_finals, "on_hold": list(found.on_hold)}
-            self.json(
-                {
-                    one: json_value(asdict(diff)) | {"not_shown": diff.apart - len(diff.samples)} | compared
-                    for one, diff in diffs.items()
-                }
+
+def _print_compared(printer: RunPrinter, compared: Compared, code: Sequence[str]) -> None:
+    """Print what was compared of two branches, how each output differs, and how the ``code`` of their last runs does."""
+    first, second, diffs = compared.first, compared.second, compared.diffs
+    if printer.as_json:
+        epochs = [compared.epochs[0], compared.epochs[-1]] if compared.epochs else None
+        extent = {"epochs": epochs, "final_runs": compared.has_finals, "on_hold": list(compared.on_hold)}
+        printer.json(
+            {
+                output: json_value(asdict(diff)) | {"not_shown": diff.apart - len(diff.samples)} | extent
+                for output, diff in diffs.items()
+            }
+        )
+        return
+    printer.say(compared_line(compared))
+    if not compared.extent:
+        return
+    printer.table("Keys", compared_rows(compared))
+    for output, diff in diffs.items():
+        for key, ours, theirs in diff.samples:
+            printer.say(
+                f"{output} {as_assignments(key, key)}: {first} {shown_rows(ours)}, {second} {shown_rows(theirs)}"
             )
-            return
-        self.say(compared_line(found))
-        if not found.extent:
-            return
-        self.table("Keys", compared_rows(found))
-        for output, table_diff in diffs.items():
-            for key, ours, theirs in table_diff.samples:
-                self.say(
-                    f"{output} {as_assignments(key, key)}: {first} {shown_rows(ours)}, {second} {shown_rows(theirs)}"
-                )
-            for told in notes_on(table_diff, "--samples {}"):
-                self.say(f"{output}: {told}.")
-        if code:
-            self.say(f"{first} and {second} ran different code: {'; '.join(code)}")
-
-    def promoted(self, job: str, done: Mapping[str, Any]) -> None:
-        """Print the result of `promote`."""
-        if self.as_json:
-            self.json(done)
-            return
-        for line in promoted_lines(job, done):
-            self.say(line)
-
-    def verified(self, job: str, proofs: Sequence[Verified]) -> None:
-        """Print the result of `verify`."""
-        if self.as_json:
-            self.json({proof.run: dict(proof.differences) for proof in proofs})
-            return
-        for line in verified_lines(job, proofs):
-            self.say(line)
-
-    def dropped(self, job: str, name: str) -> None:
-        """Print the result of `branch drop`."""
-        if self.as_json:
-            self.json({"dropped": name})
-        else:
-            self.say(f"Dropped branch {name} of {job}.")
+        for note in notes_on(diff, "--samples {}"):
+            printer.say(f"{output}: {note}.")
+    if code:
+        printer.say(f"{first} and {second} ran different code: {'; '.join(code)}")

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import Abort
 
 from rewindow.app.cli.completing import names
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Takeover, Target
-from rewindow.app.cli.printing_maintenance import MaintenancePrinter
-from rewindow.app.cli.printing_runs import end_on_hold
-from rewindow.app.maintenance import KEEP, FeedMaintenance, JobMaintenance
+from rewindow.app.cli.printing_runs import RunPrinter, describe_result, end_on_hold
+from rewindow.app.maintenance import KEEP, FeedMaintenance, JobMaintenance, Resumed
 from rewindow.app.open_project import OpenProject
 from rewindow.app.run_references import unknown_name
-from rewindow.app.sentences import reset_question
+from rewindow.app.sentences import outdated_lines, reset_line, reset_question
 from rewindow.config.load import names_of
+from rewindow.control.drift_repair import Republished
 from rewindow.control.gc import Collected, FeedCollected
+from rewindow.control.health.holds import Hold
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import ConfigError, UsageError
 from rewindow.streams.duration import to_ms
@@ -50,11 +52,13 @@ def republish(
     debug: Debug = False,
 ) -> None:
     """Find and repair what others changed in a job's tables: RESTORE, DELETE, a dropped table, missing files."""
-    printer = MaintenancePrinter(as_json=as_json)
+    printer = RunPrinter(as_json=as_json)
     maintenance = JobMaintenance(OpenProject.open(folder, target, debug=debug), job)
     with printer.progress() as on_step:
         done = maintenance.republish(branch, output or [], all_tables=all_tables, on_step=on_step)
-    printer.republished(job, done)
+    left_out = {target: list(runs) for target, runs in done.left_out.items()}
+    lists = {"republished": list(done.republished), "repeated": list(done.repeated), "lagged": list(done.lagged)}
+    printer.result({"drift": dict(done.drift), **lists, "left_out": left_out}, _republished_lines(job, done))
 
 
 def resume(
@@ -70,12 +74,12 @@ def resume(
     debug: Debug = False,
 ) -> None:
     """Finish the run of an attempt that did not finish as it was planned: same epochs, parent and clock."""
-    printer = MaintenancePrinter(as_json=as_json)
+    printer = RunPrinter(as_json=as_json)
     maintenance = JobMaintenance(OpenProject.open(folder, target, debug=debug), job)
     with printer.progress() as on_step:
         done = maintenance.resume(branch, replan=replan, take_over=takeover, on_step=on_step)
     holds = maintenance.on_hold(branch)
-    printer.resumed(job, done, holds)
+    _print_resumed(printer, job, done, holds)
     end_on_hold(holds)
 
 
@@ -88,7 +92,7 @@ def reset(
     debug: Debug = False,
 ) -> None:
     """Start a job over: forget its runs and branches, and empty its tables. Landed logs stay."""
-    printer = MaintenancePrinter(as_json=as_json)
+    printer = RunPrinter(as_json=as_json)
     maintenance = JobMaintenance(OpenProject.open(folder, target, debug=debug), job)
     tables = maintenance.would_reset()
     if tables and not yes:
@@ -101,7 +105,10 @@ def reset(
             )
     with printer.progress() as on_step:
         done = maintenance.reset(on_step=on_step)
-    printer.was_reset(job, done, maintenance.outdated() if done else [])
+    outdated = maintenance.outdated() if done else []
+    beginning = f"{job} is at its beginning: there is nothing to forget."
+    lines = [reset_line(job, done), *outdated_lines(outdated, is_emptied=True)] if done else [beginning]
+    printer.result({"job": job, "emptied": list(done), "outdated": list(outdated)}, lines)
 
 
 def _is_confirmed(question: str) -> bool:
@@ -135,7 +142,7 @@ def gc(
     """Write snapshots of long changelogs, merge small files, and delete state and files that nothing needs."""
     project, keep_ms = OpenProject.open(folder, target, debug=debug), _duration(keep)
     jobs, feeds = _selected(project, name, kind)
-    printer = MaintenancePrinter(as_json=as_json)
+    printer = RunPrinter(as_json=as_json)
     done: dict[str, Collected | FeedCollected] = {}
     with printer.progress() as on_step:
         for feed in feeds:
@@ -145,7 +152,12 @@ def gc(
         for job in jobs:
             of_job = JobMaintenance(project, job)
             done[job] = of_job.would_collect(keep_ms) if dry_run else of_job.collect(keep_ms, on_step=on_step)
-    printer.collected(done, dry_run=dry_run)
+    if as_json:
+        printer.json({name: _as_json(collected) for name, collected in done.items()})
+        return
+    for kind_of, which in (("job", Collected), ("feed", FeedCollected)):
+        if rows := [_row(kind_of, name, one, dry_run=dry_run) for name, one in done.items() if isinstance(one, which)]:
+            printer.table("", rows)
 
 
 def _selected(project: OpenProject, name: str | None, kind: Kind | None) -> tuple[list[str], list[str]]:
@@ -172,3 +184,55 @@ def _duration(text: str) -> int:
     if duration_ms < 0:
         raise UsageError("retention-negative", "--keep {given}: a retention cannot be negative", given=text)
     return duration_ms
+
+
+def _republished_lines(job: str, done: Republished) -> Iterator[str]:
+    """Yield the drift that was found, and the repairs."""
+    yield from (f"{target} {drift}." for target, drift in done.drift.items())
+    yield from (f"Run {run} of {job} was replayed and gave the same rows." for run in done.repeated)
+    yield from (f"{target} was republished." for target in done.republished)
+    for target, runs in done.left_out.items():
+        yield f"{target} no longer has rows of {', '.join(runs)}: their files were gone, and no branch needs the runs."
+    if done.lagged:
+        yield f"Published what {', '.join(done.lagged)} lacked."
+    if not (done.drift or done.republished or done.repeated or done.lagged):
+        yield f"The tables of {job} are intact."
+
+
+def _print_resumed(printer: RunPrinter, job: str, done: Resumed, holds: Sequence[Hold]) -> None:
+    if printer.as_json:
+        more = {} if done.result is None else describe_result(done.result)
+        printer.json({"resumed": done.run, "attempt": done.attempt, "on_hold": list(holds)} | more)
+        return
+    if done.result is None:
+        printer.say(f"Nothing to resume: {job} has no unfinished run.")
+    else:
+        printer.say(f"Run {done.run} of {job} was planned by attempt {done.attempt}, which died.")
+    printer.ran([] if done.result is None else [done.result], holds=holds)
+
+
+def _row(kind: str, name: str, collected: Collected | FeedCollected, *, dry_run: bool) -> dict[str, Any]:
+    """Return what was, or with ``dry_run`` would be, written, forgotten and deleted."""
+    would, of_job = "would be " if dry_run else "", {}
+    if isinstance(collected, Collected):
+        of_job = {
+            f"snapshots {would}written": ", ".join(collected.snapshots),
+            f"runs {would}forgotten": collected.forgotten,
+        }
+    return {
+        kind: name,
+        **of_job,
+        f"files {would}merged": collected.merged,
+        **({} if dry_run else {"into": collected.into}),
+        f"files {would}deleted": len(collected.deleted),
+        "bytes": collected.bytes,
+    }
+
+
+def _as_json(collected: Collected | FeedCollected) -> dict[str, Any]:
+    files = [{"path": f"{file.folder}/{file.path}", "bytes": file.bytes, "why": file.why} for file in collected.deleted]
+    merged = {"merged": collected.merged, "into": collected.into, "deleted": files}
+    if isinstance(collected, FeedCollected):
+        return merged
+    of_job = {"snapshots": list(collected.snapshots), "forgotten": collected.forgotten, "reports": collected.reports}
+    return {**of_job, **merged}

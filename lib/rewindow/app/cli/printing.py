@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,14 @@ class Printer:
         """Print rows as a table."""
         self._out.print(as_table(title, rows))
 
+    def result(self, value: Any, lines: Iterable[str]) -> None:
+        """Print a result: as a JSON object, or as lines for people."""
+        if self.as_json:
+            self.json(value)
+            return
+        for line in lines:
+            self.say(line)
+
     def listed(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Print rows as a table, or as a JSON object with this name."""
         if self.as_json:
@@ -49,13 +57,10 @@ class Printer:
 
     def landed(self, feed: str, report: Any) -> None:
         """Print the result of `land`."""
-        if self.as_json:
-            self.json(report.as_json())
-            return
-        for sentence in report.warnings:
-            self._err.print(f"warning: {sentence}", markup=False)
-        for line in landed_lines(feed, report):
-            self.say(line)
+        if not self.as_json:
+            for sentence in report.warnings:
+                self._err.print(f"warning: {sentence}", markup=False)
+        self.result(report.as_json(), landed_lines(feed, report))
 
     def failed(self, failure: Failure, error: BaseException | None = None) -> None:
         """Print why a command failed, and the stack trace of ``error`` if given."""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from rewindow.app.cli.completing import stores
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Target
-from rewindow.app.cli.printing_maintenance import MaintenancePrinter
+from rewindow.app.cli.printing import Printer
 from rewindow.app.open_project import OpenProject
 from rewindow.app.run_references import as_of
+from rewindow.app.sentences import as_assignments
+from rewindow.app.times import with_readable_times
+from rewindow.control.health.phrases import counted
 from rewindow.control.plan.spec import MAIN
-from rewindow.tables.shared.state_query import Stores, as_rows, changes, export
+from rewindow.streams.serde.schema import PARTITION
+from rewindow.tables.shared.state_query import StoreChange, Stores, as_rows, changes, export
 
 At = Annotated[
     str | None, typer.Option(metavar="RUN", help="State after this run, as main/3 or 3. Default: the last run.")
@@ -44,7 +48,7 @@ def state_list(
 ) -> None:
     """List a job's stores: number of entries, cost of a restore, last run that changed each, columns."""
     project = OpenProject.open(folder, target, debug=debug)
-    MaintenancePrinter(as_json=as_json).listed("stores", _stores(project, job, branch, at).describe())
+    Printer(as_json=as_json).listed("stores", _stores(project, job, branch, at).describe())
 
 
 @state_app.command("show")
@@ -69,9 +73,17 @@ def state_show(
     """Show the entries of a store."""
     stores = _stores(OpenProject.open(folder, target, debug=debug), job, branch, at)
     where = _where(stores, store, key or ())
-    rows = stores.rows(store, where)
+    rows, printer = stores.rows(store, where), Printer(as_json=as_json)
     shown = as_rows(rows.slice(0, limit))
-    MaintenancePrinter(as_json=as_json).entries(shown, rows.num_rows, store, stores.keys(store), where)
+    if as_json:
+        printer.json({"entries": shown, "count": rows.num_rows})
+    elif not shown:
+        key = ", ".join(f"{name}={value}" for name, value in where.items())
+        printer.say(f"Store {store} has no entry{f' with {key}' if key else ''}.")
+    else:
+        printer.table("", with_readable_times(shown, stores.keys(store)))
+        if rows.num_rows > len(shown):
+            printer.say(f"{len(shown)} of {rows.num_rows} entries. Use --limit to show more.")
 
 
 @state_app.command("diff")
@@ -91,7 +103,11 @@ def state_diff(
     project = OpenProject.open(folder, target, debug=debug)
     first, second = (_stores(project, job, branch, run) for run in (run_a, run_b))
     changed = list(changes(first.rows(store), second.rows(store), first.keys(store)))
-    MaintenancePrinter(as_json=as_json).changed(store, (run_a, run_b), changed, limit)
+    shown, printer = changed[:limit], Printer(as_json=as_json)
+    if as_json:
+        printer.json({"count": len(changed), "changes": [change.as_json() for change in shown]})
+    else:
+        _print_changes(printer, store, (run_a, run_b), changed, shown)
     if changed:
         raise typer.Exit(DIFFERENT)
 
@@ -113,7 +129,34 @@ def state_export(
     """Write the entries of a store to a file."""
     rows = _stores(OpenProject.open(folder, target, debug=debug), job, branch, at).rows(store)
     export(rows, to)
-    MaintenancePrinter(as_json=as_json).exported(store, str(to), rows.num_rows)
+    wrote = f"Wrote {counted(rows.num_rows, 'row')} of store {store} to {to}."
+    Printer(as_json=as_json).result({"store": store, "file": str(to), "rows": rows.num_rows}, [wrote])
+
+
+def _print_changes(
+    printer: Printer, store: str, runs: tuple[str, str], changes: Sequence[StoreChange], shown: Sequence[StoreChange]
+) -> None:
+    """Print how a store differs between two runs."""
+    in_several = any(change.in_several for change in changes)
+    unit = "entries" if in_several else "keys"
+    printer.say(f"Store {store}: {len(changes)} {unit} differ between {runs[0]} and {runs[1]}.")
+    rows = [
+        {
+            **({PARTITION: change.partition} if in_several else {}),
+            **change.key,
+            runs[0]: _values(change.before),
+            runs[1]: _values(change.after),
+        }
+        for change in shown
+    ]
+    if rows:
+        printer.table("", with_readable_times(rows, shown[0].key))
+    if len(changes) > len(shown):
+        printer.say(f"{len(shown)} of {len(changes)} {unit}. Use --limit to show more.")
+
+
+def _values(row: Mapping[str, Any] | None) -> str:
+    return "-" if row is None else as_assignments(row)
 
 
 def _stores(project: OpenProject, job: str, branch: str, at: str | None) -> Stores:
