@@ -120,14 +120,14 @@ class JobBranches:
 
         ``lagged`` names the targets that were behind the ledger, as an interrupted command leaves them.
         """
-        with self._project.telemetry.operation(REWIND, self._job, branch) as told:
+        with self._project.telemetry.operation(REWIND, self._job, branch) as observed:
             before, lagged = self.state.branch(branch), self._lagging(branch)
-            drive(rewind(self._job, branch, to, self._tables), told.watching(on_step))
+            drive(rewind(self._job, branch, to, self._tables), observed.watching(on_step))
             after = self.state.branch(branch)
             rewound = [run.spec.name for run in before.runs[len(after.runs) :]]
-            at = after.head.spec.name if after.head else None
-            done = {"branch": branch, "at": at, "rewound": rewound, "lagged": lagged}
-            told.done(lambda: branch_changed(self._project.locator, self.state, branch, done))
+            head = after.head.spec.name if after.head else None
+            done = {"branch": branch, "at": head, "rewound": rewound, "lagged": lagged}
+            observed.done(lambda: branch_changed(self._project.locator, self.state, branch, done))
         return {**done, "outdated": self._outdated(branch)}
 
     def backfill(
@@ -150,13 +150,20 @@ class JobBranches:
             raise UsageError(
                 "main-not-backfilled", "cannot backfill 'main' itself: use another --branch, then `rewindow promote` it"
             )
-        with self._project.telemetry.operation(BACKFILL, self._job) as told:
-            done = self._backfill(start, end, branch, on_step, told, accept_changes=accept_changes)
-            told.done(lambda: backfill_done(done.branch, done.stands_on, done.first_epoch, done.results))
+        with self._project.telemetry.operation(BACKFILL, self._job) as observed:
+            done = self._backfill(start, end, branch, on_step, observed, accept_changes=accept_changes)
+            observed.done(lambda: backfill_done(done.branch, done.stands_on, done.first_epoch, done.results))
         return done
 
     def _backfill(
-        self, start: str, end: str | None, branch: str | None, on_step: OnStep, told: Observed, *, accept_changes: bool
+        self,
+        start: str,
+        end: str | None,
+        branch: str | None,
+        on_step: OnStep,
+        observed: Observed,
+        *,
+        accept_changes: bool,
     ) -> Backfilled:
         state, job = self.state, self._project.bind(self._job)
         main, feed = state.branch(MAIN), job.feed
@@ -169,11 +176,11 @@ class JobBranches:
         if first > (last := last_requested_epoch(feed, request)):
             raise self._nothing_to_replay(start, end, first, last, feed)
         bound = self._project.bind(self._job, name)
-        asked = self._project.with_acceptance(self._job, request)
+        accepting = self._project.with_acceptance(self._job, request)
         self._check_owners(MAIN, job.binding)  # it could not be promoted
         check_publishable(main, job.binding)
-        wanted = Backfill(first, asked, bound.feed, bound.binding, this_attempt(), self._project.is_alive)
-        drive(begin_backfill(self._job, wanted, self._tables), told.watching(on_step))
+        wanted = Backfill(first, accepting, bound.feed, bound.binding, this_attempt(), self._project.is_alive)
+        drive(begin_backfill(self._job, wanted, self._tables), observed.watching(on_step))
         own = self.state.branch(name).own_runs
         before = state.branch(name).own_runs
         replaced = [run.spec.name for run in before if run not in own]
@@ -211,9 +218,9 @@ class JobBranches:
         ``other_code`` lists how the project's present code differs from that of the branch, ``waiting`` is how many landings
         wait for the next run of ``into``, which takes none if it ``is_sealed``.
         """
-        with self._project.telemetry.operation(PROMOTE, self._job, branch) as told:
-            done = self._promote(branch, into, on_step, told.watching(on_step))
-            told.done(lambda: branch_changed(self._project.locator, self.state, into, done, branch))
+        with self._project.telemetry.operation(PROMOTE, self._job, branch) as observed:
+            done = self._promote(branch, into, on_step, observed.watching(on_step))
+            observed.done(lambda: branch_changed(self._project.locator, self.state, into, done, branch))
         published = describe_published(self._tables, self._job, into)
         return {**done, "published": published, "outdated": self._outdated(into), "waiting": self._waiting(into)}
 
@@ -234,9 +241,9 @@ class JobBranches:
             drive(promote(self._job, branch, bound.binding, self._tables, into=into), on_own_step)
             changes = changes_since(self.state.branch(into), bound.binding)
         head = self.state.branch(into).head
-        at = head.spec.name if head else None
-        caught_up = [one.spec.name for one in results if isinstance(one, RunReport)]
-        done = {"branch": branch, "into": into, "at": at, "is_new": is_new, "lagged": lagged, "other_code": changes}
+        name = head.spec.name if head else None
+        caught_up = [result.spec.name for result in results if isinstance(result, RunReport)]
+        done = {"branch": branch, "into": into, "at": name, "is_new": is_new, "lagged": lagged, "other_code": changes}
         done |= {"is_sealed": head is not None and head.spec.final}
         return {**done, "caught_up": caught_up, "fewer": fewer_rows(before, rows_of(self.state.branch(into).runs))}
 
@@ -281,8 +288,8 @@ class JobBranches:
         Raises `UsageError` (2) for a branch without runs, `StorageError` (74) if a table was altered outside rewindow.
         """
         state = self.state
-        one, other = (with_runs(self._job, state, name) for name in (first, second))
-        for branch in (one, other):
+        ours, theirs = (with_runs(self._job, state, name) for name in (first, second))
+        for branch in (ours, theirs):
             check_not_deleted(self._job, branch, self._tables.version_of)
         for name in (first, second):
             for _step in self._tables.publish(self._job, state, name):
@@ -290,20 +297,20 @@ class JobBranches:
         output_keys = self._output_keys()
         for name in dict.fromkeys((first, second)):
             check_outputs(self._tables, self._job, state, name, output_keys)
-        common = shared_runs(one.runs, other.runs)
-        after = one.runs[common - 1].spec.input.last if common else 0
-        published = [branch.published_runs for branch in (one, other)]
+        common = shared_runs(ours.runs, theirs.runs)
+        after = ours.runs[common - 1].spec.input.last if common else 0
+        published = [branch.published_runs for branch in (ours, theirs)]
         through = min(runs[-1].spec.input.last if runs else 0 for runs in published)
         finals = [runs[-1].spec for runs in published if len(runs) > common and runs[-1].spec.final]
         has_finals = len(finals) == len(published) and len({spec.input.last for spec in finals}) == 1
         diffs = {}
         for target, keys in output_keys.items():
-            tables = [branch.tables[target] for branch in (one, other) if target in branch.tables]
+            tables = [branch.tables[target] for branch in (ours, theirs) if target in branch.tables]
             if len(tables) == 2:
                 diffs[target.removeprefix(OUTPUT)] = self._tables.compare(
                     tables[0], tables[1], keys, epochs=(after, through + has_finals), samples=samples
                 )
-        shared = one.runs[common - 1].spec.name if common else None
+        shared = ours.runs[common - 1].spec.name if common else None
         holds = [hold for name in dict.fromkeys((first, second)) for hold in describe_holds(state, name)[:1]]
         left_out = [] if has_finals else [spec.name for spec in finals]
         return Compared(first, second, shared, range(after + 1, through + 1), diffs, holds, has_finals, left_out)
@@ -311,8 +318,8 @@ class JobBranches:
     def code_changes(self, first: str, second: str) -> list[str]:
         """Return how the job of one branch's last run differs from that of another's, apart from the paths of tables."""
         state = self.state
-        one, other = (with_runs(self._job, state, name).runs[-1].spec.binding for name in (first, second))
-        return differences_besides_tables(one, other)
+        ours, theirs = (with_runs(self._job, state, name).runs[-1].spec.binding for name in (first, second))
+        return differences_besides_tables(ours, theirs)
 
     def verify(self, branch: str, runs: Sequence[str], on_step: OnStep = None) -> list[Verified]:
         """Replay committed runs, by default a branch's last one, and compare the rows; see `control.verify.verify`.
@@ -324,10 +331,10 @@ class JobBranches:
 
     def _verified(self, branch: str, runs: Sequence[str], on_step: OnStep) -> Iterator[Verified]:
         state = self.state
-        known = with_runs(self._job, state, branch)
+        of_branch = with_runs(self._job, state, branch)
         check_stored(self._job, self._tables.ledger_rows(self._job))
         self._tables.check_published(self._job, state, branch)
-        chosen = [find_run(state, known, name) for name in runs] or [known.runs[-1]]
+        chosen = [find_run(state, of_branch, name) for name in runs] or [of_branch.runs[-1]]
         check_rows(self._tables, self._job, state, branch)
         project = self._project
         for run in chosen:
@@ -346,25 +353,27 @@ class JobBranches:
     def _lagging(self, branch: str) -> list[str]:
         return list(self._tables.lagging(self._job, self.state, branch))
 
-    def _interrupted_backfill(self, state: JobState, at: CommittedRun | None) -> str | None:
+    def _interrupted_backfill(self, state: JobState, base: CommittedRun | None) -> str | None:
         """Return the branch that a backfill without a name created after a run, and on which it died; None if there is none."""
-        for one in state.branches.values():
-            is_live = one.pending is not None and self._project.is_alive(one.pending.attempt)
-            is_unnamed = one.name.startswith(_BACKFILL) and whole_number(one.name.removeprefix(_BACKFILL)) is not None
+        for branch in state.branches.values():
+            is_live = branch.pending is not None and self._project.is_alive(branch.pending.attempt)
+            is_unnamed = (
+                branch.name.startswith(_BACKFILL) and whole_number(branch.name.removeprefix(_BACKFILL)) is not None
+            )
             if (
                 is_unnamed
-                and one.is_open
-                and not one.has_own_runs
+                and branch.is_open
+                and not branch.has_own_runs
                 and not is_live
-                and (one.parent, one.base) == (MAIN, at)
+                and (branch.parent, branch.base) == (MAIN, base)
             ):
-                return one.name
+                return branch.name
         return None
 
     def _outdated(self, branch: str) -> list[dict[str, Any]]:
         """Return the feeds that hold rows of removed runs, as JSON values. They read only the published branch."""
-        found = outdated_readers(self._project.root, self._tables, self._job) if branch == MAIN else ()
-        return [asdict(one) for one in found]
+        readers = outdated_readers(self._project.root, self._tables, self._job) if branch == MAIN else ()
+        return [asdict(reader) for reader in readers]
 
     def _output_keys(self) -> Mapping[str, Sequence[str]]:
         job = self._project.bind(self._job)

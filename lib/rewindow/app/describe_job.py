@@ -32,30 +32,30 @@ def show_job(project: OpenProject, job: str, *, branch: str = MAIN, hashes: bool
 def describe_job(tables: Warehouse, job: str, *, branch: str, hashes: bool) -> dict[str, Any]:
     """Return the runs of a branch, its tables and the totals of its metrics, without rewound runs."""
     state = tables.state(job)
-    known = state.branch(branch)
-    runs = known.runs
+    of_branch = state.branch(branch)
+    runs = of_branch.runs
     tables.check_published(job, state, branch)
     return {
         "job": job,
         "branch": branch,
-        "branches": sorted(name for name, known in state.branches.items() if known.runs),
+        "branches": sorted(name for name, of_branch in state.branches.items() if of_branch.runs),
         "runs": [_describe_run(run) for run in runs],
-        "tables": _describe_tables(tables, known, hashes=hashes),
+        "tables": _describe_tables(tables, of_branch, hashes=hashes),
         "lagging": dict(tables.lagging(job, state, branch)),
         "metrics": _describe_metrics(tables.measures(runs)),
-        "unmet": [_describe_unmet(run, one) for run in runs for one in run.commit.unmet],
+        "unmet": [_describe_unmet(run, expectation) for run in runs for expectation in run.commit.unmet],
         "on_hold": describe_holds(state, branch),
     }
 
 
 def describe_published(tables: Warehouse, job: str, branch: str) -> list[dict[str, Any]]:
     """Return the output tables of a branch with their versions and what the last run wrote to them."""
-    known = tables.state(job).branch(branch)
-    if not known.published_runs:
+    of_branch = tables.state(job).branch(branch)
+    if not of_branch.published_runs:
         return []
-    last = known.published_runs[-1]
+    last = of_branch.published_runs[-1]
     described = []
-    for target, table in known.tables.items():
+    for target, table in of_branch.tables.items():
         total = last.commit.targets.get(target)
         version = tables.version_of(table) if target.startswith(OUTPUT) else None
         if version is None:
@@ -74,14 +74,14 @@ def describe_published(tables: Warehouse, job: str, branch: str) -> list[dict[st
     return described
 
 
-def _describe_unmet(run: CommittedRun, one: Observation) -> dict[str, Any]:
+def _describe_unmet(run: CommittedRun, unmet: Observation) -> dict[str, Any]:
     return {
         "run": run.spec.name,
-        "output": one.output,
-        "expectation": one.name,
-        "on_fail": one.on_fail,
-        "observed": one.observed,
-        "expected": one.expected,
+        "output": unmet.output,
+        "expectation": unmet.name,
+        "on_fail": unmet.on_fail,
+        "observed": unmet.observed,
+        "expected": unmet.expected,
     }
 
 
@@ -122,9 +122,9 @@ def _describe_tables(tables: Warehouse, branch: Branch, *, hashes: bool) -> list
 def _describe_metrics(measures: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the metrics over all runs. Rates are per simulated second; current values are summed over the tasks."""
     current: Counter[tuple[str, ...]] = Counter()
-    for one in measures:
-        current[one["level"], one["node"], one["name"], one["reason"]] += one["current"] or 0
-    seconds = max((one["total"] for one in measures if one["name"] == SIMULATED_TIME), default=0) / 1000
+    for row in measures:
+        current[row["level"], row["node"], row["name"], row["reason"]] += row["current"] or 0
+    seconds = max((row["total"] for row in measures if row["name"] == SIMULATED_TIME), default=0) / 1000
     described = []
     for key, measure in sorted(add_up(measures).items(), key=lambda item: (*item[0][:3], reason_order(item[0][3]))):
         level, node, name, reason = key
@@ -155,17 +155,17 @@ def check_outputs(tables: Warehouse, job: str, state: JobState, branch: str, tar
     For governed tables, only the cheap check is made: `check_published`.
     """
     tables.check_published(job, state, branch)
-    known = state.branch(branch).tables
-    rewritten = [target for target in targets if target in known and tables.has_foreign_rows(known[target])]
+    own_tables = state.branch(branch).tables
+    rewritten = [target for target in targets if target in own_tables and tables.has_foreign_rows(own_tables[target])]
     _refuse([told for one in rewritten for told in described_drift(tables, job, state, branch, one)], job, branch)
 
 
-def _refuse(found: Sequence[str], job: str, branch: str) -> None:
-    if found:
+def _refuse(altered: Sequence[str], job: str, branch: str) -> None:
+    if altered:
         raise StorageError(
             "table-altered",
             "{tables}. Publish again: `rewindow republish {job}`",
-            tables=". ".join(found),
+            tables=". ".join(altered),
             job=command_words(job, branch),
         )
 
@@ -174,6 +174,7 @@ def described_drift(
     tables: Warehouse, job: str, state: JobState, branch: str, target: str | None = None
 ) -> Iterator[str]:
     """Yield a sentence for each table that is not what was published, or only for that of a target."""
-    for one in tables.drift(job, state, branch):
-        if target in (None, one.target):
-            yield f"{one.path} {one.change}: it was altered outside rewindow (UPDATE, RESTORE, DELETE, a rewrite, deleted files)"
+    for drift in tables.drift(job, state, branch):
+        if target in (None, drift.target):
+            how = "UPDATE, RESTORE, DELETE, a rewrite, deleted files"
+            yield f"{drift.path} {drift.change}: it was altered outside rewindow ({how})"

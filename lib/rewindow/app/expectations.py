@@ -60,11 +60,11 @@ class JobExpectations:
         self, spec: RunSpec, state: JobState, reports: Sequence[TaskReport], rows: StagedRows
     ) -> list[Observation]:
         """Return what is observed in the rows of an attempt, in the order of the job's file."""
-        found = []
+        observations = []
         for output in self._outputs:
             observed = _observed(output, spec, state, reports, rows)
-            found += [observed[one.name] for one in output.expectations]
-        return found
+            observations += [observed[expectation.name] for expectation in output.expectations]
+        return observations
 
 
 def bound_expectations(
@@ -80,59 +80,59 @@ def bound_expectations(
         if output.expect and topic in sinks:
             columns, keys = binding.tables[OUTPUT + topic].columns, bind_sink(sinks[topic], logs)[0].names
             checked = []
-            for index, one in enumerate(config.expectations_of(topic)):
+            for index, expectation in enumerate(config.expectations_of(topic)):
                 with at(root, "jobs", config.job, "outputs", topic, "expect", index):
-                    checked.append(_checked(one, {column.name: column.type for column in columns}, keys))
-                    if one.kind is Kind.SQL:
-                        _check_query(one, columns)
+                    checked.append(_checked(expectation, {column.name: column.type for column in columns}, keys))
+                    if expectation.kind is Kind.SQL:
+                        _check_query(expectation, columns)
             outputs.append(OutputExpectations(topic, tuple(checked), columns, keys))
     return JobExpectations(outputs) if outputs else None
 
 
-def _checked(one: Expectation, types: Mapping[str, str], keys: Sequence[str]) -> Expectation:
+def _checked(expectation: Expectation, types: Mapping[str, str], keys: Sequence[str]) -> Expectation:
     """Return an expectation with its bounds and values in the types of their column. Raises `ConfigError` (78)."""
-    for name in one.columns:
+    for name in expectation.columns:
         if name not in types:
             hint = did_you_mean(name, list(types))
             raise ConfigError(
                 "expectation-column-unknown",
                 "{expectation}: output {output!r} has no column {column!r}: {hint}It has {columns}",
-                expectation=one.name,
-                output=one.output,
+                expectation=expectation.name,
+                output=expectation.output,
                 column=name,
                 hint=hint,
                 columns=", ".join(types),
             )
-    if one.kind is Kind.UNIQUE and not (one.columns or keys):
+    if expectation.kind is Kind.UNIQUE and not (expectation.columns or keys):
         raise ConfigError(
             "unique-without-columns",
             "output {output!r} has no key columns: list the columns that no two rows share",
-            output=one.output,
+            output=expectation.output,
         )
-    if one.kind not in (Kind.RANGE, Kind.VALUES):
-        return one
-    column = one.columns[0]
+    if expectation.kind not in (Kind.RANGE, Kind.VALUES):
+        return expectation
+    column = expectation.columns[0]
     if types[column] == "binary":
         raise ConfigError(
             "expectation-on-binary", "{column!r} is binary, which has no bounds and words: use `sql`", column=column
         )
     typed = partial(_typed, column, types[column])
-    if one.kind is Kind.VALUES:
-        return replace(one, allowed=tuple(map(typed, one.allowed)))
+    if expectation.kind is Kind.VALUES:
+        return replace(expectation, allowed=tuple(map(typed, expectation.allowed)))
     if types[column] == "boolean":
         raise ConfigError(
             "expectation-range-on-boolean", "{column!r} is boolean, which has no range: use `values`", column=column
         )
-    low, high = (None if bound is None else typed(bound) for bound in (one.minimum, one.maximum))
+    low, high = (None if bound is None else typed(bound) for bound in (expectation.minimum, expectation.maximum))
     if low is not None and high is not None and low > high:
         raise ConfigError(
             "expectation-bounds-swapped",
             "{expectation}: min {minimum} is above max {maximum}: swap them",
-            expectation=one.name,
+            expectation=expectation.name,
             minimum=low,
             maximum=high,
         )
-    return replace(one, minimum=low, maximum=high)
+    return replace(expectation, minimum=low, maximum=high)
 
 
 def _typed(column: str, column_type: str, value: Any) -> Any:
@@ -165,14 +165,14 @@ def _converted(column_type: str, value: Any) -> Any:
     return value if column_type == "boolean" else str(value)
 
 
-def _check_query(one: Expectation, columns: Sequence[Column]) -> None:
+def _check_query(expectation: Expectation, columns: Sequence[Column]) -> None:
     try:
-        check_query(one.query, {NEW_ROWS: _new(columns), PREVIOUS_ROWS: arrow_schema(columns)})
+        check_query(expectation.query, {NEW_ROWS: _new(columns), PREVIOUS_ROWS: arrow_schema(columns)})
     except QueryError as error:
         raise ConfigError(
             "expectation-query-invalid",
             "{expectation}: this query cannot be used: {reason}",
-            expectation=one.name,
+            expectation=expectation.name,
             reason=str(error),
         ) from error
 
@@ -187,18 +187,22 @@ def _observed(
 ) -> dict[str, Observation]:
     """Return what is observed of an output by the name of the expectation."""
     target = OUTPUT + output.topic
-    on_values = [one for one in output.expectations if one.kind not in (Kind.ROWS, Kind.LATE, Kind.SQL)]
+    on_values = [
+        expectation for expectation in output.expectations if expectation.kind not in (Kind.ROWS, Kind.LATE, Kind.SQL)
+    ]
     found = []
     if on_values:
         names = needed_columns(on_values, output.keys)
         batches = rows.staged_batches(spec, reports, target, names)
         found += observe_rows(on_values, output.columns, output.keys, batches)
-    queries = [one for one in output.expectations if one.kind is Kind.SQL]
+    queries = [expectation for expectation in output.expectations if expectation.kind is Kind.SQL]
     if queries:
         parent = None if spec.parent is None else state.find_run(spec.parent)
         found += _queried(queries, output, target, partial(rows.staged_batches, spec, reports), parent, rows)
-    found += [_counted(one, target, reports) for one in output.expectations if one.kind is Kind.ROWS]
-    found += [_late(one, spec, reports) for one in output.expectations if one.kind is Kind.LATE]
+    found += [
+        _counted(expectation, target, reports) for expectation in output.expectations if expectation.kind is Kind.ROWS
+    ]
+    found += [_late(expectation, spec, reports) for expectation in output.expectations if expectation.kind is Kind.LATE]
     return {one.name: one for one in found}
 
 
@@ -221,37 +225,39 @@ def _queried(
 
     tables = {NEW_ROWS: (new, lambda: staged(target, new.names)), PREVIOUS_ROWS: (before, previous)}
     with row_queries(tables) as queries:
-        for one in expectations:
-            yield _returned(one, queries)
+        for expectation in expectations:
+            yield _returned(expectation, queries)
 
 
-def _returned(one: Expectation, queries: RowQueries) -> Observation:
+def _returned(expectation: Expectation, queries: RowQueries) -> Observation:
     """Return how many rows a query returns, and the first in the order of their text: a query need not order its rows."""
-    count, first = 0, list[str]()
+    count, examples = 0, list[str]()
     try:
-        for batch in queries.rows(one.query):
+        for batch in queries.rows(expectation.query):
             count += batch.num_rows
             names = batch.schema.names
             rows = examples_of(pa.table([as_text(column) for column in batch.columns], names=names))
-            first = heapq.nsmallest(MOST_EXAMPLES, [*first, *rows])
+            examples = heapq.nsmallest(MOST_EXAMPLES, [*examples, *rows])
     except QueryError as error:
         raise ExpectationError(
             "expectation-query-failed",
             "{output}: {expectation}: the query fails on the rows of this run: {reason}",
-            output=one.output,
-            expectation=one.name,
+            output=expectation.output,
+            expectation=expectation.name,
             reason=str(error),
         ) from error
-    return observation(one, count, f"the query returned {counted(count, 'row')}", "none", first)
+    return observation(expectation, count, f"the query returned {counted(count, 'row')}", "none", examples)
 
 
-def _counted(one: Expectation, target: str, reports: Sequence[TaskReport]) -> Observation:
+def _counted(expectation: Expectation, target: str, reports: Sequence[TaskReport]) -> Observation:
     rows = sum(file.rows for report in reports for file in report.files if file.target == target)
-    is_outside = (one.minimum is not None and rows < one.minimum) or (one.maximum is not None and rows > one.maximum)
-    return observation(one, int(is_outside), counted(rows, "row"), bounds_of(one))
+    is_outside = (expectation.minimum is not None and rows < expectation.minimum) or (
+        expectation.maximum is not None and rows > expectation.maximum
+    )
+    return observation(expectation, int(is_outside), counted(rows, "row"), bounds_of(expectation))
 
 
-def _late(one: Expectation, spec: RunSpec, reports: Sequence[TaskReport]) -> Observation:
+def _late(expectation: Expectation, spec: RunSpec, reports: Sequence[TaskReport]) -> Observation:
     """Return the share of late records of the node that dropped most of them, as `rewindow status` counts it."""
     records = sum(records_from_feed(spec.binding, report.consumed) for report in reports)
     by_node: dict[str, list[Mapping[str, Any]]] = {}
@@ -261,4 +267,4 @@ def _late(one: Expectation, spec: RunSpec, reports: Sequence[TaskReport]) -> Obs
     late = max((sum(sum_by_reason(rows, LATE_RECORD_DROP).values()) for rows in by_node.values()), default=0)
     share = min(1.0, late / records) if records else 0.0
     observed = f"{share:.4%} of {records} records were late ({late})"
-    return observation(one, int(share > one.maximum), observed, f"at most {one.maximum:.4%}")
+    return observation(expectation, int(share > expectation.maximum), observed, f"at most {expectation.maximum:.4%}")

@@ -187,7 +187,7 @@ def _with_landings(entry: Entry, looks: Looks) -> Entry:
 
 def _job(project: OpenProject, name: str, looks: Looks) -> Entry:
     main, config, state = _job_branch(project, name, MAIN, looks), load_job(project.root, name), looks.job(name)
-    others = [one.name for one in state.branches.values() if one.is_open and one.name != MAIN]
+    others = [branch.name for branch in state.branches.values() if branch.is_open and branch.name != MAIN]
     if not others:
         return main
     feed = find_feed(config.feed, looks.rows(config.feed), project.tables.home)

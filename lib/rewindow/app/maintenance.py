@@ -111,7 +111,7 @@ class JobMaintenance:
 
     def outdated(self) -> list[dict[str, Any]]:
         """Return the feeds that hold rows of removed runs of the job, as JSON values."""
-        return [asdict(one) for one in outdated_readers(self._project.root, self._project.tables, self._job)]
+        return [asdict(reader) for reader in outdated_readers(self._project.root, self._project.tables, self._job)]
 
     def _outputs(self) -> list[str]:
         config, catalog = self._project.job_config(self._job), self._project.target.catalog
@@ -167,5 +167,5 @@ class FeedMaintenance:
     def _is_quiet(self) -> bool:
         """Return whether no live run reads the feed."""
         states = [self._project.tables.state(job) for job in names_of(self._project.root, "jobs")]
-        plans = [one.pending for state in states for one in state.branches.values() if one.pending]
+        plans = [branch.pending for state in states for branch in state.branches.values() if branch.pending]
         return not any(plan.binding.feed == self._feed and self._project.is_alive(plan.attempt) for plan in plans)

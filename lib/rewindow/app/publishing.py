@@ -44,18 +44,18 @@ def publish(
     state = tables.state(job)
     check_can_publish(state, name)
     lagged, accepted = list(tables.lagging(job, state, name)), None
-    with naming(JOB=job), project.telemetry.operation(PUBLISH, job, name) as told:
+    with naming(JOB=job), project.telemetry.operation(PUBLISH, job, name) as observed:
         if accepts:
-            row = _accept(project, job, name, run, told.watching(on_step))
+            row = _accept(project, job, name, run, observed.watching(on_step))
             accepted = tables.state(job).find_run(row.body["run"]) if row else None
         else:
-            drive(catch_up(job, tables, name), told.watching(on_step))
+            drive(catch_up(job, tables, name), observed.watching(on_step))
         state = tables.state(job)
         made = accepted.spec.name if accepted else None
         not_on_hold = run if accepts and made is None else None
         done = Published(name, made, lagged, describe_holds(state, name), not_on_hold, accepts)
-        said = {**asdict(done), "on_hold": [one["run"] for one in done.on_hold]}
-        told.done(lambda: branch_changed(project.locator, state, name, said))
+        said = {**asdict(done), "on_hold": [hold["run"] for hold in done.on_hold]}
+        observed.done(lambda: branch_changed(project.locator, state, name, said))
     return done
 
 

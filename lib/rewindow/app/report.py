@@ -85,8 +85,8 @@ def _report(project: OpenProject, job: str, wanted: Wanted) -> Report:
         version=running_version(),
         outlook=_outlook(project, job, branch) if inputs.is_newest else Outlook("Later runs exist"),
         verification=Verification(
-            [one.run for one in checked],
-            [Difference(one.run, target, text) for one in checked for target, text in one.differences.items()],
+            [replay.run for replay in checked],
+            [Difference(replay.run, target, text) for replay in checked for target, text in replay.differences.items()],
         ),
         diff=_compared(branches, branch.name, wanted.diff) if wanted.diff else None,
     )

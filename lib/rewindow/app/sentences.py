@@ -146,8 +146,8 @@ def reset_line(job: str, tables: Sequence[str]) -> str:
 
 def _own_and_shared(tables: Sequence[str]) -> tuple[str, str]:
     return (
-        ", ".join(one for one in tables if one not in SHARED_TABLES),
-        ", ".join(one for one in tables if one in SHARED_TABLES),
+        ", ".join(table for table in tables if table not in SHARED_TABLES),
+        ", ".join(table for table in tables if table in SHARED_TABLES),
     )
 
 

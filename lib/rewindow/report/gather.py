@@ -286,7 +286,7 @@ def _verified(job: str, progress: Progress, verification: Verification) -> Itera
         runs=counted(progress.runs, "selected run"),
     )
     yield Sentence.of(Level.GOOD, message)
-    different = [f"{one.target} of {one.run}" for one in verification.differences]
+    different = [f"{difference.target} of {difference.run}" for difference in verification.differences]
     if different:
         message = VerdictMessage(
             "verdict-replay-differs",

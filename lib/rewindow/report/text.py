@@ -24,9 +24,9 @@ def told_left_out(runs: Sequence[str]) -> str:
 def told_holds(holds: Sequence[Hold]) -> str:
     """Return what a comparison of branches leaves out because runs are on hold, as sentences; empty if none is."""
     return " ".join(
-        f"Run {one['run']} is on hold, so neither its rows nor those of later runs are published: "
-        f"`rewindow head {command_words(one['job'], one['branch'])} --held` shows its rows, `{one['accept']}` publishes them."
-        for one in holds
+        f"Run {hold['run']} is on hold, so neither its rows nor those of later runs are published: "
+        f"`rewindow head {command_words(hold['job'], hold['branch'])} --held` shows its rows, `{hold['accept']}` publishes them."
+        for hold in holds
     )
 
 
@@ -79,8 +79,8 @@ def seconds(value: float | None) -> str:
 def where_results_wait(found: OpenWindows) -> str:
     """Return ``in 2 windows and in joins``; empty where a time limit or nothing holds them."""
     windows = f"in {counted(found.windows, 'window')}" if found.windows else ""
-    joins = "in joins" if any(one.waits_for is not None for one in found.shown) else ""
-    return " and ".join(one for one in (windows, joins) if one)
+    joins = "in joins" if any(waiting.waits_for is not None for waiting in found.shown) else ""
+    return " and ".join(filter(None, (windows, joins)))
 
 
 def number(value: float | None) -> str:

@@ -36,7 +36,7 @@ def tables(ctx: Any, incomplete: str) -> list[str]:
 
     def found() -> Iterable[str]:
         root = _root(ctx)
-        return [one.table for job in _stems(ctx, "jobs") for one in load_job(root, job).outputs.values()]
+        return [output.table for job in _stems(ctx, "jobs") for output in load_job(root, job).outputs.values()]
 
     return _beginning(incomplete, found)
 
@@ -52,7 +52,7 @@ def branches(ctx: Any, incomplete: str) -> list[str]:
     """Complete the branches of the job that was typed before."""
 
     def found() -> set[str]:
-        return {MAIN, *(one.name for one in _state(ctx).branches.values() if one.is_open)}
+        return {MAIN, *(branch.name for branch in _state(ctx).branches.values() if branch.is_open)}
 
     return _beginning(incomplete, found) or _beginning(incomplete, lambda: {MAIN})
 
@@ -61,7 +61,7 @@ def stores(ctx: Any, incomplete: str) -> list[str]:
     """Complete the stores of the job that was typed before, as of its last runs."""
 
     def found() -> set[str]:
-        heads = [one.head for one in _state(ctx).branches.values()]
+        heads = [branch.head for branch in _state(ctx).branches.values()]
         return {store for head in heads if head for store in head.spec.binding.stores}
 
     return _beginning(incomplete, found)

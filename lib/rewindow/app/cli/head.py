@@ -64,37 +64,38 @@ def head(
         )
     printer, shown_branch = Printer(as_json=as_json), branch or MAIN
     if held:
-        found = list(held_rows(project, name, branch=shown_branch, limit=limit, last=last))
+        outputs = list(held_rows(project, name, branch=shown_branch, limit=limit, last=last))
     else:
-        found = list(output_rows(project, name, branch=branch, limit=limit, last=last, of=of))
+        outputs = list(output_rows(project, name, branch=branch, limit=limit, last=last, of=of))
     if as_json:
-        printer.json({"branch": branch if is_quarantine(name) else shown_branch, "tables": found})
+        printer.json({"branch": branch if is_quarantine(name) else shown_branch, "tables": outputs})
         return
-    for line in explain_holds([found[0]["hold"]]) if held and found else ():
+    for line in explain_holds([outputs[0]["hold"]]) if held and outputs else ():
         printer.say(line)
-    for one in found:
-        for run in one.get("on_hold", ())[:1]:
-            job = command_words(one["job"], shown_branch)
+    for output in outputs:
+        for run in output.get("on_hold", ())[:1]:
+            job = command_words(output["job"], shown_branch)
             printer.say(
-                f"Run {run} is on hold, so its rows, and those of the runs behind it, are not in {one['table']}: "
+                f"Run {run} is on hold, so its rows, and those of the runs behind it, are not in {output['table']}: "
                 f"`rewindow plan {job}` says why, `rewindow head {job} --held` shows its rows, and "
                 f"`rewindow publish {job} --accept --run {run}` publishes them."
             )
-        if one.get("replaced"):
-            were = "row is" if one["replaced"] == 1 else "rows are"
+        if output.get("replaced"):
+            were = "row is" if output["replaced"] == 1 else "rows are"
             printer.say(
-                f"{one['replaced']:,} more {were} of landings that `rewindow land --new-generation` has replaced, and not shown."
+                f"{output['replaced']:,} more {were} of landings that `rewindow land --new-generation` has replaced, and not "
+                "shown."
             )
-        if one["count"] is None:
+        if output["count"] is None:
             printer.say(
-                f"{one['table']} does not exist yet: no run of {one['job']} has written it on branch {shown_branch}."
+                f"{output['table']} does not exist yet: no run of {output['job']} has written it on branch {shown_branch}."
             )
             continue
-        if not one["count"]:
-            run = f"Run {one['hold']['run']} adds no rows to {one['table']}." if held else None
-            printer.say(run or f"{one['table']} has no rows{f' of {of}' if of else ''}.")
+        if not output["count"]:
+            run = f"Run {output['hold']['run']} adds no rows to {output['table']}." if held else None
+            printer.say(run or f"{output['table']} has no rows{f' of {of}' if of else ''}.")
             continue
-        rows, which = counted(one["count"], "row"), "last" if last else "first"
-        shown = rows if len(one["rows"]) == one["count"] else f"{which} {len(one['rows'])} of {rows}"
+        rows, which = counted(output["count"], "row"), "last" if last else "first"
+        shown = rows if len(output["rows"]) == output["count"] else f"{which} {len(output['rows'])} of {rows}"
         not_published = ", not published" if held else ""
-        printer.table(f"{one['table']}: {shown}{not_published}", with_readable_times(one["rows"], one["keys"]))
+        printer.table(f"{output['table']}: {shown}{not_published}", with_readable_times(output["rows"], output["keys"]))

@@ -48,10 +48,10 @@ def ls(
     feeds, jobs = list_project(project)
     printer = Printer(as_json=as_json)
     if as_json:
-        listed = [{"feed": one.name, **_values(one)} for one in feeds]
-        printer.json({"target": target, "feeds": listed, "jobs": [_job(one) for one in jobs]})
+        listed = [{"feed": entry.name, **_values(entry)} for entry in feeds]
+        printer.json({"target": target, "feeds": listed, "jobs": [_job(entry) for entry in jobs]})
         return
-    rows = [_row("feed", one.name, one) for one in feeds]
+    rows = [_row("feed", entry.name, entry) for entry in feeds]
     for job in jobs:
         rows.append(_row("job", job.name, job))
         rows += [_row("branch", f"{job.name} {branch.name}", branch) for branch in job.branches]
@@ -61,33 +61,33 @@ def ls(
         printer.say("There are no feeds and jobs yet: add conf/feeds/FEED.yaml and conf/jobs/JOB.yaml.")
 
 
-def _values(one: Entry) -> dict[str, Any]:
+def _values(entry: Entry) -> dict[str, Any]:
     return {
-        "status": one.status.value,
-        "detail": one.detail,
-        "detail_codes": one.detail_codes,
-        "exit_code": one.exit_code,
-        "epoch": one.epoch,
-        "watermark_ms": one.watermark_ms,
+        "status": entry.status.value,
+        "detail": entry.detail,
+        "detail_codes": entry.detail_codes,
+        "exit_code": entry.exit_code,
+        "epoch": entry.epoch,
+        "watermark_ms": entry.watermark_ms,
     }
 
 
-def _job(one: Entry) -> dict[str, Any]:
-    branches = [{"branch": branch.name, **_values(branch), "waiting": branch.waiting} for branch in one.branches]
-    return {"job": one.name, "feed": one.feed, **_values(one), "waiting": one.waiting, "branches": branches}
+def _job(job: Entry) -> dict[str, Any]:
+    branches = [{"branch": branch.name, **_values(branch), "waiting": branch.waiting} for branch in job.branches]
+    return {"job": job.name, "feed": job.feed, **_values(job), "waiting": job.waiting, "branches": branches}
 
 
-def _row(kind: str, name: str, one: Entry) -> dict[str, Any]:
+def _row(kind: str, name: str, entry: Entry) -> dict[str, Any]:
     """Return the line for people: of a reason with several lines the first, and how many more there are."""
-    through = None if one.watermark_ms is None else instant(one.watermark_ms)
-    first, *more = (one.detail or "").split("\n")
-    detail = f"{first} ({counted(len(more), 'more line')} with --json)" if more else first
-    status = one.status.value.replace("_", " ")
+    through = None if entry.watermark_ms is None else instant(entry.watermark_ms)
+    first_line, *more = (entry.detail or "").split("\n")
+    detail = f"{first_line} ({counted(len(more), 'more line')} with --json)" if more else first_line
+    status = entry.status.value.replace("_", " ")
     return {
         "": kind,
         "name": name,
         "status": status,
-        "landing": one.epoch,
+        "landing": entry.epoch,
         "complete through": through,
         "detail": detail,
     }

@@ -43,13 +43,13 @@ def init(
     where = "" if root == Path.cwd() else f" in {root}"
     done = f"Created {len(made.files)} files" if made.files else "All files are there already"
     printer.say(f"{done}{where}. Next:")
-    for command, what in (
+    for command, does in (
         ("test", "play the job's test"),
         (f"land {made.feed}", "turn the sample data into a log"),
         (f"run {made.job}", "compute the results"),
         (f"head {made.job}", "show them"),
     ):
-        printer.say(f"  rewindow {command:<22} # {what}")
+        printer.say(f"  rewindow {command:<22} # {does}")
 
 
 class _Kind(StrEnum):
@@ -71,7 +71,7 @@ def schema(
     if kind is not None:
         typer.echo(schema_text(kind.value), nl=False)
     else:
-        typer.echo(json.dumps({one: schema_of(one) for one in KINDS}, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps({name: schema_of(name) for name in KINDS}, indent=2, ensure_ascii=False))
 
 
 def play(
@@ -89,15 +89,15 @@ def play(
     del debug  # every command takes it
     root, printer = find_project(Path(folder).absolute()), Printer(as_json=as_json)
     played = list(play_all(root, [path.absolute() for path in files or ()]))
-    failed = [one for one in played if one.failure is not None]
+    failed = [case for case in played if case.failure is not None]
     if as_json:
-        printer.json({"passed": len(played) - len(failed), "failed": [one.as_json() for one in failed]})
+        printer.json({"passed": len(played) - len(failed), "failed": [case.as_json() for case in failed]})
         return FAILED if failed else 0
     shown = set()
-    for one in failed:
-        if (one.file, one.case) not in shown:
-            printer.say(f"FAILED {one.file}: {one.failure}")
-        shown.add((one.file, one.case))
-    cases = len({(one.file, one.case) for one in played})
+    for case in failed:
+        if (case.file, case.case) not in shown:
+            printer.say(f"FAILED {case.file}: {case.failure}")
+        shown.add((case.file, case.case))
+    cases = len({(case.file, case.case) for case in played})
     printer.say(f"{cases - len(shown)} of {cases} transcripts passed, whole and cut into runs.")
     return FAILED if failed else 0

@@ -78,8 +78,8 @@ def _mostly_late(result: RunReport) -> Iterator[str]:
     if 0 < records <= _MOSTLY * max((sum(reasons.values()) for reasons in late), default=0):
         branch = "" if result.spec.branch == MAIN else f" --branch {result.spec.branch}"
         report = f"rewindow report {result.spec.job}{branch}"
-        what = f"Of the {counted(records, 'record')} of the run, half or more were late"
-        yield f"  {what}: the lateness in `{report}` shows which grace period keeps them."
+        half_late = f"Of the {counted(records, 'record')} of the run, half or more were late"
+        yield f"  {half_late}: the lateness in `{report}` shows which grace period keeps them."
 
 
 def _how_to_see(result: RunReport, dropped: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
@@ -126,13 +126,13 @@ class RunPrinter(Printer):
         if self.as_json:
             before = [describe_result(result) for result in results[:-1]]
             more = {**({"taken_over": before} if before else {}), **({"landed": landed.as_json()} if landed else {})}
-            told = {
+            state = {
                 "summary": summary if results[-1] is last else None,
                 "published": list(published),
                 "lagged": watch.lagged if watch else [],
                 "on_hold": list(holds),
             }
-            self.json({**describe_result(results[-1]), **told, **more})
+            self.json({**describe_result(results[-1]), **state, **more})
             return
         if watch is not None and watch.commits and last is None:
             self.say(f"Published what an earlier call had committed ({counted(watch.commits, 'commit')}).")
@@ -171,7 +171,7 @@ def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:
         "targets": {target: total.rows for target, total in commit.targets.items()},
         "tables": {target: table.path for target, table in spec.binding.tables.items()},
         "dropped": dropped_by_reason(result.metrics),
-        "expectations": [one.as_json() for one in commit.expectations],
+        "expectations": [expectation.as_json() for expectation in commit.expectations],
     }
 
 
@@ -195,7 +195,7 @@ def _result_lines(result: RunReport) -> Iterator[str]:
             where = spec.binding.tables[target].path
             added = f"added to {where}" if result.is_published else f"staged for {where}, not published"
             yield f"  {topic}: {counted(total.rows, 'row')} {added}"
-    yield from (f"  {one.on_fail}: {one.sentence}" for one in commit.unmet)
+    yield from (f"  {expectation.on_fail}: {expectation.sentence}" for expectation in commit.unmet)
     if spec.final:
         yield f"  Every window is closed, and branch {spec.branch} is sealed: {TAKES_NO_MORE}."
 

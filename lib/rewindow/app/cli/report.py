@@ -51,12 +51,12 @@ def report(
     if out is not None:
         check_is_file(out, f"report-{job}.html")
     project = OpenProject.open(folder, target, debug=debug)
-    printer, found = Printer(as_json=as_json), collect(project, job, Wanted(branch, run, since, diff, verify))
+    printer, facts = Printer(as_json=as_json), collect(project, job, Wanted(branch, run, since, diff, verify))
     if printer.as_json:
         from rewindow.report.gather import as_json as as_values
 
-        printer.json({"file": write_text(out, page(found)) if out else None, **as_values(found)})
+        printer.json({"file": write_text(out, page(facts)) if out else None, **as_values(facts)})
         return
-    path = write_text(out or Path(f"report-{job}.html"), page(found))
-    printer.say(f"{found.verdict[0].text}.")
+    path = write_text(out or Path(f"report-{job}.html"), page(facts))
+    printer.say(f"{facts.verdict[0].text}.")
     printer.say(f"Report: {path}")

@@ -101,8 +101,8 @@ def state_diff(
 ) -> None:
     """Compare a store after two runs, key by key in each partition. Exits with 1 if they differ."""
     project = OpenProject.open(folder, target, debug=debug)
-    first, second = (_stores(project, job, branch, run) for run in (run_a, run_b))
-    changed = list(changes(first.rows(store), second.rows(store), first.keys(store)))
+    before, after = (_stores(project, job, branch, run) for run in (run_a, run_b))
+    changed = list(changes(before.rows(store), after.rows(store), before.keys(store)))
     shown, printer = changed[:limit], Printer(as_json=as_json)
     if as_json:
         printer.json({"count": len(changed), "changes": [change.as_json() for change in shown]})

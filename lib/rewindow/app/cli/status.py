@@ -58,78 +58,78 @@ def status(
     from rewindow.app.overview import overview
 
     project = OpenProject.open(folder, target, debug=debug)
-    found = overview(project, names or (), branch)
+    checked = overview(project, names or (), branch)
     printer = Printer(as_json=as_json)
     if as_json:
-        printer.json(_as_json(found, target, branch))
+        printer.json(_as_json(checked, target, branch))
     else:
-        _show(printer, found)
-        if found.is_empty:
+        _show(printer, checked)
+        if checked.is_empty:
             catalog = project.target.catalog
             where = f"the schema {catalog}" if catalog else f"the warehouse {project.warehouse}"
             printer.say(
                 f"Nothing was landed in {where} yet. If that is not the one you mean, correct "
                 f"`{'catalog' if catalog else 'warehouse'}:` in conf/targets/{target}.yaml."
             )
-    if not found.is_well:
+    if not checked.is_well:
         raise typer.Exit(DIFFERENT)
 
 
-def _show(printer: Printer, found: Overview) -> None:
+def _show(printer: Printer, checked: Overview) -> None:
     """Print one line per feed and job, the findings, and the verdict."""
-    if not found.subjects:
+    if not checked.subjects:
         printer.say("There are no feeds and jobs yet: add conf/feeds/FEED.yaml and conf/jobs/JOB.yaml.")
         return
-    printer.table("", [_row(one) for one in found.subjects])
-    for one in found.subjects:
-        for finding in one.findings:
+    printer.table("", [_row(subject) for subject in checked.subjects])
+    for subject in checked.subjects:
+        for finding in subject.findings:
             more = f". {finding.advice}." if finding.advice else ""
             # An error names its own command, which the finding's would contradict.
             helps = finding.command if "`rewindow " not in finding.message else None
             command = f": `{helps}`" if helps else ""
-            printer.say(f"{finding.level}: {one.kind} {one.name}: {finding.message}{command}{more}")
-    wrong = sum(not one.level.is_well for one in found.subjects)
-    notes = sum(bool(one.findings) for one in found.subjects)
+            printer.say(f"{finding.level}: {subject.kind} {subject.name}: {finding.message}{command}{more}")
+    wrong = sum(not subject.level.is_well for subject in checked.subjects)
+    notes = sum(bool(subject.findings) for subject in checked.subjects)
     well = f"all is well, with {counted(notes, 'note')}" if notes else "all is well"
-    all_of_them = f"{counted(len(found.feeds), 'feed')} and {counted(len(found.jobs), 'job')}"
+    all_of_them = f"{counted(len(checked.feeds), 'feed')} and {counted(len(checked.jobs), 'job')}"
     printer.say(f"{all_of_them}: {f'{wrong} need attention' if wrong > 1 else '1 needs attention' if wrong else well}.")
 
 
-def _row(one: Subject) -> dict[str, Any]:
-    figures, watermark_ms = one.figures, one.entry.watermark_ms
+def _row(subject: Subject) -> dict[str, Any]:
+    figures, watermark_ms = subject.figures, subject.entry.watermark_ms
     age = figures.get("age_ms")
     return {
-        "": one.level.value,
-        "what": one.kind,
-        "name": one.name,
-        "status": one.entry.status.value.replace("_", " "),
+        "": subject.level.value,
+        "what": subject.kind,
+        "name": subject.name,
+        "status": subject.entry.status.value.replace("_", " "),
         "complete through": None if watermark_ms is None else instant(watermark_ms),
         "age": None if age is None else span(age),
-        "landings": one.entry.epoch,
+        "landings": subject.entry.epoch,
         "waiting": figures.get("waiting"),
-        "dropped": ", ".join(_dropped(one)),
-        "findings": len(one.findings) or None,
+        "dropped": ", ".join(_dropped(subject)),
+        "findings": len(subject.findings) or None,
     }
 
 
-def _dropped(one: Subject) -> Iterator[str]:
+def _dropped(subject: Subject) -> Iterator[str]:
     for kind in DROPS.values():
-        if count := one.figures.get(kind):
+        if count := subject.figures.get(kind):
             yield f"{count:,} {kind}"
 
 
-def _as_json(found: Overview, target: str, branch: str) -> dict[str, Any]:
+def _as_json(checked: Overview, target: str, branch: str) -> dict[str, Any]:
     return {
         "target": target,
         "branch": branch,
-        "as_of_ms": found.as_of_ms,
-        "well": found.is_well,
-        "feeds": [{"feed": one.name, **_values(one)} for one in found.feeds],
-        "jobs": [{"job": one.name, "feed": one.entry.feed, **_values(one)} for one in found.jobs],
+        "as_of_ms": checked.as_of_ms,
+        "well": checked.is_well,
+        "feeds": [{"feed": subject.name, **_values(subject)} for subject in checked.feeds],
+        "jobs": [{"job": subject.name, "feed": subject.entry.feed, **_values(subject)} for subject in checked.jobs],
     }
 
 
-def _values(one: Subject) -> dict[str, Any]:
+def _values(subject: Subject) -> dict[str, Any]:
     findings = [
         {
             "level": each.level.value,
@@ -139,15 +139,15 @@ def _values(one: Subject) -> dict[str, Any]:
             "command": each.command,
             "advice": each.advice,
         }
-        for each in one.findings
+        for each in subject.findings
     ]
-    entry = one.entry
+    entry = subject.entry
     return {
-        "level": one.level.value,
+        "level": subject.level.value,
         "status": entry.status.value,
         "detail": entry.detail,
         "detail_codes": entry.detail_codes,
         "exit_code": entry.exit_code,
-        **one.figures,
+        **subject.figures,
         "findings": findings,
     }

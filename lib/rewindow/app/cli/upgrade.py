@@ -35,40 +35,48 @@ def upgrade(
     This version reads one format, which it also writes. So there is nothing that it could convert, and it never changes
     anything.
     """
-    found = OpenProject.open(folder, target, debug=debug).tables.stored_tables()
+    stored = OpenProject.open(folder, target, debug=debug).tables.stored_tables()
     printer = Printer(as_json=as_json)
-    is_readable = all(one.fit in (Fit.READ, Fit.ABSENT) for one in found)
-    advice = list(_advice(found, target))
+    is_readable = all(table.fit in (Fit.READ, Fit.ABSENT) for table in stored)
+    advice = list(_advice(stored, target))
     if as_json:
         code = 0 if is_readable else CheckpointError.exit_code
-        tables = [_values(one) for one in found]
+        tables = [_values(table) for table in stored]
         printer.json(
             {"target": target, "format": FORMAT, "dry_run": dry_run, "tables": tables, "converted": []}
             | {"advice": advice, "exit_code": code}
         )
     else:
-        printer.table("", [{**_values(one), "rows": _counts(one), "refused": ", ".join(one.refused)} for one in found])
+        printer.table(
+            "", [{**_values(table), "rows": _counts(table), "refused": ", ".join(table.refused)} for table in stored]
+        )
         for line in advice:
             printer.say(line)
     if not is_readable:
         raise typer.Exit(CheckpointError.exit_code)
 
 
-def _values(one: StoredTable) -> dict[str, Any]:
-    rows = [{"format": stated, "rows": count} for stated, count in one.rows.items()]
-    return {"table": one.table, "path": one.path, "fit": one.fit.value, "rows": rows, "refused": list(one.refused)}
+def _values(table: StoredTable) -> dict[str, Any]:
+    rows = [{"format": stated, "rows": count} for stated, count in table.rows.items()]
+    return {
+        "table": table.table,
+        "path": table.path,
+        "fit": table.fit.value,
+        "rows": rows,
+        "refused": list(table.refused),
+    }
 
 
-def _counts(one: StoredTable) -> str:
+def _counts(table: StoredTable) -> str:
     return ", ".join(
         f"{counted(count, 'row')} {_UNSTATED if stated is None else f'of format {stated}'}"
-        for stated, count in one.rows.items()
+        for stated, count in table.rows.items()
     )
 
 
-def _advice(found: Sequence[StoredTable], target: str) -> Iterator[str]:
+def _advice(stored: Sequence[StoredTable], target: str) -> Iterator[str]:
     """Yield what to do, in sentences."""
-    fits = {one.fit for one in found}
+    fits = {table.fit for table in stored}
     if fits <= {Fit.ABSENT}:
         yield f"The warehouse is empty. This version writes format {FORMAT}. There is nothing to convert."
     elif fits <= {Fit.READ, Fit.ABSENT}:

@@ -90,12 +90,12 @@ def why(
                 printer.say(line)
         return
     own, row = choose_row(output, key, rows, at, run)
-    found = explain_row(output, own, row, time_ms)
+    facts = explain_row(output, own, row, time_ms)
     if as_json:
-        printer.json(asdict(found))
+        printer.json(asdict(facts))
         return
     columns = [column.name for column in output.key_columns]
-    for line in row_lines(found, columns, "" if at is not None else " ".join(key)):
+    for line in row_lines(facts, columns, "" if at is not None else " ".join(key)):
         printer.say(line)
 
 
@@ -108,63 +108,63 @@ MOST_SHOWN = 20
 _INTERNAL = ("_epoch", "_partition", "_offset", "_run")
 
 
-def row_lines(found: RowFacts, columns: Sequence[str], key: str) -> Iterator[str]:
+def row_lines(facts: RowFacts, columns: Sequence[str], key: str) -> Iterator[str]:
     """Yield the lines on a row.
 
     ``columns`` are those of the output's key; ``key``: the words of the key, if more of its rows can be asked for.
     """
-    yield from _which_window(found.asked_ms, found.row[columns[-2]] if has_bounds(columns) else None)
-    yield f"{found.table}: {_row(found.row, columns)}"
-    run = found.run
+    yield from _which_window(facts.asked_ms, facts.row[columns[-2]] if has_bounds(columns) else None)
+    yield f"{facts.table}: {_row(facts.row, columns)}"
+    run = facts.run
     epochs = (
         f"landing {run.first_epoch}"
         if run.first_epoch == run.last_epoch
         else f"landings {run.first_epoch} to {run.last_epoch}"
     )
     yield f"Written by run {run.run} ({epochs}, code {run.code})."
-    yield _sent(found)
+    yield _sent(facts)
     yield ""
-    yield from _listed("Made of", "record", found.records)
-    if found.clock_records:
-        yield from _listed("Time advanced with", "more record", found.clock_records)
-    if len(found.punctuations) > MOST_SHOWN:
-        yield f"  the last {MOST_SHOWN} of {len(found.punctuations):,} punctuations (--json lists all):"
-    for one in found.punctuations[-MOST_SHOWN:]:
-        yield f"  punctuation of {one.node}, due {instant(one.due_ms)}"
-    if found.late:
-        yield f"Dropped, so not in the row: {_count(len(found.late), 'record')}"
-        for late in found.late[:MOST_SHOWN]:
+    yield from _listed("Made of", "record", facts.records)
+    if facts.clock_records:
+        yield from _listed("Time advanced with", "more record", facts.clock_records)
+    if len(facts.punctuations) > MOST_SHOWN:
+        yield f"  the last {MOST_SHOWN} of {len(facts.punctuations):,} punctuations (--json lists all):"
+    for punctuation in facts.punctuations[-MOST_SHOWN:]:
+        yield f"  punctuation of {punctuation.node}, due {instant(punctuation.due_ms)}"
+    if facts.late:
+        yield f"Dropped, so not in the row: {_count(len(facts.late), 'record')}"
+        for late in facts.late[:MOST_SHOWN]:
             yield f"  {_record(late.record)}: {late.reason} in {late.node}, {in_words(late.behind_ms)} behind"
-        yield from _more(len(found.late))
-    if found.unused:
+        yield from _more(len(facts.late))
+    if facts.unused:
         yield from _listed(
-            "Of the same key and window, but let go by a condition or function of the job:", "record", found.unused
+            "Of the same key and window, but let go by a condition or function of the job:", "record", facts.unused
         )
     yield ""
-    yield _checked(found)
-    for note in found.notes:
+    yield _checked(facts)
+    for note in facts.notes:
         yield f"{note}."
-    others = found.row_count - 1
+    others = facts.row_count - 1
     if others and key:
         yield ""
         yield f"The key has {_count(others, 'other row')}; --window TIME and --run RUN choose:"
-        shown = [other for other in found.rows if other != found.row]
+        shown = [other for other in facts.rows if other != facts.row]
         yield from (f"  {_row(other, columns)}" for other in shown)
         if others > len(shown):
             yield f"  and {others - len(shown):,} more, which are older"
 
 
-def missing_lines(found: MissingFacts) -> Iterator[str]:
+def missing_lines(facts: MissingFacts) -> Iterator[str]:
     """Yield the lines on a row that is missing."""
-    yield from _which_window(found.asked_ms, found.window_start_ms)
-    yield f"{found.table}: {found.headline}."
-    for reason in found.reasons:
+    yield from _which_window(facts.asked_ms, facts.window_start_ms)
+    yield f"{facts.table}: {facts.headline}."
+    for reason in facts.reasons:
         yield f"- {reason}."
-    if found.records:
+    if facts.records:
         yield ""
-        start_ms = found.window_start_ms
+        start_ms = facts.window_start_ms
         which = "" if start_ms is None else f" in the window from {instant(start_ms)}"
-        yield from _listed("The logs have", f"record of the key{which}", found.records)
+        yield from _listed("The logs have", f"record of the key{which}", facts.records)
 
 
 def _which_window(asked_ms: int | None, start_ms: int | None) -> Iterator[str]:
@@ -173,8 +173,8 @@ def _which_window(asked_ms: int | None, start_ms: int | None) -> Iterator[str]:
         yield f"{instant(asked_ms)} is in the window from {instant(start_ms)}:"
 
 
-def _sent(found: RowFacts) -> str:
-    sent = found.sent
+def _sent(facts: RowFacts) -> str:
+    sent = facts.sent
     if sent.punctuation is not None:
         return f"Sent by the punctuation of {sent.punctuation.node} that was due {instant(sent.punctuation.due_ms)}."
     if sent.record is not None:
@@ -188,10 +188,10 @@ def _sent(found: RowFacts) -> str:
     return f"Sent at the end of landing {sent.epoch}{watermark}."
 
 
-def _checked(found: RowFacts) -> str:
-    if found.is_exact:
+def _checked(facts: RowFacts) -> str:
+    if facts.is_exact:
         return "Replaying these records alone gives the same row."
-    if found.is_reproduced:
+    if facts.is_reproduced:
         return "Replaying these records alone gives the same row. Some of them may not have contributed: code read them as well."
     return (
         "Replaying these records alone does not give the same row: it also depends on something that cannot be traced, such as "
@@ -199,10 +199,10 @@ def _checked(found: RowFacts) -> str:
     )
 
 
-def _listed(head: str, what: str, records: Sequence[RecordFacts]) -> Iterator[str]:
-    yield f"{head} {_count(len(records), what)}"
-    for one in records[:MOST_SHOWN]:
-        yield f"  {_record(one)}"
+def _listed(head: str, unit: str, records: Sequence[RecordFacts]) -> Iterator[str]:
+    yield f"{head} {_count(len(records), unit)}"
+    for record in records[:MOST_SHOWN]:
+        yield f"  {_record(record)}"
     yield from _more(len(records))
 
 
@@ -211,19 +211,21 @@ def _more(count: int) -> Iterator[str]:
         yield f"  and {count - MOST_SHOWN:,} more (--json lists all)"
 
 
-def _record(one: RecordFacts) -> str:
-    landing = "" if one.landing is None else f", landing {one.landing}"
-    columns = as_assignments(one.record)
-    return f"{one.topic}-{one.partition} offset {one.offset}, {instant(one.timestamp_ms)}{landing}: {columns}"
+def _record(record: RecordFacts) -> str:
+    landing = "" if record.landing is None else f", landing {record.landing}"
+    columns = as_assignments(record.record)
+    return (
+        f"{record.topic}-{record.partition} offset {record.offset}, {instant(record.timestamp_ms)}{landing}: {columns}"
+    )
 
 
 def _row(row: Any, keys: Sequence[str]) -> str:
     return as_assignments({name: value for name, value in row.items() if name not in _INTERNAL}, keys)
 
 
-def _count(number: int, what: str) -> str:
+def _count(number: int, unit: str) -> str:
     return (
-        f"{number:,} {what}"
+        f"{number:,} {unit}"
         if number == 1
-        else f"{number:,} {what.replace('record', 'records').replace('row', 'rows')}"
+        else f"{number:,} {unit.replace('record', 'records').replace('row', 'rows')}"
     )

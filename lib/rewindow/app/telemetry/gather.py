@@ -215,9 +215,13 @@ def run_done(locator: Locator, job: Job, result: RunReport | UpToDate) -> Facts:
         Measure(
             "expectations",
             1,
-            {"output": one.output, "on_fail": one.on_fail, "result": "met" if one.is_met else "unmet"},
+            {
+                "output": expectation.output,
+                "on_fail": expectation.on_fail,
+                "result": "met" if expectation.is_met else "unmet",
+            },
         )
-        for one in commit.expectations
+        for expectation in commit.expectations
     ]
     return Facts(inputs, tuple(outputs), details, (*_run_measures(details), *met))
 

@@ -39,8 +39,8 @@ def meter_provider(environ: Mapping[str, str] = os.environ) -> Any:
     if isinstance(current, MeterProvider):
         return current
     readers = [
-        one if isinstance(one, MetricReader) else PeriodicExportingMetricReader(one)
-        for one in _exporters("METRICS", environ)
+        exporter if isinstance(exporter, MetricReader) else PeriodicExportingMetricReader(exporter)
+        for exporter in _exporters("METRICS", environ)
     ]
     return MeterProvider(metric_readers=readers, resource=_resource(environ), shutdown_on_exit=False)
 

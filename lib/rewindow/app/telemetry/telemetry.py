@@ -39,8 +39,8 @@ def has_opentelemetry(environ: Mapping[str, str]) -> bool:
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     wanted = [environ.get(name, "").strip().lower() for name in _EXPORTERS]
-    return any(one not in {"", "none"} for one in wanted) or (
-        any(environ.get(name) for name in _ENDPOINTS) and not all(one == "none" for one in wanted)
+    return any(exporter not in {"", "none"} for exporter in wanted) or (
+        any(environ.get(name) for name in _ENDPOINTS) and not all(exporter == "none" for exporter in wanted)
     )
 
 

@@ -165,7 +165,7 @@ class History:
         if offsets:
             rows = self.records.at(topic, partition, offsets)
             at, timestamps, keys, values = zip(*rows, strict=True)
-            newest = [max(before, one) for one in self.records.newest(topic, partition, epoch, offsets)]
+            newest = [max(before, time) for time in self.records.newest(topic, partition, epoch, offsets)]
             yield Rows(at, timestamps, newest, keys, values)
 
     @cache  # noqa: B019 - a command makes one history

@@ -120,7 +120,7 @@ def choose_row(
         column = output.start_column
         starts = sorted({row[column] for row in rows}) if column else []
         last = f", the last {_MOST_NAMED} of {len(starts):,}" if len(starts) > _MOST_NAMED else ""
-        named = ", ".join(instant(one) for one in starts[-_MOST_NAMED:])
+        named = ", ".join(instant(start) for start in starts[-_MOST_NAMED:])
         known = f" (it has windows from {named}{last})" if starts else ""
         where = "" if at is None or start_ms is None else at.where(start_ms)
         raise NothingFoundError(

@@ -236,7 +236,9 @@ class Fate:
         if not self.has_windows:
             return self.drops
         return [
-            one for one in self.drops if not self.reached((one.dropped.at.topic or "", one.dropped.at.offset), spans)
+            drop
+            for drop in self.drops
+            if not self.reached((drop.dropped.at.topic or "", drop.dropped.at.offset), spans)
         ]
 
 
@@ -284,7 +286,9 @@ def as_reached(past: History, asked: Asked, fate: Fate, start_ms: int | None) ->
 
 def _within(taken: Candidates, spans: Iterable[Window], windows: Windows | None) -> Candidates:
     return {
-        where: {offset: time for offset, time in known.items() if any(contains(one, time, windows) for one in spans)}
+        where: {
+            offset: time for offset, time in known.items() if any(contains(window, time, windows) for window in spans)
+        }
         for where, known in taken.items()
     }
 
@@ -322,7 +326,7 @@ def _of_session(session: Window, drops: Sequence[Drop], followed: Candidates, ga
 def quarantined(past: History, own: Any) -> Iterator[ReasonMessage]:
     """Yield how many quarantined rows of the feed's landings have the key, and why the last of them; nothing if none has it."""
     feed, topics = past.output.job.feed, past.output.layout.external
-    if not any((one.counts or {}).get("quarantined") for one in feed.landings):
+    if not any((landing.counts or {}).get("quarantined") for landing in feed.landings):
         return
     of_feed = Chosen(feed.definition.feed, is_landing=True)
     key, logs = _parts(own), feed.definition.logs

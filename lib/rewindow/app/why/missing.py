@@ -125,9 +125,9 @@ def _open(past: History, asked: Asked, fate: Fate, found: Sequence[Row]) -> list
     column, windows = past.output.start_column, past.output.windows
     written = {row[column or ""] for row in found}
     counts = [
-        (one, sum(contains(one, time, windows) for time in times))
-        for one in asked.still_open or ()
-        if one.start_ms not in written
+        (window, sum(contains(window, time, windows) for time in times))
+        for window in asked.still_open or ()
+        if window.start_ms not in written
     ]
     held = asked.holding
     closing = {one: held.closes_at(one) for one, _ in counts} if held is not None else {}
@@ -163,12 +163,14 @@ def _in_no_session(past: History, asked: Asked, fate: Fate, at: AskedTime) -> Mi
     """Return why no session contains a time that is between records of which others did not reach the windows."""
     facts, windows = Facts(past), past.output.windows
     near = facts.unused(asked.taken, set())
-    left = [one for one in near if not any(contains(made, one.timestamp_ms, windows) for made in asked.sessions)]
-    wheres = {(one.topic, one.offset) for one in left}
+    left = [
+        record for record in near if not any(contains(made, record.timestamp_ms, windows) for made in asked.sessions)
+    ]
+    wheres = {(record.topic, record.offset) for record in left}
     late = [
-        one
-        for one in facts.late(fate.missed(asked.spans), asked.taken)
-        if (one.record.topic, one.record.offset) in wheres
+        dropped
+        for dropped in facts.late(fate.missed(asked.spans), asked.taken)
+        if (dropped.record.topic, dropped.record.offset) in wheres
     ]
     made = told_sessions(asked.sessions, "its other records near it make", at.time_ms)
     return no_answer(
@@ -191,7 +193,7 @@ def _told(project: OpenProject, past: History, asked: Asked, fate: Fate, windows
     newest = asked.still_open[-1] if asked.still_open else asked.window
     first = Window(windows[0].start_ms, windows[0].end_ms, is_session) if windows else newest
     waits = asked.holding.waits(first) if asked.holding is not None else None
-    shown = [one for one in records if first is None or contains(first, one.timestamp_ms, output.windows)]
+    shown = [record for record in records if first is None or contains(first, record.timestamp_ms, output.windows)]
     known: dict[str, Any] = {
         "partition": asked.partition,
         "window_start_ms": first.start_ms if first else None,
@@ -234,7 +236,7 @@ def _told(project: OpenProject, past: History, asked: Asked, fate: Fate, windows
         return no_answer(output, Missing.LET_GO, headline, reasons, **known)
     dropped += _left_out(output, shown, fate, late)
     if waits is not None and waits.is_open and first is not None:
-        reached = sum(fate.reached((one.topic, one.offset), [first]) for one in shown)
+        reached = sum(fate.reached((record.topic, record.offset), [first]) for record in shown)
         named = windows or [OpenFacts(first.start_ms, first.end_ms, waits.closes_at_ms, reached)]
         if not windows and not reached:
             headline = open_headline(named).followed(", but no record of the key has reached it")
@@ -295,7 +297,7 @@ def _left_out(
     if output.windowed_node is None or not fate.kept:
         return
     gone = {(one.record.topic, one.record.offset) for one in late} | fate.in_windows.keys()
-    left = [where for one in records if (where := (one.topic, one.offset)) not in gone]
+    left = [where for record in records if (where := (record.topic, record.offset)) not in gone]
     held = sum(where in fate.kept for where in left)
     of = "" if len(left) == len(records) else f" of the {len(records):,} records of the key in the window"
     if len(left) > held:

@@ -148,7 +148,9 @@ class Output:
         spec = self.branch.tables.get(f"{OUTPUT}{self.topic}")
         if spec is None or self.tables.version_of(spec) is None:
             return []
-        rows: list[Row] = self.tables.rows_of_key(spec, key).select([one.name for one in spec.columns]).to_pylist()
+        rows: list[Row] = (
+            self.tables.rows_of_key(spec, key).select([column.name for column in spec.columns]).to_pylist()
+        )
         return rows
 
 
@@ -307,12 +309,12 @@ class AskedTime:
             )
         if len(starts) == 1 or self.time_ms in starts:
             return starts[0] if len(starts) == 1 else self.time_ms
-        raise self._several([one for one in starts if one in known] or starts, len(starts))
+        raise self._several([start for start in starts if start in known] or starts, len(starts))
 
     def _several(self, starts: Sequence[int], count: int = 0) -> UsageError:
         """Return the refusal of a time that several windows contain. ``starts``: those to name, of ``count``."""
         more = " --missing" if self.is_missing else ""
-        listed = "".join(f"\n  rewindow why {self.command(one)}{more}" for one in starts[-_MOST_NAMED:])
+        listed = "".join(f"\n  rewindow why {self.command(start)}{more}" for start in starts[-_MOST_NAMED:])
         named = min(len(starts), _MOST_NAMED)
         which = "" if named == (count or len(starts)) else f", such as these {named}" if named > 1 else ", such as"
         return UsageError(
@@ -330,7 +332,7 @@ class AskedTime:
 def told_sessions(found: Sequence[Window], making: str, time_ms: int) -> ReasonMessage:
     """Return the sessions that records make, as ``making`` says. It names those nearest to the time."""
     near = sorted(found, key=lambda one: max(one.start_ms - time_ms, time_ms - one.end_ms))[:_MOST_NAMED]
-    named = ", ".join(f"{instant(one.start_ms)} to {instant(one.end_ms)}" for one in sorted(near))
+    named = ", ".join(f"{instant(session.start_ms)} to {instant(session.end_ms)}" for session in sorted(near))
     more = "" if len(near) == len(found) else f" {len(found):,}, the nearest ones"
     which, are = ("session", "is") if len(found) == 1 else ("sessions", f"are{more}")
     return ReasonMessage(
@@ -351,7 +353,7 @@ def sessions(times: Iterable[int], gap_ms: int) -> list[Window]:
 
 def sliding_starts(times: Iterable[int], time_ms: int, size_ms: int) -> list[int]:
     """Return the starts of the sliding windows that contain a time."""
-    return [one for one in all_sliding_starts(times, size_ms) if one <= time_ms <= one + size_ms]
+    return [start for start in all_sliding_starts(times, size_ms) if start <= time_ms <= start + size_ms]
 
 
 def all_sliding_starts(times: Iterable[int], size_ms: int) -> list[int]:

@@ -66,8 +66,8 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
         raise not_given(output, run)
     changed = differences_besides_tables(run.spec.binding, output.job.binding)
     facts = Facts(past)
-    made = {(one.topic, one.partition, one.offset) for one in behind.records}
-    used = made | {(one.topic, one.partition, one.offset) for one in behind.clocks}
+    made = {(cause.topic, cause.partition, cause.offset) for cause in behind.records}
+    used = made | {(cause.topic, cause.partition, cause.offset) for cause in behind.clocks}
     window = key.window if key.__class__ is Windowed else None
     late = [] if window is None else facts.late(missed(output, fate, window, made), candidates)
     dropped = {(one.record.topic, one.record.partition, one.record.offset) for one in late}
@@ -84,7 +84,7 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
         sent=facts.sent(behind),
         records=facts.records(behind.records),
         clock_records=facts.records(behind.clocks),
-        punctuations=[facts.punctuation(one) for one in behind.punctuations],
+        punctuations=[facts.punctuation(punctuation) for punctuation in behind.punctuations],
         late=late,
         unused=[]
         if window is None or window.is_session
@@ -192,8 +192,8 @@ class Facts:
     def records(self, causes: Sequence[Cause]) -> list[RecordFacts]:
         """Return the facts of records, in the same order."""
         columns: dict[tuple[str, int, int], Mapping[str, Any]] = {}
-        for topic, partition in dict.fromkeys((one.topic or "", one.partition) for one in causes):
-            own = sorted({one.offset for one in causes if (one.topic, one.partition) == (topic, partition)})
+        for topic, partition in dict.fromkeys((cause.topic or "", cause.partition) for cause in causes):
+            own = sorted({cause.offset for cause in causes if (cause.topic, cause.partition) == (topic, partition)})
             shapes, rows = self._past.records.shapes[topic], list(self._past.records.at(topic, partition, own))
             names = (*shapes[0].names, *shapes[1].names)
             known = [
@@ -203,12 +203,12 @@ class Facts:
             columns |= {
                 (topic, partition, row.offset): shown for row, shown in zip(rows, json_rows(known), strict=True)
             }
-        return [self._record(one, columns[one.topic or "", one.partition, one.offset]) for one in causes]
+        return [self._record(cause, columns[cause.topic or "", cause.partition, cause.offset]) for cause in causes]
 
     def sent(self, behind: Behind) -> SentFacts:
         """Return when a row was sent."""
         own = behind.sent
-        watermark = next((one.watermark_ms for one in self._past.epochs if one.number == own.epoch), -1)
+        watermark = next((epoch.watermark_ms for epoch in self._past.epochs if epoch.number == own.epoch), -1)
         return SentFacts(
             epoch=own.epoch,
             watermark_ms=known_time(watermark),
