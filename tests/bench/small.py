@@ -16,24 +16,20 @@ from tests.bench.measure import ROOT
 
 
 def main(names: list[str]) -> int:
-    """Run them; return 1 if one failed."""
+    """Run them, each failure beside the others; return 1 if there was one."""
     # A JVM tells its Python workers once, when it starts, where modules are: some benchmarks send functions of this package.
     os.environ["PYTHONPATH"] = str(ROOT)
+    failed = []
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-        failed = [name for name, is_right in zip(names, pool.map(run, names), strict=True) if not is_right]
+        for name, small in [(name, pool.submit(run_small, name)) for name in names]:
+            error = small.exception()
+            if error is not None:
+                traceback.print_exception(error)
+            if error is not None or small.result() != 0:
+                failed.append(name)
     if failed:
         print(f"failed: {', '.join(failed)}")
     return int(bool(failed))
-
-
-def run(name: str) -> bool:
-    """Run one; print why it failed, and let the others run."""
-    try:
-        return run_small(name) == 0
-    except Exception:
-        print(f"{name} failed", flush=True)
-        traceback.print_exc()
-        return False
 
 
 if __name__ == "__main__":
