@@ -151,10 +151,10 @@ def test_what_is_wrapped_goes_on_to_its_end():
 def test_a_process_that_dies_while_it_stores_what_the_rows_give_does_no_harm():
     """Usually it stores that once in 200 runs; here, before each append (ADR-127)."""
     program = """if True:
-        from rewindow.tables.delta import ledger_files
+        from rewindow.tables.delta import ledger
         from tests.crash.matrix import Case, folder, ground, run_case
         from tests.crash.operations import OPERATIONS
-        ledger_files.SMALL_ROWS = 1
+        ledger.SMALL_ROWS = 1
         with folder() as root:
             made = ground(root, OPERATIONS["run"], 0)
             for site in made.sites:

@@ -16,8 +16,7 @@ from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.features import direct_problem
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.ledger import Ledger
-from rewindow.tables.delta.ledger_files import check_once
+from rewindow.tables.delta.ledger import Ledger, check_once
 from rewindow.tables.delta.merging import LogPartition, compact, due_in, log_parts
 from rewindow.tables.delta.unnamed_files import Unnamed
 from rewindow.tables.shared.folded_feeds import check_stored_feed

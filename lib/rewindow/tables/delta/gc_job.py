@@ -23,7 +23,7 @@ from rewindow.control.plan.stored_runs import attempts_of, bindings_of, run_fact
 from rewindow.tables.delta.claims import is_of_another
 from rewindow.tables.delta.commit import commit_files, open_table, table_path
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.ledger_files import check_once
+from rewindow.tables.delta.ledger import check_once
 from rewindow.tables.delta.merging import due_run_merges, merge, merged_by, run_files
 from rewindow.tables.delta.retract import removals
 from rewindow.tables.delta.table_rows import table_files
