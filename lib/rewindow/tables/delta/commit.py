@@ -21,8 +21,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.errors import InvariantError, StorageError, not_committed
 from rewindow.storage.locations import failed, is_uri
-from rewindow.tables.delta.append_commits import CLEANED_EVERY, append_commit, is_append, is_checkpoint_due
-from rewindow.tables.delta.delta_log import unreadable_log
+from rewindow.tables.delta.delta_log import CLEANED_EVERY, append_commit, is_append, is_checkpoint_due, unreadable_log
 from rewindow.tables.delta.features import check_direct, check_refusal, check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Handle, release, take
