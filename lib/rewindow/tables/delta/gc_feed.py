@@ -12,8 +12,7 @@ from rewindow.control.ingest.feed_progress import Progress, fold_progress
 from rewindow.control.ingest.landings import LANDING
 from rewindow.control.plan.compaction import is_covered
 from rewindow.errors import StorageError
-from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.features import direct_problem
+from rewindow.tables.delta.commit import direct_problem, open_table, table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.ledger import Ledger, check_once

@@ -20,8 +20,7 @@ import pyarrow.compute as pc
 from rewindow.contracts.ingest import LogSpec, Piece, SourceLook
 from rewindow.control.plan.spec import add_digests
 from rewindow.tables.delta.check_published import lacking
-from rewindow.tables.delta.commit import added_files, existing_table, open_table, table_path
-from rewindow.tables.delta.features import check_writable
+from rewindow.tables.delta.commit import added_files, check_writable, existing_table, open_table, table_path
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.foreign_log import full_path
 from rewindow.tables.delta.run_rows import run_counts

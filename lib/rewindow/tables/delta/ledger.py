@@ -24,9 +24,8 @@ from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity, known_part
 from rewindow.errors import InvariantError, RewindowError, StorageError, not_committed
 from rewindow.storage.locations import is_uri
-from rewindow.tables.delta.commit import commit_actions, open_table, removal, table_path
+from rewindow.tables.delta.commit import check_writable, commit_actions, open_table, removal, table_path
 from rewindow.tables.delta.create_table import SHORT_LOG, create_table
-from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import FileFacts, Folder, digest_of
 from rewindow.tables.delta.handle import Mark, mark_of, release
 from rewindow.tables.delta.probe_put_if_absent import check_store

@@ -34,13 +34,14 @@ from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import (
     Actions,
     added_files,
+    check_writable,
+    direct_problem,
     file_stats,
     open_table,
     partition_values,
     removal,
     table_path,
 )
-from rewindow.tables.delta.features import check_writable, direct_problem
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.run_rows import with_run_counts
 from rewindow.tables.delta.table_rows import (

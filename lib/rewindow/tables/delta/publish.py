@@ -21,9 +21,8 @@ from rewindow.control.plan.job_state import CommittedRun, JobState, Publication
 from rewindow.control.plan.spec import OUTPUT, TableSpec
 from rewindow.errors import CheckpointError, ConfigError, StorageError
 from rewindow.tables.delta.claims import check_claim, check_owner, is_of_another, is_published
-from rewindow.tables.delta.commit import Retract, commit_files, existing_table, open_table, table_path
+from rewindow.tables.delta.commit import Retract, check_writable, commit_files, existing_table, open_table, table_path
 from rewindow.tables.delta.create_table import OWNER, SHORT_LOG, adopt_table, create_table
-from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.reset import finish_reset
 from rewindow.tables.delta.retract import retract_all, retract_job, retract_runs

@@ -21,9 +21,8 @@ from deltalake import DeltaTable
 from rewindow.contracts.ingest import ARRIVAL, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.contracts.source_fields import named_columns
 from rewindow.errors import ConfigError, SourceError
-from rewindow.tables.delta.commit import added_files, open_table
+from rewindow.tables.delta.commit import added_files, direct_problem, open_table
 from rewindow.tables.delta.create_table import OWNER
-from rewindow.tables.delta.features import direct_problem
 from rewindow.tables.delta.foreign_log import AddedFile, TableCommit, first_missing, full_path, read_commit
 from rewindow.tables.shared.feeds import DELTA, rows_changed
 
