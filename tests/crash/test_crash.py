@@ -25,7 +25,7 @@ MACHINES = (
     "control/ingest/land.py",
     "tables/delta/merging.py",
     "tables/delta/publish.py",
-    "tables/delta/reset.py",
+    "tables/delta/publish.py",
     "tables/delta/feeds.py",
 )
 """The modules that name steps."""

@@ -272,13 +272,13 @@ class DeltaTables:
 
     def finish_reset(self, job: str, state: JobState) -> Iterator[str]:
         """Empty the tables that the last RESET names; yield the name of each commit before it."""
-        from rewindow.tables.delta.reset import finish_reset
+        from rewindow.tables.delta.publish import finish_reset
 
         return finish_reset(self.warehouse, job, state)
 
     def unknown_tables(self, job: str, state: JobState, outputs: Sequence[str]) -> list[str]:
         """Return the tables with rows of the job that its ledger did not publish; see `reset.unknown`."""
-        from rewindow.tables.delta.reset import unknown
+        from rewindow.tables.delta.publish import unknown
 
         return unknown(self.warehouse, job, state, outputs)
 
