@@ -15,9 +15,9 @@ from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import direct_problem, open_table, table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.gc_job import Unnamed
 from rewindow.tables.delta.ledger import Ledger, check_once
 from rewindow.tables.delta.merging import LogPartition, compact, due_in, log_parts
-from rewindow.tables.delta.unnamed_files import Unnamed
 from rewindow.tables.shared.folded_feeds import check_stored_feed
 from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, staged_by
 
