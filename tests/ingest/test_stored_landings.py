@@ -13,7 +13,7 @@ from rewindow.tables.delta import ledger as ledger_module
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.gc_feed import FeedGc
+from rewindow.tables.delta.gc import FeedGc
 from rewindow.tables.delta.ledger import FOLDS, LedgerFiles, read_fold, write_fold
 from rewindow.tables.delta.table_rows import count_rows
 from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, log_path

@@ -17,7 +17,7 @@ from rewindow.errors import StorageError
 from rewindow.tables.delta import ledger as ledger_module
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder, digest_of
-from rewindow.tables.delta.gc_job import JobGc
+from rewindow.tables.delta.gc import JobGc
 from rewindow.tables.delta.ledger import FOLDS, Ledger, LedgerFiles, RowValues, fold_path, read_fold, write_fold
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import RUNS
