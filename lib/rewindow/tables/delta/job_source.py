@@ -22,8 +22,8 @@ from rewindow.control.plan.spec import add_digests
 from rewindow.tables.delta.check_published import lacking
 from rewindow.tables.delta.commit import added_files, check_writable, existing_table, open_table, table_path
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.foreign_log import full_path
 from rewindow.tables.delta.run_rows import run_counts
+from rewindow.tables.delta.source_table import full_path
 from rewindow.tables.delta.table_rows import file_batches, table_files, table_schema
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.drift import difference_of

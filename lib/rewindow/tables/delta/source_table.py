@@ -11,22 +11,113 @@ times. If one of them is gone, it takes the files that the table has now, whose 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from deltalake import DeltaTable
+from pyarrow import fs
 
 from rewindow.contracts.ingest import ARRIVAL, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.contracts.source_fields import named_columns
 from rewindow.errors import ConfigError, SourceError
+from rewindow.storage.locations import filesystem_of, is_uri
 from rewindow.tables.delta.commit import added_files, direct_problem, open_table
 from rewindow.tables.delta.create_table import OWNER
-from rewindow.tables.delta.foreign_log import AddedFile, TableCommit, first_missing, full_path, read_commit
+from rewindow.tables.delta.files import Folder
 from rewindow.tables.shared.feeds import DELTA, rows_changed
 
-Dated = tuple[TableCommit, int | None]
+
+@dataclass(frozen=True, slots=True)
+class _AddedFile:
+    """A data file: its full path, its partition values as text, and whether it adds rows or only rewrites them."""
+
+    path: str
+    values: tuple[tuple[str, str | None], ...]
+    data_change: bool
+    has_deletions: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _TableCommit:
+    """One version of a table. ``time_ms`` is its writer's time; ``takes_rows``: it removes or replaces rows."""
+
+    version: int
+    time_ms: int | None
+    operation: str
+    adds: tuple[_AddedFile, ...]
+    takes_rows: bool
+
+
+def _read_commit(root: str, version: int) -> _TableCommit | None:
+    """Return the commit of a version, or None if the log no longer has it."""
+    text = _read(f"{root.rstrip('/')}/_delta_log/{version:020}.json")
+    return None if text is None else _parse(root, version, (json.loads(line) for line in text.split("\n") if line))
+
+
+def full_path(root: str, path: str) -> str:
+    """Return the full path of a data file. Paths in a Delta log are URL-encoded, and absolute in a shallow clone."""
+    if path.startswith("file:"):
+        return unquote(urlsplit(path).path)
+    decoded = unquote(path)
+    return decoded if decoded.startswith("/") or is_uri(decoded) else f"{root.rstrip('/')}/{decoded}"
+
+
+def _first_missing(root: str, paths: Sequence[str]) -> str | None:
+    """Return the first of some data files that is not there. A bucket is listed, because a path is a request."""
+    listed: set[str] = set()
+    if is_uri(root):
+        base = root.rstrip("/")
+        listed = {f"{base}/{path}" for path, _ in Folder(base).listed()}
+    return next((path for path in paths if path not in listed and not _is_there(path)), None)
+
+
+def _is_there(path: str) -> bool:
+    system, key = filesystem_of(path)
+    return bool(system.get_file_info(key).type == fs.FileType.File)
+
+
+def _parse(root: str, version: int, actions: Iterable[dict[str, Any]]) -> _TableCommit:
+    time_ms: int | None = None
+    operation, takes_rows = "unknown", False
+    adds = []
+    for action in actions:
+        if info := action.get("commitInfo"):
+            time_ms = info.get("inCommitTimestamp", info.get("timestamp"))
+            mode = (info.get("operationParameters") or {}).get("mode")
+            operation = " ".join(filter(None, (info.get("operation", operation), mode)))
+        elif add := action.get("add"):
+            adds.append(
+                _AddedFile(
+                    full_path(root, add["path"]),
+                    # an empty text is null, says Delta's protocol
+                    tuple(sorted((name, value or None) for name, value in (add.get("partitionValues") or {}).items())),
+                    add.get("dataChange", True),
+                    bool(add.get("deletionVector")),
+                )
+            )
+        elif remove := action.get("remove"):
+            takes_rows = takes_rows or remove.get("dataChange", True)
+    return _TableCommit(version, time_ms, operation, tuple(adds), takes_rows)
+
+
+def _read(path: str) -> str | None:
+    if is_uri(path):
+        system, key = filesystem_of(path)
+        if system.get_file_info(key).type == fs.FileType.NotFound:
+            return None
+        with system.open_input_stream(key) as stream:
+            return bytes(stream.read()).decode()
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+
+
+_Dated = tuple[_TableCommit, int | None]
 """A commit and its arrival (epoch ms)."""
 
 
@@ -86,7 +177,7 @@ class _TableLook:
         return self._result(fresh, rest, commits, overlapping=overlapping)
 
     def _result(
-        self, fresh: Sequence[Piece], rest: Sequence[Piece], commits: Sequence[Dated], *, overlapping: bool
+        self, fresh: Sequence[Piece], rest: Sequence[Piece], commits: Sequence[_Dated], *, overlapping: bool
     ) -> SourceLook:
         arrivals = [arrival for _, arrival in commits if arrival is not None]
         last = arrivals[-1] if arrivals else self._position.get("arrival") if self._position else None
@@ -108,9 +199,9 @@ class _TableLook:
             owner=self._metadata.configuration.get(OWNER),
         )
 
-    def _first_commits(self, active: Mapping[str, Any]) -> list[Dated] | None:
+    def _first_commits(self, active: Mapping[str, Any]) -> list[_Dated] | None:
         """Return all commits with their arrivals, for a first landing; None if that is impossible and not needed."""
-        every = [read_commit(self._root, version) for version in range(self._version + 1)]
+        every = [_read_commit(self._root, version) for version in range(self._version + 1)]
         commits = [commit for commit in every if commit is not None]
         if len(commits) == len(every):
             if any(commit.takes_rows for commit in commits):
@@ -142,10 +233,10 @@ class _TableLook:
         column = " with a column that tells when they arrived, `arrived_at: COLUMN`" if self._needs_arrivals else ""
         return f"land all rows again{column}: `rewindow land FEED --new-generation`"
 
-    def _new_commits(self, after: int) -> list[TableCommit]:
+    def _new_commits(self, after: int) -> list[_TableCommit]:
         commits = []
         for version in range(after + 1, self._version + 1):
-            commit = read_commit(self._root, version)
+            commit = _read_commit(self._root, version)
             if commit is None:
                 raise SourceError(
                     "source-version-cleaned",
@@ -159,11 +250,11 @@ class _TableLook:
             commits.append(commit)
         return commits
 
-    def _pending(self, position: Mapping[str, Any]) -> list[Dated]:
+    def _pending(self, position: Mapping[str, Any]) -> list[_Dated]:
         """Return the commits that an earlier call saw, but whose arrival was too late for it."""
-        pending: list[Dated] = []
+        pending: list[_Dated] = []
         for version, arrival in position.get("later", ()):
-            commit = read_commit(self._root, version)
+            commit = _read_commit(self._root, version)
             if commit is None:
                 raise SourceError(
                     "source-version-cleaned-early",
@@ -176,8 +267,8 @@ class _TableLook:
             pending.append((commit, arrival))
         return pending
 
-    def _dated(self, commits: Sequence[TableCommit], before: int | None) -> list[Dated]:
-        dated: list[Dated] = []
+    def _dated(self, commits: Sequence[_TableCommit], before: int | None) -> list[_Dated]:
+        dated: list[_Dated] = []
         for commit in commits:
             times = [time for time in (before, commit.time_ms) if time is not None]
             before = max(times) if times else None
@@ -234,7 +325,7 @@ class _TableLook:
             change=change,
         )
 
-    def _check_only_adds(self, commit: TableCommit) -> None:
+    def _check_only_adds(self, commit: _TableCommit) -> None:
         if commit.operation.startswith("RESTORE"):
             raise SourceError(
                 "source-table-restored",
@@ -276,18 +367,18 @@ class _TableLook:
         left = [piece.path for piece in pieces if piece.path not in active]
         if not left or not self._is_direct:
             return left[0] if left else None
-        return first_missing(self._root, left)
+        return _first_missing(self._root, left)
 
 
-def _pieces(commits: Sequence[Dated]) -> list[Piece]:
+def _pieces(commits: Sequence[_Dated]) -> list[Piece]:
     return [Piece(file.path, arrival, file.values) for commit, arrival in commits for file in _new_files(commit)]
 
 
-def _new_files(commit: TableCommit) -> Iterator[AddedFile]:
+def _new_files(commit: _TableCommit) -> Iterator[_AddedFile]:
     return (file for file in commit.adds if file.data_change)
 
 
-def _only(commits: Sequence[TableCommit], active: Mapping[str, Any]) -> Iterator[TableCommit]:
+def _only(commits: Sequence[_TableCommit], active: Mapping[str, Any]) -> Iterator[_TableCommit]:
     """Yield commits with only the files that the table has now, each where it was added first."""
     # A deletion vector or a RESTORE adds a file again.
     left = set(active)
