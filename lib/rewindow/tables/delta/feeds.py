@@ -207,7 +207,7 @@ class DeltaFeedTables:
         if spec.source.location.startswith(self.warehouse):
             check_spark_reads(spec.source.location, f"the source of the log {spec.topic}")
         if spec.is_output:
-            from rewindow.tables.delta.job_source import look_at_output  # noqa: PLC0415 - few feeds read a job
+            from rewindow.tables.delta.source_table import look_at_output  # noqa: PLC0415 - few feeds read a job
 
             return look_at_output(self.warehouse, spec, position, self._digest)
         from rewindow.tables.delta.source_table import look_at_table  # noqa: PLC0415 - few feeds read a table
