@@ -25,7 +25,6 @@ from rewindow.engine.spark.spark_job import mapped
 from rewindow.tables.governed.commit import is_there
 from rewindow.tables.governed.commit_history import exists, has_files, last_version, look_at
 from rewindow.tables.governed.create_table import OWNER, create_table, owner
-from rewindow.tables.governed.job_source import look_at_output
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.journal_blocks import block_path, rows_of_block
 from rewindow.tables.governed.ledger_folds import Given
@@ -42,7 +41,7 @@ from rewindow.tables.governed.log_tables import (
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_rows import feed_name
 from rewindow.tables.governed.publish import land_once
-from rewindow.tables.governed.source_table import look_at_table
+from rewindow.tables.governed.source_table import look_at_output, look_at_table
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above
 from rewindow.tables.shared.ledger import dated, now_ms
