@@ -27,7 +27,7 @@ from rewindow.tables.governed.commit_history import exists, has_files, last_vers
 from rewindow.tables.governed.create_table import OWNER, create_table, owner
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.journal_blocks import block_path, rows_of_block
-from rewindow.tables.governed.ledger_folds import Given
+from rewindow.tables.governed.ledger import Given
 from rewindow.tables.governed.log_tables import (
     QUARANTINED,
     LandedAppends,
