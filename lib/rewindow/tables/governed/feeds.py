@@ -22,8 +22,7 @@ from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredRows, identity
 from rewindow.engine.spark.spark_job import mapped
-from rewindow.tables.governed.commit import is_there
-from rewindow.tables.governed.commit_history import exists, has_files, last_version, look_at
+from rewindow.tables.governed.commit import exists, has_files, is_there, last_version, look_at
 from rewindow.tables.governed.create_table import OWNER, create_table, owner
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.journal_blocks import block_path, rows_of_block

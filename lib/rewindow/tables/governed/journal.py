@@ -31,8 +31,7 @@ from rewindow.engine.worker.parquet_writer import DIGEST_BYTES
 from rewindow.engine.worker.staging import StagingTarget, stage_rows
 from rewindow.errors import NotNowError, RewindowError, StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit import add_once
-from rewindow.tables.governed.commit_history import last_version
+from rewindow.tables.governed.commit import add_once, last_version
 from rewindow.tables.governed.journal_blocks import BLOCK, ROW_SCHEMA, block_path, digest_of, file_row, journal_row
 from rewindow.tables.governed.own_table import METRIC, REPORT, OwnTable, rows_of
 from rewindow.tables.shared.ledger import now_ms

@@ -37,7 +37,7 @@ from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity
 from rewindow.control.plan.stored_state import state_lines
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import AccessError, CheckpointError, InvariantError, NotNowError, RewindowError, not_committed
-from rewindow.tables.governed.commit_history import last_version
+from rewindow.tables.governed.commit import last_version
 from rewindow.tables.governed.own_table import FOLD, OwnTable, fold_name, is_text, rows_of
 from rewindow.tables.shared.folded_jobs import JobStates
 from rewindow.tables.shared.ledger import (

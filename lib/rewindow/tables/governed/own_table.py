@@ -20,8 +20,7 @@ from rewindow.contracts.staged_files import METRICS
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import RewindowError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit import add_once, commit_noted
-from rewindow.tables.governed.commit_history import exists, recent_token
+from rewindow.tables.governed.commit import add_once, commit_noted, exists, recent_token
 from rewindow.tables.governed.create_table import create_table, ddl
 from rewindow.tables.governed.journal_blocks import BLOCK
 from rewindow.tables.governed.names import TableName

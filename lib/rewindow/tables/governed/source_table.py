@@ -16,7 +16,7 @@ from rewindow.contracts.ingest import ARRIVAL, NEW_ROWS, OLD_ROWS, Governed, Log
 from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import ConfigError, SourceError
-from rewindow.tables.governed.commit_history import exists, is_quiet
+from rewindow.tables.governed.commit import exists, is_quiet
 from rewindow.tables.governed.drift import difference_from_runs
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.warehouse import CatalogTables
