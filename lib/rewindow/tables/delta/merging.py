@@ -1,7 +1,7 @@
 """Merge small files of a table into larger ones with the same rows, in one Delta commit with ``dataChange`` false (ADR-110).
 
 A log's new files have the layout of landed files: one generation and partition each, in offset order, named with the CRC-32 of
-their bytes. The old files stay for runs that were planned on them, until `tables.delta.gc_feed` deletes them.
+their bytes. The old files stay for runs that were planned on them, until `tables.delta.gc` deletes them.
 
 Each run adds a file to each table, and a commit costs more the more files a table has. So `gc` also merges the files of outputs,
 of this job in the tables that several jobs share, and of the journal. Changelogs are bounded by snapshots, and read as they

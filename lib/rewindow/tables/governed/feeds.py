@@ -24,8 +24,7 @@ from rewindow.control.plan.stored_rows import StoredRows, identity
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.tables.governed.commit import exists, has_files, is_there, last_version, look_at
 from rewindow.tables.governed.create_table import OWNER, create_table, owner
-from rewindow.tables.governed.journal import SparkJournal
-from rewindow.tables.governed.journal_blocks import block_path, rows_of_block
+from rewindow.tables.governed.journal import SparkJournal, block_path, rows_of_block
 from rewindow.tables.governed.ledger import Given
 from rewindow.tables.governed.log_tables import (
     QUARANTINED,

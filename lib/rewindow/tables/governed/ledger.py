@@ -8,7 +8,7 @@ number, or else the rows do.
 Delta accepts any higher version, so only steps of one are a compare-and-set: rows that are appended together are one row of
 the table (``ROWS``). Versions count appends; the numbers of the rows follow from all rows before them.
 
-The first rows may be known only by what they give (`tables.governed.ledger_folds`): a fold says how many appends they are.
+The first rows may be known only by what they give: a fold says how many appends they are.
 
 During a command (`SparkLedger.keep`), the rows that were read or appended are kept. A decision on rows that are no longer
 all rows does no harm: its append fails.

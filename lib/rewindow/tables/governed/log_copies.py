@@ -13,8 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rewindow.contracts.tasks import LogFile
-from rewindow.tables.governed.journal import SparkJournal
-from rewindow.tables.governed.journal_blocks import ROOT
+from rewindow.tables.governed.journal import ROOT, SparkJournal
 
 _AT_ONCE = 16
 """The blocks that one query collects: they pass through this process's memory."""
