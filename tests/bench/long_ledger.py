@@ -19,8 +19,7 @@ from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.planner import plan_run
 from rewindow.control.plan.spec import RunRequest, RunSpec
-from rewindow.tables.governed.ledger import ROWS
-from rewindow.tables.governed.ledger_folds import give_state
+from rewindow.tables.governed.ledger import ROWS, give_state
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_rows import OwnRows
 from rewindow.tables.governed.own_table import REPORT, rows_of

@@ -63,7 +63,7 @@ MUTANTS_OF_UPKEEP = (
     ),
     Mutant(
         "reset: the old application ids stay open",
-        [Rewrite("tables.delta.reset:finish_reset", "closes=closes)", "closes=())")],
+        [Rewrite("tables.delta.publish:finish_reset", "closes=closes)", "closes=())")],
         [Hold("run | reset", "publish output/hourly")],
     ),
     Mutant(

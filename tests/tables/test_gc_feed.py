@@ -16,7 +16,7 @@ from rewindow.control.ingest.feed_progress import held_file
 from rewindow.control.plan.compaction import LogPart, due_merges, is_covered
 from rewindow.tables.delta.commit import open_table
 from rewindow.tables.delta.feeds import DeltaFeedTables
-from rewindow.tables.delta.gc_feed import FeedGc
+from rewindow.tables.delta.gc import FeedGc
 from rewindow.tables.delta.merging import LogPartition, log_parts
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.crash import scene

@@ -166,7 +166,7 @@ def _remove_orphans(orphans: _OrphanFiles, keep_ms: int) -> Generator[str, None,
 
 
 class _FeedGc(_OrphanFiles, Protocol):
-    """The files of one feed; see `tables.delta.gc_feed` and `tables.governed.gc_feed`."""
+    """The files of one feed; see `tables.delta.gc` and `tables.governed.gc`."""
 
     def topics(self) -> list[str]:
         """Return the logs that `land` wrote."""

@@ -1,7 +1,7 @@
 """Merge small files of a table into larger ones with the same rows, in one Delta commit with ``dataChange`` false (ADR-110).
 
 A log's new files have the layout of landed files: one generation and partition each, in offset order, named with the CRC-32 of
-their bytes. The old files stay for runs that were planned on them, until `tables.delta.gc_feed` deletes them.
+their bytes. The old files stay for runs that were planned on them, until `tables.delta.gc` deletes them.
 
 Each run adds a file to each table, and a commit costs more the more files a table has. So `gc` also merges the files of outputs,
 of this job in the tables that several jobs share, and of the journal. Changelogs are bounded by snapshots, and read as they
@@ -34,13 +34,14 @@ from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import (
     Actions,
     added_files,
+    check_writable,
+    direct_problem,
     file_stats,
     open_table,
     partition_values,
     removal,
     table_path,
 )
-from rewindow.tables.delta.features import check_writable, direct_problem
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.run_rows import with_run_counts
 from rewindow.tables.delta.table_rows import (

@@ -13,7 +13,7 @@ from rewindow.control.plan.stored_rows import check_layout
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import ConfigError, RewindowError, StorageError, one_line
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit_history import exists, has_files, is_emptied
+from rewindow.tables.governed.commit import exists, has_files, is_emptied
 from rewindow.tables.governed.names import TableName
 
 _TYPES: Mapping[str, str] = {"long": "bigint", "json": "string"}

@@ -20,7 +20,7 @@ from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT, add_digests
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.engine.worker.digest import RowsDigest
-from rewindow.tables.governed.commit_history import exists
+from rewindow.tables.governed.commit import exists
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.publish import own_rows, published_tables
 from rewindow.tables.governed.published import KnownTables, is_on_its_way, lacking, ordinal_at

@@ -29,8 +29,7 @@ from rewindow.engine.worker.landing.source_types import UnsuitableError
 from rewindow.engine.worker.log_blocks import PARTITION
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.errors import NotNowError, RewindowError, StorageError
-from rewindow.tables.governed.journal import SparkJournal
-from rewindow.tables.governed.journal_blocks import ROW, file_row, journal_row
+from rewindow.tables.governed.journal import ROW, SparkJournal, file_row, journal_row
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_table import REPORT
 

@@ -21,11 +21,9 @@ from rewindow.control.plan.planned_tasks import METRICS_TARGET
 from rewindow.control.plan.spec import CHANGELOG, MAIN, OUTPUT, RunSpec, TableSpec
 from rewindow.engine.spark.spark_job import for_packs, mapped
 from rewindow.errors import AccessError, not_committed
-from rewindow.tables.governed.commit import add_once
-from rewindow.tables.governed.commit_history import exists, last_version
+from rewindow.tables.governed.commit import add_once, exists, last_version
 from rewindow.tables.governed.create_table import OWNER, check_properties, owner, table_version
-from rewindow.tables.governed.journal import SparkJournal
-from rewindow.tables.governed.journal_blocks import batches_of_block, block_path
+from rewindow.tables.governed.journal import SparkJournal, batches_of_block, block_path
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.published import KnownTables, begins_epoch, changes_rows, lacking, ordinal_at, version_of
 from rewindow.tables.governed.run_rows import check_counts

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import MAIN
 from rewindow.engine.spark.spark_job import mapped
-from rewindow.tables.governed.commit_history import CLOSED, exists, last_version
+from rewindow.tables.governed.commit import CLOSED, exists, last_version
 from rewindow.tables.governed.create_table import OWNER, check_owners, owner, properties_of
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.publish import is_published, land_once, own_rows

@@ -29,12 +29,9 @@ from rewindow.tables.governed.checkpoints import changelog_files, find_checkpoin
 from rewindow.tables.governed.create_table import OWNER, check_owners, create_table, owner, table_version
 from rewindow.tables.governed.diff import compare_frames, frame_hash
 from rewindow.tables.governed.drift import check_ledger, check_published, find_drift
-from rewindow.tables.governed.journal import JournalRows, SparkJournal
-from rewindow.tables.governed.journal_blocks import ROOT, block_path
-from rewindow.tables.governed.ledger import SparkLedger
-from rewindow.tables.governed.ledger_folds import give_state
-from rewindow.tables.governed.log_copies import LogCopies
-from rewindow.tables.governed.log_tables import landed_files
+from rewindow.tables.governed.journal import ROOT, JournalRows, SparkJournal, block_path
+from rewindow.tables.governed.ledger import SparkLedger, give_state
+from rewindow.tables.governed.log_tables import LogCopies, landed_files
 from rewindow.tables.governed.names import TableName, log_name
 from rewindow.tables.governed.own_rows import OwnRows, feed_name, stored_tables
 from rewindow.tables.governed.own_table import METRIC, NAME
