@@ -57,7 +57,7 @@ class _OrphanFiles(Protocol):
 
 
 class JobGc(_OrphanFiles, Protocol):
-    """The files of one job; see `tables.delta.gc_job` and `tables.governed.gc_job`."""
+    """The files of one job; see `tables.delta.gc` and `tables.governed.gc`."""
 
     def drop_reports(self) -> int:
         """Remove the reports of dead attempts from the journal; return how many."""
