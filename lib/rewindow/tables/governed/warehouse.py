@@ -38,15 +38,17 @@ from rewindow.tables.governed.own_table import METRIC, NAME
 from rewindow.tables.governed.publish import (
     check_targets,
     claim,
+    finish_reset,
+    is_finished,
     is_published,
     lagging,
     publish,
     published_tables,
+    unknown_tables,
     unpublished,
 )
 from rewindow.tables.governed.published import KnownTablesOfJobs, lacking
 from rewindow.tables.governed.quarantine import CatalogQuarantine, open_quarantine
-from rewindow.tables.governed.reset import finish_reset, is_finished, unknown_tables
 from rewindow.tables.governed.run_rows import RunReports, block_batches
 from rewindow.tables.governed.table_rows import first_of, rows_of_key, similar_value
 from rewindow.tables.shared.audit import INTERNAL, add_up_runs, reported, totals
