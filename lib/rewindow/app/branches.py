@@ -34,7 +34,7 @@ from rewindow.control.verify import Verified, verify
 from rewindow.errors import UsageError, naming
 from rewindow.streams.record import known_time
 from rewindow.streams.serde.binding import bind_sink
-from rewindow.tables.shared.folded_jobs import check_stored
+from rewindow.tables.shared.ledger import check_stored
 from rewindow.tables.shared.paths import safe_name
 from rewindow.tables.shared.warehouse import check_not_deleted
 

@@ -32,8 +32,7 @@ from rewindow.tables.delta.table_rows import (
     table_files,
 )
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, not_deterministic, totals
-from rewindow.tables.shared.folded_jobs import JobStates
-from rewindow.tables.shared.ledger import dated
+from rewindow.tables.shared.ledger import JobStates, dated
 from rewindow.tables.shared.paths import JOURNAL, QUARANTINE, RUNS, internal_path, log_path, staged_by
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from rewindow.control.ingest.stored_progress import feed_of
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import identity, known_part
 from rewindow.errors import SourceError
-from rewindow.tables.shared.folded_jobs import wrong_fold
+from rewindow.tables.shared.ledger import wrong_fold
 
 
 class Feeds:
