@@ -52,7 +52,7 @@ from rewindow.errors import FindingMessage, RewindowError, StorageError, UsageEr
 from rewindow.report.text import number, share, size, span
 from rewindow.streams.duration import in_words, to_ms
 from rewindow.streams.settings import StreamTimeFrom
-from rewindow.tables.shared.folded_feeds import find_feed
+from rewindow.tables.shared.ledger import find_feed
 from rewindow.tables.shared.paths import safe_name
 
 
