@@ -18,11 +18,11 @@ from rewindow.contracts.text_options import JSON
 from rewindow.control.health.feed_health import LATER_ROWS, UNKNOWN_ROWS, FeedHealth, new_in_sources, waiting_sources
 from rewindow.control.health.phrases import counted
 from rewindow.control.ingest.changed_fields import LandedFields, check_fields, landed_fields, raise_all
+from rewindow.control.ingest.decide import changed_extractors
 from rewindow.control.ingest.discover import epoch_times
 from rewindow.control.ingest.feed_progress import Progress, fold_progress, with_landed_grid
 from rewindow.control.ingest.generations import mistakes, next_generation
 from rewindow.control.ingest.intervals import Grid, grid_of, later_rows, without_finished
-from rewindow.control.ingest.warnings import changed_extractors
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.errors import SourceError, naming
 

@@ -24,7 +24,18 @@ from rewindow.contracts.steps import drive
 from rewindow.control.health.feed_health import waiting_files, waiting_read
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.changed_fields import raise_all
-from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering
+from rewindow.control.ingest.decide import (
+    DecidedLanding,
+    LandingRules,
+    Numbering,
+    all_quarantined,
+    all_refused,
+    changed_extractors,
+    empty_files,
+    keyless_records,
+    open_ended_files,
+    outputs_as_tables,
+)
 from rewindow.control.ingest.discover import (
     Due,
     NothingDue,
@@ -45,15 +56,6 @@ from rewindow.control.ingest.generations import (
 from rewindow.control.ingest.intervals import kept_grid
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
-from rewindow.control.ingest.warnings import (
-    all_quarantined,
-    all_refused,
-    changed_extractors,
-    empty_files,
-    keyless_records,
-    open_ended_files,
-    outputs_as_tables,
-)
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.ledger_update import update
 from rewindow.control.plan.job_state import LedgerRow
