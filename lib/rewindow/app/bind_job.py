@@ -17,8 +17,8 @@ from rewindow.config.target import TargetConfig
 from rewindow.contracts.tasks import JobCode
 from rewindow.control.code_version import code_version
 from rewindow.control.ingest.landings import Feed, log_shapes
-from rewindow.control.load_topology import TopologyLoader
 from rewindow.control.plan.planned_tasks import TablePaths, bind_job
+from rewindow.control.project_source import TopologyLoader
 from rewindow.control.run import Job
 from rewindow.errors import ConfigError
 from rewindow.streams.error_policy import check_policies
