@@ -29,7 +29,7 @@ install: java package jars ## what the demo and your own project need: environme
 setup: java env jars ## the same, then Airflow and the development tools; does nothing when all is there
 
 java: python
-	@java=$$(PYTHONPATH=lib $(PYTHON) -m rewindow.engine.spark.java) && echo "[1/4] $$java"
+	@java=$$(PYTHONPATH=lib $(PYTHON) -m rewindow.engine.spark.jars) && echo "[1/4] $$java"
 
 .PHONY: python
 python:

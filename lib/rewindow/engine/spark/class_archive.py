@@ -13,8 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from rewindow.engine.spark.jars import cache_dir, find_jars, pyspark_home
-from rewindow.engine.spark.java import find_java
+from rewindow.engine.spark.jars import cache_dir, find_jars, find_java, pyspark_home
 
 _TIMEOUT_S: Final = 300
 # Archives of other installations are kept, up to this number.
