@@ -62,7 +62,7 @@ $(VENV)/.locked: requirements.lock $(VENV)/.run
 	@touch $@
 
 jars: java package
-	@$(PY) -m rewindow.engine.spark.setup | sed 's/^/[4\/4] /'
+	@$(PY) -m rewindow.engine.spark.class_archive | sed 's/^/[4\/4] /'
 
 test: setup ## all tests: first the fast ones (nine minutes), then those with Spark or processes
 	@$(MAKE) test-fast test-spark
