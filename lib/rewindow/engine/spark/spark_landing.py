@@ -35,8 +35,7 @@ from rewindow.contracts.source_fields import SourceFields
 from rewindow.engine.spark.ingest_frames import PATH, SourceFrame
 from rewindow.engine.spark.kafka_offsets import first_above, source_offset_blocks
 from rewindow.engine.spark.partitioning import repartition_by
-from rewindow.engine.spark.spark_job import following, in_utc, mapped
-from rewindow.engine.spark.worker_rows import json_rows
+from rewindow.engine.spark.spark_job import following, in_utc, json_rows, mapped
 from rewindow.engine.worker.faults import naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.landing.arrow_landing import merge, split
