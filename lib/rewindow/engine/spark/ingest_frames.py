@@ -27,8 +27,8 @@ from rewindow.engine.spark.ingest_columns import (
     source_columns,
     time_ms,
 )
-from rewindow.engine.spark.open_table import named, open_delta
 from rewindow.engine.spark.partitioning import partition_column
+from rewindow.engine.spark.spark_job import named, open_delta
 from rewindow.engine.worker.file_fields import check_not_empty
 from rewindow.engine.worker.landing.directories import text_directories
 from rewindow.engine.worker.landing.log_columns import log_columns

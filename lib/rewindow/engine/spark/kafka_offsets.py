@@ -17,7 +17,7 @@ from rewindow.contracts.instants import UNITS, unit_of
 from rewindow.contracts.landing import Block
 from rewindow.engine.spark.ingest_columns import offset_columns, source_columns, time_ms, unit_of_number
 from rewindow.engine.spark.ingest_frames import OFFSET
-from rewindow.engine.spark.open_table import open_delta
+from rewindow.engine.spark.spark_job import open_delta
 from rewindow.engine.worker.faults import checks_units
 from rewindow.engine.worker.log_blocks import PARTITION, TIMESTAMP
 from rewindow.errors import ConfigError, DataError

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from rewindow.engine.spark.session import status_tracker
 from rewindow.engine.worker.failures import find_marked, mark, translate_text
@@ -159,3 +159,24 @@ def json_rows(
     except RewindowError as error:
         # The JVM passes text only; the driver decodes the mark.
         raise RuntimeError(mark(error)) from error
+
+
+_NAMED = "table:"
+
+
+def named(table: str) -> str:
+    """Return the location of a catalog's table, given its name quoted for SQL."""
+    return _NAMED + table
+
+
+def shown(location: str) -> str:
+    """Return a location for messages."""
+    return location.removeprefix(_NAMED)
+
+
+def open_delta(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:
+    """Return the rows of a table, at a version if given. ``location`` is a path or a result of `named`."""
+    reader = spark.read.format("delta")
+    if version is not None:
+        reader = reader.option("versionAsOf", version)
+    return reader.table(location.removeprefix(_NAMED)) if location.startswith(_NAMED) else reader.load(location)

@@ -20,8 +20,7 @@ from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, PLAN, RESTAGE, SNAPSHOT
 from rewindow.control.plan.spec import MAIN, OUTPUT, Commit, JournalFile, RunSpec, TableSpec, TargetTotal
 from rewindow.control.run import Job
-from rewindow.engine.spark.open_table import named
-from rewindow.engine.spark.spark_job import mapped
+from rewindow.engine.spark.spark_job import mapped, named
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.governed.attempts import audit, check_repeats, may_hold, stage, staged_rows
