@@ -33,8 +33,15 @@ from rewindow.contracts.ingest import (
 from rewindow.contracts.instants import UNITS, unit_of
 from rewindow.contracts.landing import Block
 from rewindow.contracts.source_fields import SourceFields
-from rewindow.engine.spark.ingest_columns import offset_columns, source_columns, time_ms, unit_of_number
-from rewindow.engine.spark.ingest_frames import OFFSET, PATH, SourceFrame
+from rewindow.engine.spark.ingest_frames import (
+    OFFSET,
+    PATH,
+    SourceFrame,
+    offset_columns,
+    source_columns,
+    time_ms,
+    unit_of_number,
+)
 from rewindow.engine.spark.partitioning import repartition_by
 from rewindow.engine.spark.spark_job import following, in_utc, json_rows, mapped, open_delta
 from rewindow.engine.worker.faults import checks_units, naming_bad_rows
