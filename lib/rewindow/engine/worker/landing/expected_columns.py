@@ -12,8 +12,13 @@ from typing import Any
 from rewindow.contracts.ingest import LogSpec, SourceLook
 from rewindow.contracts.source_fields import SMALL_JSON_BYTES
 from rewindow.contracts.text_options import CSV, JSON, TEXT_FORMATS
-from rewindow.engine.worker.file_fields import csv_columns, directory_columns, local_files, parquet_fields
-from rewindow.engine.worker.landing.ddl import declared_columns
+from rewindow.engine.worker.file_fields import (
+    csv_columns,
+    declared_columns,
+    directory_columns,
+    local_files,
+    parquet_fields,
+)
 from rewindow.engine.worker.landing.log_columns import missing_columns, nested_renames
 from rewindow.engine.worker.landing.source import inferred_schema
 from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of
