@@ -21,8 +21,14 @@ import pyarrow as pa
 from rewindow.contracts.ingest import FAR, OUTPUT_ORDER, OUTPUT_TIME, LogSpec, LogWrite, PendingLanding
 from rewindow.contracts.landing import Block
 from rewindow.engine.worker.digest import row_hashes
-from rewindow.engine.worker.landing.scratch import scratch_folder
-from rewindow.engine.worker.landing.sorted_runs import merged, read_run, released, sorted_chunks, write_runs
+from rewindow.engine.worker.landing.sorted_runs import (
+    merged,
+    read_run,
+    released,
+    scratch_folder,
+    sorted_chunks,
+    write_runs,
+)
 from rewindow.engine.worker.log_blocks import (
     ARRIVED,
     PARTITION,

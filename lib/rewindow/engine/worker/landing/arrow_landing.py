@@ -34,13 +34,13 @@ from rewindow.engine.worker.code_of_users import as_in_a_worker
 from rewindow.engine.worker.faults import naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.landing.log_columns import log_columns
-from rewindow.engine.worker.landing.scratch import scratch_folder
 from rewindow.engine.worker.landing.sorted_runs import (
     Run,
     merged,
     read_run,
     released,
     row_order,
+    scratch_folder,
     sorted_chunks,
     write_runs,
 )

@@ -40,7 +40,7 @@ from rewindow.engine.worker.file_fields import (
 )
 from rewindow.engine.worker.landing.directories import Values, directory_values
 from rewindow.engine.worker.landing.log_columns import missing_columns, nested_renames, shown_type, source_types
-from rewindow.engine.worker.landing.scratch import scratch_folder, shared_folder
+from rewindow.engine.worker.landing.sorted_runs import scratch_folder, shared_folder
 from rewindow.engine.worker.landing.source import inferred_schema
 from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of, with_fields
 from rewindow.engine.worker.source_files import COMPRESSED
