@@ -10,7 +10,7 @@ from typing import Any
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import SubTopologyWork, TaskWork
 from rewindow.engine.worker.staging import staging_target
-from rewindow.engine.worker.vectorized import changelog
+from rewindow.engine.worker.vectorized import final_results
 from rewindow.engine.worker.vectorized.arrays import UnfitError
 from rewindow.engine.worker.vectorized.batches import epochs_of
 from rewindow.engine.worker.vectorized.final_results import WindowTask
@@ -45,7 +45,7 @@ def _run_windows(work: SubTopologyWork, task_work: TaskWork, plan: FinalResultsP
         restore, stage = session_changelog.restore, session_changelog.stage
     else:
         task = WindowTask(plan, plan.windows, work.code.semantics, task_work.state)
-        restore, stage = changelog.restore, changelog.stage
+        restore, stage = final_results.restore, final_results.stage
     results = sent_results(task, work, task_work)
     buffers = [plan.suppress.store] if plan.suppress else []
     stores = [plan.store.name, *buffers]

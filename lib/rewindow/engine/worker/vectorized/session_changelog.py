@@ -13,7 +13,7 @@ from rewindow.contracts.tasks import TaskWork
 from rewindow.engine.worker.changelog_reader import RowGroupFilter, changelog_batches
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.vectorized.arrays import LONG_BYTES, Array, UnfitError
-from rewindow.engine.worker.vectorized.changelog import write_rows
+from rewindow.engine.worker.vectorized.final_results import write_rows
 from rewindow.engine.worker.vectorized.result_sizes import Session
 from rewindow.engine.worker.vectorized.session_results import SessionTask
 from rewindow.streams.serde.schema import Shape
