@@ -38,11 +38,11 @@ def _run_windows(work: SubTopologyWork, task_work: TaskWork, plan: FinalResultsP
     restore: Any
     stage: Any
     if isinstance(plan.windows, SessionWindows):
-        from rewindow.engine.worker.vectorized import session_changelog  # noqa: PLC0415 - few jobs have sessions
+        from rewindow.engine.worker.vectorized import session_results  # noqa: PLC0415 - few jobs have sessions
         from rewindow.engine.worker.vectorized.session_results import SessionTask  # noqa: PLC0415
 
         task = SessionTask(plan, plan.windows, work.code.semantics, task_work.state)
-        restore, stage = session_changelog.restore, session_changelog.stage
+        restore, stage = session_results.restore, session_results.stage
     else:
         task = WindowTask(plan, plan.windows, work.code.semantics, task_work.state)
         restore, stage = final_results.restore, final_results.stage
