@@ -12,8 +12,8 @@ from rewindow.app.command_log import mute_others
 from rewindow.app.open_tables import output_location
 from rewindow.config.job import JobConfig, unwritten_output
 from rewindow.config.load import at
-from rewindow.config.mistakes import nearest
 from rewindow.config.target import TargetConfig
+from rewindow.config.yaml_text import nearest
 from rewindow.contracts.tasks import JobCode
 from rewindow.control.code_version import code_version
 from rewindow.control.ingest.landings import Feed, log_shapes

@@ -30,7 +30,7 @@ from rewindow.app.readers import replayed_of_removed
 from rewindow.app.unfinished import rules_of, unfinished
 from rewindow.config.job import AlertsConfig, JobConfig
 from rewindow.config.load import Kind, load_feed, load_job
-from rewindow.config.mistakes import did_you_mean
+from rewindow.config.yaml_text import did_you_mean
 from rewindow.contracts.instants import to_the_second
 from rewindow.control.health import findings
 from rewindow.control.health.entries import Entry, Status
