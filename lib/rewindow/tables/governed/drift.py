@@ -36,7 +36,7 @@ from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.audit import audit_counts, totals
 from rewindow.tables.shared.diff import first_difference
 from rewindow.tables.shared.drift import Drift, difference_of, lost_runs
-from rewindow.tables.shared.job_source import NewEpochs
+from rewindow.tables.shared.feeds import NewEpochs
 from rewindow.tables.shared.publications import Due, due_rows, net, older_ledger, publication_id
 
 

@@ -19,8 +19,7 @@ from rewindow.tables.governed.commit import exists, is_quiet
 from rewindow.tables.governed.drift import difference_from_runs
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.warehouse import CatalogTables
-from rewindow.tables.shared.feeds import DELTA, rows_changed
-from rewindow.tables.shared.job_source import altered, new_epochs, output_gone
+from rewindow.tables.shared.feeds import DELTA, altered, new_epochs, output_gone, rows_changed
 
 _TRACKING = "delta.enableRowTracking"
 _TAKE = ("DELETE", "UPDATE", "TRUNCATE", "RESTORE", "REPLACE", "CREATE OR REPLACE", "CLONE")
