@@ -29,7 +29,7 @@ install: java package jars ## what the demo and your own project need: environme
 setup: java env jars ## the same, then Airflow and the development tools; does nothing when all is there
 
 java: python
-	@java=$$(PYTHONPATH=lib $(PYTHON) -m rewindow.engine.spark.java) && echo "[1/4] $$java"
+	@java=$$(PYTHONPATH=lib $(PYTHON) -m rewindow.engine.spark.jars) && echo "[1/4] $$java"
 
 .PHONY: python
 python:
@@ -62,7 +62,7 @@ $(VENV)/.locked: requirements.lock $(VENV)/.run
 	@touch $@
 
 jars: java package
-	@$(PY) -m rewindow.engine.spark.setup | sed 's/^/[4\/4] /'
+	@$(PY) -m rewindow.engine.spark.class_archive | sed 's/^/[4\/4] /'
 
 test: setup ## all tests: first the fast ones (nine minutes), then those with Spark or processes
 	@$(MAKE) test-fast test-spark

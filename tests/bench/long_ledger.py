@@ -23,8 +23,7 @@ from rewindow.tables.governed.ledger import ROWS, give_state
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_rows import OwnRows
 from rewindow.tables.governed.own_table import REPORT, rows_of
-from rewindow.tables.shared.folded_jobs import JobStates
-from rewindow.tables.shared.ledger import new_token, stored_body
+from rewindow.tables.shared.ledger import JobStates, new_token, stored_body
 from tests.bench import results
 from tests.bench.governed import governed_project, project_of
 from tests.bench.sections import write_section

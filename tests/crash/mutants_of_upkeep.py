@@ -22,7 +22,7 @@ MUTANTS_OF_UPKEEP = (
         "gc: a snapshot is published before its row",
         [
             Rewrite(
-                "control.snapshot:write_snapshot",
+                "control.run:write_snapshot",
                 "return tables.stage_snapshot(state, run) if is_due(state, run, every) else None",
                 "from rewindow.control.plan.ledger_state import fold_row\n"
                 "        row = tables.stage_snapshot(state, run) if is_due(state, run, every) else None\n"

@@ -78,7 +78,7 @@ def test_a_topology_that_does_not_load_names_file_and_fix(
 ) -> None:
     import sys
 
-    from rewindow.control.load_topology import TopologyLoader
+    from rewindow.control.project_source import TopologyLoader
 
     (at / "broken_job.py").write_text(source)
     sys.modules.pop("broken_job", None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rewindow.control.health.holds import Hold
+from rewindow.control.health.job_health import Hold
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.run import RunReport
 from rewindow.tables.shared.diff import TableDiff

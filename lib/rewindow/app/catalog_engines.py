@@ -50,6 +50,6 @@ class CatalogEngines:
     def begin(self, session: SparkSession) -> None:
         """Hold the tables' folder on a local disk, where only one JVM may commit. A Spark Connect server is one for all."""
         if not self._of.target.connect:
-            from rewindow.tables.governed.lock import hold_local_disk  # noqa: PLC0415
+            from rewindow.tables.governed.commit import hold_local_disk  # noqa: PLC0415
 
             hold_local_disk(str(session.conf.get("spark.sql.warehouse.dir")))

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rewindow.control.health.holds import describe_holds
 from rewindow.control.health.inputs import records_of
+from rewindow.control.health.job_health import describe_holds
 from rewindow.control.plan.spec import MAIN, OUTPUT, run_version
 from rewindow.errors import naming
 from rewindow.streams.metrics import SIMULATED_TIME, add_up, kind_of, reason_order

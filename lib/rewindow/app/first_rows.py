@@ -9,7 +9,7 @@ from rewindow.app.open_project import OpenProject
 from rewindow.app.run_references import check_has_branch
 from rewindow.config.job import JobConfig
 from rewindow.config.load import load_job, names_of
-from rewindow.config.mistakes import did_you_mean
+from rewindow.config.yaml_text import did_you_mean
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.errors import StorageError, UsageError
 from rewindow.tables.shared.paths import QUARANTINE, safe_name

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rewindow.app.first_rows import INTERNAL, find_outputs
 from rewindow.app.open_project import OpenProject
-from rewindow.control.health.holds import Hold, describe_holds
+from rewindow.control.health.job_health import Hold, describe_holds
 from rewindow.control.health.phrases import command_words
 from rewindow.control.plan.job_state import CommittedRun
 from rewindow.control.plan.spec import OUTPUT, TableSpec

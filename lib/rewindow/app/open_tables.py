@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from rewindow.app.open_engines import Engines, FileEngines, Setting
 from rewindow.app.uncollected import UncollectedTables
 from rewindow.config.job import JobConfig
-from rewindow.config.mistakes import nearest
 from rewindow.config.target import TargetConfig
+from rewindow.config.yaml_text import nearest
 from rewindow.engine.worker.digest import digest_of
 from rewindow.errors import ConfigError
 from rewindow.storage.locations import is_uri, use

@@ -13,7 +13,7 @@ from rewindow.app.first_rows import is_quarantine, output_rows
 from rewindow.app.held_rows import held_rows
 from rewindow.app.open_project import OpenProject
 from rewindow.app.times import with_readable_times
-from rewindow.control.health.holds import explain_holds
+from rewindow.control.health.job_health import explain_holds
 from rewindow.control.health.phrases import command_words, counted
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import UsageError

@@ -19,7 +19,7 @@ from rewindow.app.sentences import (
     shown_rows,
     verified_lines,
 )
-from rewindow.control.health.holds import Hold
+from rewindow.control.health.job_health import Hold
 from rewindow.control.verify import Verified
 from rewindow.tables.shared.arrow_tables import json_value
 

@@ -11,7 +11,7 @@ from rewindow.app.sentences import as_assignments, outdated_lines, reset_line
 from rewindow.app.times import with_readable_times
 from rewindow.control.drift_repair import Republished
 from rewindow.control.gc import Collected, FeedCollected
-from rewindow.control.health.holds import Hold
+from rewindow.control.health.job_health import Hold
 from rewindow.control.health.phrases import counted
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.run import RunReport

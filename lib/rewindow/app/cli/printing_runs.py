@@ -12,8 +12,8 @@ from rewindow.app.cli.summary import reason_lines, summarise, summary_lines
 from rewindow.app.command_log import command_log
 from rewindow.app.sentences import TAKES_NO_MORE
 from rewindow.contracts.exit_codes import ON_HOLD
-from rewindow.control.health.holds import Hold, explain_holds
 from rewindow.control.health.inputs import dropped_by_reason
+from rewindow.control.health.job_health import Hold, explain_holds
 from rewindow.control.health.phrases import counted
 from rewindow.control.plan.planner import UpToDate, UpToDateButChanged
 from rewindow.control.plan.spec import MAIN

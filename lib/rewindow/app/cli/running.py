@@ -12,7 +12,7 @@ from rewindow.app.describe import describe_published
 from rewindow.app.open_project import OpenProject
 from rewindow.app.run_to_the_end import run_to_the_end
 from rewindow.app.times import ZONE, parse_through, parse_time
-from rewindow.control.health.holds import describe_holds
+from rewindow.control.health.job_health import describe_holds
 
 Through = Annotated[
     str | None,

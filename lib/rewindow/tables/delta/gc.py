@@ -29,7 +29,7 @@ from rewindow.control.plan.retention import dead_attempts
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.control.plan.stored_runs import attempts_of, bindings_of, run_facts
 from rewindow.errors import StorageError
-from rewindow.tables.delta.claims import is_of_another
+from rewindow.tables.delta.claims import is_of_another, removals
 from rewindow.tables.delta.commit import commit_files, direct_problem, open_table, table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.files import Folder
@@ -44,11 +44,9 @@ from rewindow.tables.delta.merging import (
     merged_by,
     run_files,
 )
-from rewindow.tables.delta.retract import removals
 from rewindow.tables.delta.table_rows import table_files
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.folded_feeds import check_stored_feed
-from rewindow.tables.shared.folded_jobs import check_stored
+from rewindow.tables.shared.ledger import check_stored, check_stored_feed
 from rewindow.tables.shared.paths import JOURNAL, LANDINGS, QUARANTINE, RUNS, staged_by
 from rewindow.tables.shared.publications import SHARED_TABLES, published_attempts
 

@@ -32,8 +32,7 @@ from rewindow.tables.delta.table_rows import (
     table_files,
 )
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, not_deterministic, totals
-from rewindow.tables.shared.folded_jobs import JobStates
-from rewindow.tables.shared.ledger import dated
+from rewindow.tables.shared.ledger import JobStates, dated
 from rewindow.tables.shared.paths import JOURNAL, QUARANTINE, RUNS, internal_path, log_path, staged_by
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from rewindow.tables.shared.checkpoints import Checkpoint
     from rewindow.tables.shared.diff import TableDiff
     from rewindow.tables.shared.drift import Drift
-    from rewindow.tables.shared.folded_feeds import Feeds
+    from rewindow.tables.shared.ledger import Feeds
     from rewindow.tables.shared.stored_formats import StoredTable
 
 
@@ -100,7 +99,7 @@ class DeltaTables:
 
     @cached_property
     def _folded_feeds(self) -> Feeds:
-        from rewindow.tables.shared.folded_feeds import Feeds
+        from rewindow.tables.shared.ledger import Feeds
 
         return Feeds()
 

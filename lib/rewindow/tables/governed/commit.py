@@ -11,16 +11,22 @@ example. Only Spark Connect copies sessions, from PySpark 4.1 on. A platform may
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from rewindow.engine.spark.spark_job import mapped
+from rewindow.errors import AccessError, NotNowError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.create_table import ddl
 from rewindow.tables.governed.names import TableName
@@ -248,3 +254,43 @@ def _made(version: int, operation: str, stated: str) -> _Made:
         return _Made(version, operation, "", 0, "")
     body = json.loads(stated)
     return _Made(version, operation, body["app"], body["version"], body.get("token", ""), body.get("whole", False))
+
+
+_NAME = ".rewindow.lock"
+
+
+def hold_local_disk(warehouse_dir: str) -> None:
+    """Lock the local folder of a catalog's tables against other JVMs while this process lives; elsewhere do nothing.
+
+    ``warehouse_dir``: ``spark.sql.warehouse.dir``. A Spark Connect server is one JVM for all clients and needs no lock.
+    Raises `NotNowError` (75) if another process holds it, `AccessError` (77) if the folder cannot be written.
+    """
+    url = urlsplit(warehouse_dir)
+    if url.scheme in ("", "file"):
+        _locked(unquote(url.path))
+
+
+@cache
+def _locked(folder: str) -> int:
+    """Return the descriptor that holds the lock until this process ends."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        lock = os.open(f"{folder}/{_NAME}", os.O_CREAT | os.O_WRONLY, 0o644)
+    except OSError as error:
+        raise AccessError(
+            "catalog-folder-not-writable",
+            "{folder}, where the catalog's tables are, cannot be written ({reason}): give this user access",
+            folder=folder,
+            reason=error.strerror,
+        ) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(lock)
+        raise NotNowError(
+            "catalog-folder-locked",
+            "another process commits through Spark in {folder}, and a local disk allows one at a time. "
+            "Wait for it, or let both use one server (`connect: sc://...`)",
+            folder=folder,
+        ) from error
+    return lock

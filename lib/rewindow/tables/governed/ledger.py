@@ -39,8 +39,8 @@ from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import AccessError, CheckpointError, InvariantError, NotNowError, RewindowError, not_committed
 from rewindow.tables.governed.commit import last_version
 from rewindow.tables.governed.own_table import FOLD, OwnTable, fold_name, is_text, rows_of
-from rewindow.tables.shared.folded_jobs import JobStates
 from rewindow.tables.shared.ledger import (
+    JobStates,
     check_numbered,
     load_body,
     new_token,

@@ -13,15 +13,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.ingest import ARRIVAL, NEW_ROWS, OLD_ROWS, Governed, LogSpec, Piece, ReadWindow, SourceLook
-from rewindow.engine.spark.open_table import named, open_delta
-from rewindow.engine.spark.spark_job import mapped
+from rewindow.engine.spark.spark_job import mapped, named, open_delta
 from rewindow.errors import ConfigError, SourceError
 from rewindow.tables.governed.commit import exists, is_quiet
 from rewindow.tables.governed.drift import difference_from_runs
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.warehouse import CatalogTables
-from rewindow.tables.shared.feeds import DELTA, rows_changed
-from rewindow.tables.shared.job_source import altered, new_epochs, output_gone
+from rewindow.tables.shared.feeds import DELTA, altered, new_epochs, output_gone, rows_changed
 
 _TRACKING = "delta.enableRowTracking"
 _TAKE = ("DELETE", "UPDATE", "TRUNCATE", "RESTORE", "REPLACE", "CREATE OR REPLACE", "CLONE")

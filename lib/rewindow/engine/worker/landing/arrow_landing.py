@@ -33,15 +33,14 @@ from rewindow.contracts.text_options import TEXT_FORMATS
 from rewindow.engine.worker.code_of_users import as_in_a_worker
 from rewindow.engine.worker.faults import naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
-from rewindow.engine.worker.landing.expected_columns import wrong_columns
 from rewindow.engine.worker.landing.log_columns import log_columns
-from rewindow.engine.worker.landing.scratch import scratch_folder
 from rewindow.engine.worker.landing.sorted_runs import (
     Run,
     merged,
     read_run,
     released,
     row_order,
+    scratch_folder,
     sorted_chunks,
     write_runs,
 )
@@ -54,7 +53,7 @@ from rewindow.engine.worker.landing.source import (
 )
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import UnsuitableError, normalized
-from rewindow.engine.worker.landing.text_source import OnWorkers, TextFiles, text_fields, text_schema
+from rewindow.engine.worker.landing.text_source import OnWorkers, TextFiles, text_fields, text_schema, wrong_columns
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
 from rewindow.errors import RewindowError

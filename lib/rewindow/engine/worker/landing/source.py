@@ -42,21 +42,19 @@ from rewindow.engine.worker.landing.directories import (
     directory_values,
 )
 from rewindow.engine.worker.landing.log_columns import not_a_time
-from rewindow.engine.worker.landing.parquet_types import (
-    check_nanoseconds,
-    check_types,
-    check_whole,
-    column_repeated,
-    shown_type,
-)
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import (
     INTEGERS,
     TIMES,
     MixedTypesError,
     UnsuitableError,
+    check_nanoseconds,
     check_stored,
+    check_types,
+    check_whole,
+    column_repeated,
     fields_of,
+    shown_type,
     spark_schema,
     unreadable_types,
     with_fields,
