@@ -23,13 +23,11 @@ command starts.
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +50,6 @@ from rewindow.config.load import find_project, load_feed, load_job, load_jobs
 from rewindow.contracts.exit_codes import DIFFERENT
 from rewindow.errors import ConfigError, UsageError
 
-_OURS = frozenset(
-    (
-        *("self", "dag_id", "schedule", "start_date", "end_date", "catchup", "max_active_runs", "default_args"),
-        *("params", "tags", "doc_md", "task_group", "template_undefined", "render_template_as_native_obj"),
-    )
-)
-"""The arguments of Airflow's `DAG` that `make_dags` sets itself or has under its own name."""
 _BRANCH = "{{ ti.xcom_pull(task_ids='branch') }}"
 _FROM = "--from={{ params['from'] }}"
 _TO = "{{ '--to=' ~ params['to'] if params['to'] else '' }}"
@@ -156,13 +147,14 @@ def make_dags(
             ``on_success_callback``, ``on_failure_callback``, ``owner_links`` and so on. The backfill DAG, which waits for
             people, and that of ``maintenance`` get neither ``dagrun_timeout`` nor ``deadline``.
 
-    Raises `ConfigError` (78) for invalid configuration, `UsageError` (2) for an invalid argument.
+    Raises `ConfigError` (78) for invalid configuration, `UsageError` (2) for an invalid argument, and what Airflow's `DAG`
+    raises for options that it does not have or that are set here.
     """
     root = find_project(Path(project).absolute())
     _check_dates(start_date, end_date, catchup=catchup)
     more = {"conn_id": conn_id, "reports": reports, "reports_url": reports_url}
     location, assets = location_of(root, target, executable, more), TableAssets(root, target)
-    look = _DagLook(prefix, several("tags", tags), _options(options), dict(default_args or {}))
+    look = _DagLook(prefix, several("tags", tags), options, dict(default_args or {}))
     dags: dict[str, DAG] = {}
     chosen = load_jobs(root) if jobs is None else {name: load_job(root, name) for name in several("jobs", jobs)}
     if not chosen:
@@ -198,22 +190,6 @@ def _check_dates(start: datetime | None, end: datetime | None, *, catchup: bool)
             )
     if catchup and start is None:
         raise ConfigError("catchup-without-start-date", "catchup=True requires start_date=: add it")
-
-
-def _options(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Check the arguments for Airflow's `DAG`. Raises `UsageError` (2) for one that it does not have or rewindow sets."""
-    known = set(inspect.signature(DAG.__init__).parameters) - _OURS
-    for name in options:
-        if name not in known:
-            near = get_close_matches(name, [*known, *inspect.signature(make_dags).parameters], 1)
-            fix = f"did you mean {near[0]}=?" if near else "leave it out"
-            raise UsageError(
-                "dag-argument-unknown",
-                "make_dags has no argument {argument}=, and passes none of this name to Airflow's DAG: {fix}",
-                argument=name,
-                fix=fix,
-            )
-    return options
 
 
 def _job_dag(tasks: JobTasks, look: _DagLook, dates: tuple[datetime, datetime | None], *, catchup: bool) -> DAG:
