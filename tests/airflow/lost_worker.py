@@ -201,7 +201,7 @@ def played(live: Live, ways: list[Way], lost_after: float, expected: str) -> tup
     """Lose all workers and wait for the end. Return the figures of each way, and how many processes `on_kill` spared."""
     for way in ways:
         live.until(lambda way=way: way.notes, AN_HOUR, f"{way.name}'s first record")
-        way.begun = time.time()
+        way.begun = way.begun or time.time()
         print(f"{way.name} replays", flush=True)
     time.sleep(max(0.0, ways[-1].begun + 60 * lost_after - time.time()))
     # The others' commands are beside the one that `on_kill` ends.
