@@ -4,9 +4,9 @@ What a log's folder says is read without listing it. `LogCopy` has the end of a 
 since, under their names. delta-rs reads it like any log on a disk, and would request each commit two or three times (ADR-126).
 
 Append commits only add files and record transactions. Nearly all commits are of this kind, and they are written and read here:
-delta-rs lists the log twice for each, and builds the table's state twice (ADR-124). A commit is one file with the next number, which
-is put there only if it is absent: with link(2) on a local disk, with a conditional put in a bucket, as delta-rs does. In a bucket,
-where opening a table costs dozens of requests, commits that also remove files are written here, too.
+delta-rs lists the log twice for each, and builds the table's state twice (ADR-124). A commit is one file with the next number,
+which is put there only if it is absent: with link(2) on a local disk, with a conditional put in a bucket, as delta-rs does. In a
+bucket, where opening a table costs dozens of requests, commits that also remove files are written here, too.
 
 When a log cannot be read, the data files are still there, and a ledger names them.
 """

@@ -28,8 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import AccessError, NotNowError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.create_table import ddl
-from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.names import TableName, ddl
 
 _NOTE = "spark.databricks.delta.lastCommitVersionInSession"
 

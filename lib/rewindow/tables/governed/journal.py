@@ -34,7 +34,7 @@ from rewindow.engine.worker.staging import StagingTarget, stage_rows
 from rewindow.errors import NotNowError, RewindowError, StorageError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.commit import add_once, last_version
-from rewindow.tables.governed.own_table import METRIC, REPORT, OwnTable, rows_of
+from rewindow.tables.governed.own_table import BLOCK, METRIC, REPORT, OwnTable, rows_of
 from rewindow.tables.shared.ledger import now_ms
 
 ROW = "sub_topology long, partition long, kind string, path string, text string, data binary"
@@ -50,8 +50,6 @@ _ROW_SCHEMA = pa.schema(
 )
 ROOT = "block:"
 """The prefix of the roots of a run's targets: a prefix of block paths follows."""
-BLOCK = "block"
-"""The kind of the journal's rows that have the bytes of a staged file."""
 
 
 def block_path(attempt: str, target: str, path: str) -> str:

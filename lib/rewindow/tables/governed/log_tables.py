@@ -31,10 +31,9 @@ from rewindow.engine.worker.failures import mark
 from rewindow.errors import StorageError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.create_table import ddl
 from rewindow.tables.governed.journal import ROOT, SparkJournal, block_path, rows_of_block
 from rewindow.tables.governed.ledger import KeptFold, SparkLedger
-from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.names import TableName, ddl
 from rewindow.tables.shared.feeds import LOG_PARTITIONS, generations
 
 QUARANTINED = ""
