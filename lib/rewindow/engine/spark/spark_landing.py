@@ -48,7 +48,7 @@ from rewindow.engine.worker.faults import checks_units, naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.landing.arrow_landing import merge, split
 from rewindow.engine.worker.landing.sorted_runs import Run, row_order
-from rewindow.engine.worker.landing.source import ArrowSource, split_evenly
+from rewindow.engine.worker.landing.source import ArrowSource, split_evenly, wrong_columns
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import UnsuitableError
 from rewindow.engine.worker.landing.text_source import wrong_columns

@@ -50,6 +50,7 @@ from rewindow.engine.worker.landing.source import (
     inferred_schema,
     open_source,
     open_text,
+    wrong_columns,
 )
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import UnsuitableError, normalized
