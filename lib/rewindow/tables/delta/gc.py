@@ -22,7 +22,6 @@ from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.gc import UNKNOWN_MS, Garbage
 from rewindow.control.ingest.feed_progress import Progress, fold_progress
 from rewindow.control.ingest.landings import LANDING
-from rewindow.control.plan.compaction import is_covered
 from rewindow.control.plan.job_state import Branch, JobState
 from rewindow.control.plan.planner import Alive
 from rewindow.control.plan.retention import dead_attempts
@@ -39,6 +38,7 @@ from rewindow.tables.delta.merging import (
     compact,
     due_in,
     due_run_merges,
+    is_covered,
     log_parts,
     merge,
     merged_by,
