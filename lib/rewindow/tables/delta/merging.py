@@ -54,7 +54,7 @@ from rewindow.tables.delta.table_rows import (
 from rewindow.tables.shared.paths import JOURNAL
 from rewindow.tables.shared.publications import SHARED_TABLES, due_tables, publication_id
 
-_SMALL_BYTES = 16 << 20
+_SMALL_LOG_BYTES = 16 << 20
 """Larger files are not merged."""
 
 _MERGED_BYTES = 64 << 20
@@ -84,7 +84,7 @@ def due_merges(parts: Iterable[LogPart], held: Collection[str]) -> list[list[Log
     groups: list[list[LogPart]] = []
     group: list[LogPart] = []
     for part in sorted(parts, key=lambda part: (part.first, part.path)):
-        is_due = part.bytes <= _SMALL_BYTES and part.is_gapless and part.path not in held
+        is_due = part.bytes <= _SMALL_LOG_BYTES and part.is_gapless and part.path not in held
         is_next = bool(group) and part.first == group[-1].last + 1
         if group and not (is_due and is_next and sum(small.bytes for small in group) + part.bytes <= _MERGED_BYTES):
             groups.append(group)
