@@ -17,9 +17,9 @@ from rewindow.control.branch import reset
 from rewindow.control.gc import collect, collect_feed
 from rewindow.control.plan.spec import MAIN
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.drift import Repair
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.gc import FeedGc, JobGc
+from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import RUNS
 from tests.crash import scene

@@ -9,7 +9,7 @@ from rewindow.contracts.steps import drive
 from rewindow.control.drift_repair import Republished, RepublishRequest, republish
 from rewindow.control.plan.spec import Attempt
 from rewindow.engine.worker.local import LocalEngine
-from rewindow.tables.delta.drift import Repair
+from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.tables.scene import a_job
 

@@ -16,7 +16,7 @@ from rewindow.control.plan.spec import Attempt
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.errors import CheckpointError, ConfigError, UsageError
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.drift import Repair
+from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.table_rows import content_hash, read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import output_path

@@ -18,7 +18,7 @@ from rewindow.engine.worker.vectorized.folds import CountFold
 from rewindow.errors import CheckpointError, InvariantError, StorageError, UsageError
 from rewindow.tables.delta.check_published import quick
 from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.drift import Repair
+from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.table_rows import content_hash, read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import output_path

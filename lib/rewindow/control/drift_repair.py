@@ -43,7 +43,7 @@ class DriftedTable(Protocol):
 
 
 class Repair(Protocol):
-    """What is known about drift; see `tables.delta.drift` and `tables.governed.drift`."""
+    """What is known about drift; see `tables.delta.repair` and `tables.governed.repair`."""
 
     def published(self, state: JobState, branch: str) -> Sequence[str]:
         """Return the targets of a branch that have tables, which can be republished."""

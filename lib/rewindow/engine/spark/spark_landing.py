@@ -51,7 +51,6 @@ from rewindow.engine.worker.landing.sorted_runs import Run, row_order
 from rewindow.engine.worker.landing.source import ArrowSource, split_evenly, wrong_columns
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import UnsuitableError
-from rewindow.engine.worker.landing.text_source import wrong_columns
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged

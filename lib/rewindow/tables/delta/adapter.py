@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rewindow.control.plan.planner import Alive
-    from rewindow.tables.delta.drift import Repair
     from rewindow.tables.delta.feeds import DeltaFeedTables
     from rewindow.tables.delta.gc import FeedGc, JobGc
+    from rewindow.tables.delta.repair import Repair
     from rewindow.tables.delta.warehouse import DeltaTables
 
 
@@ -30,7 +30,7 @@ class FileAdapter:
 
     def repair(self) -> Repair:
         """Return what `republish` knows of tables."""
-        from rewindow.tables.delta.drift import Repair
+        from rewindow.tables.delta.repair import Repair
 
         return Repair(self.tables, self.tables.digest)
 

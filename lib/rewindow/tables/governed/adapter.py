@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rewindow.control.plan.planner import Alive
-    from rewindow.tables.governed.drift import CatalogRepair
     from rewindow.tables.governed.gc import CatalogFeedGc, CatalogJobGc
+    from rewindow.tables.governed.repair import CatalogRepair
 
 
 class CatalogAdapter:
@@ -31,7 +31,7 @@ class CatalogAdapter:
 
     def repair(self) -> CatalogRepair:
         """Return what `republish` knows of tables."""
-        from rewindow.tables.governed.drift import CatalogRepair  # noqa: PLC0415 - only some commands repair
+        from rewindow.tables.governed.repair import CatalogRepair  # noqa: PLC0415 - only some commands repair
 
         return CatalogRepair(self.tables)
 

@@ -54,7 +54,7 @@ from rewindow.engine.worker.landing.source import (
 )
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import UnsuitableError, normalized
-from rewindow.engine.worker.landing.text_source import OnWorkers, TextFiles, text_fields, text_schema, wrong_columns
+from rewindow.engine.worker.landing.text_source import OnWorkers, TextFiles, text_fields, text_schema
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
 from rewindow.errors import RewindowError

@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from rewindow.contracts.ingest import SKIP, LogColumns, LogSpec, Piece, SourceLook
 from rewindow.contracts.source_fields import (
-    SMALL_JSON_BYTES,
     FileFields,
     SourceFields,
     fields_of_schema,
@@ -26,22 +25,12 @@ from rewindow.contracts.source_fields import (
     named_columns,
     read_schema,
 )
-from rewindow.contracts.text_options import CSV, JSON, TEXT_FORMATS, TextOptions, text_options
+from rewindow.contracts.text_options import CSV, TextOptions, text_options
 from rewindow.engine.worker.faults import BadRowsError, fix_of
-from rewindow.engine.worker.file_fields import (
-    csv_columns,
-    declared_columns,
-    declared_schema,
-    directory_columns,
-    local_files,
-    parquet_fields,
-    shown,
-    stored_fields,
-)
+from rewindow.engine.worker.file_fields import declared_schema, directory_columns, shown, stored_fields
 from rewindow.engine.worker.landing.directories import Values, directory_values
-from rewindow.engine.worker.landing.log_columns import missing_columns, nested_renames, shown_type, source_types
+from rewindow.engine.worker.landing.log_columns import shown_type, source_types
 from rewindow.engine.worker.landing.sorted_runs import scratch_folder, shared_folder
-from rewindow.engine.worker.landing.source import inferred_schema
 from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of, with_fields
 from rewindow.engine.worker.source_files import COMPRESSED
 from rewindow.engine.worker.text.accepted_values import ALL_KINDS, inferred_kind, kinds_of
@@ -51,7 +40,7 @@ from rewindow.engine.worker.text.pages import Page, written
 from rewindow.engine.worker.text.reading import PartRead, PartReader, TextRead, header_of
 from rewindow.engine.worker.text.rows import text_kinds
 from rewindow.engine.worker.timestamps import UNREADABLE
-from rewindow.errors import RewindowError, SourceError
+from rewindow.errors import SourceError
 from rewindow.storage.locations import filesystem_of
 
 _IN_MEMORY = 64 << 20
@@ -191,13 +180,13 @@ def _text_read(spec: LogSpec, pieces: Sequence[Piece], *, infers: bool) -> TextR
     names = {}
     if source.format == CSV:
         for piece in pieces:
-            names[piece.path] = _csv_names(spec, piece.path, options)
+            names[piece.path] = csv_names(spec, piece.path, options)
     return TextRead(
         source.format, options, names, infers=infers or source.format != CSV, keeps_faults=spec.unreadable == SKIP
     )
 
 
-def _csv_names(spec: LogSpec, path: str, options: TextOptions) -> tuple[str, ...]:
+def csv_names(spec: LogSpec, path: str, options: TextOptions) -> tuple[str, ...]:
     """Return the columns of a CSV file: by its header, or by position those of ``schema:``."""
     try:
         names = header_of(path, options)
@@ -252,7 +241,7 @@ def text_schema(spec: LogSpec, look: SourceLook, files: TextFiles) -> str:
 def _with_directories(spec: LogSpec, schema: str, look: SourceLook) -> str:
     """Return a schema with the columns of directories. Raises `SourceError` (66) for one that a file has in other capitals."""
     try:
-        return with_fields(schema, _directory_types(spec, (*look.rest, *look.fresh), look.base))
+        return with_fields(schema, directory_types(spec, (*look.rest, *look.fresh), look.base))
     except UnsuitableError as error:
         names = ", ".join(sorted({name for piece in look.fresh for name in directory_columns(piece.path, look.base)}))
         raise SourceError(
@@ -353,7 +342,7 @@ def text_directories_of(spec: LogSpec, path: str, base: str | None) -> Values:
         ) from error
 
 
-def _directory_types(spec: LogSpec, pieces: Sequence[Piece], base: str | None) -> dict[str, str]:
+def directory_types(spec: LogSpec, pieces: Sequence[Piece], base: str | None) -> dict[str, str]:
     """Return the types of the columns in the names of directories, by the forms of CSV."""
     texts: dict[str, list[str | None]] = {}
     for piece in pieces:
@@ -408,68 +397,3 @@ def _elements(types: JsonType) -> Iterator[JsonType]:
     yield types
     if types.item is not None:
         yield from _elements(types.item)
-
-
-_UNSURE = "unsure"
-"""A type that is not certain."""
-_MOST_BYTES = 16 << 20
-"""Files that are larger together are not read."""
-
-
-def wrong_columns(spec: LogSpec, look: SourceLook, texts: TextFiles | None = None) -> RewindowError | None:
-    """Return what is wrong with the columns that the configuration names; None if no fault can be found without rows.
-
-    Without ``texts``, JSON files are read only if they are small.
-    """
-    try:
-        names = _names(spec, look, texts)
-    except RewindowError as error:
-        return error
-    return missing_columns(spec, names) if names else None
-
-
-def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
-    """Return the schema (JSON, as Spark's) of a source, with `UNSURE` for uncertain types; None if the columns are unknown.
-
-    Raises a `RewindowError` for files that could not be landed.
-    """
-    source = spec.source
-    if source.format not in TEXT_FORMATS:
-        try:
-            return inferred_schema(spec, look)
-        except UnsuitableError:
-            return look.schema
-    files = local_files(look.fresh)
-    if source.schema is not None or sum(file.stat().st_size for file in files) <= _MOST_BYTES:
-        return text_schema(spec, look, TextFiles())
-    names = csv_columns(source, str(files[0])) if source.format == CSV else None
-    if not names:
-        return None
-    kinds: dict[str, Any] = {**dict.fromkeys(names, _UNSURE), **dict.fromkeys(nested_renames(spec, names), _UNSURE)}
-    keys = {old for old, new in (spec.renames or {}).items() if new in spec.key} | set(spec.key)
-    return schema_of({name: "string" if name in keys else kind for name, kind in kinds.items()})
-
-
-def _names(spec: LogSpec, look: SourceLook, texts: TextFiles | None) -> Sequence[str] | None:
-    """Return the columns of all files, in the order of the first; None if they are not certain."""
-    source, pieces = spec.source, (*look.rest, *look.fresh)
-    if look.schema is not None or not pieces:
-        return None
-    directories = sorted({name for piece in pieces for name in directory_columns(piece.path, look.base)})
-    if source.schema is not None:
-        return [*declared_columns(spec, source.schema), *directories]
-    if source.format == "parquet" and not source.options:
-        files = parquet_fields(source, pieces, look.base)
-        present = {name for file in files for name in file.present if "." not in name}
-        return sorted(present) if len(files) == len(pieces) else None
-    if source.format == JSON:
-        if texts is None and sum(file.stat().st_size for file in local_files(pieces)) > SMALL_JSON_BYTES:
-            return None
-        read = (texts or TextFiles()).read(spec, pieces, infers=True)
-        return [*sorted({name for file in read for name in file.names}), *directories]
-    if source.format != CSV:
-        return None
-    headers = [header for piece in pieces if (header := csv_columns(source, piece.path)) is not None]
-    spelling = {name.lower(): name for header in reversed(headers) for name in header}
-    in_order = [name.lower() for header in headers for name in header]
-    return [*(spelling[name] for name in dict.fromkeys(in_order)), *directories] if headers else None

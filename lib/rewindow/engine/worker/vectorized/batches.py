@@ -6,7 +6,7 @@ merged into the order in which the task takes records (`streams.ordering`, L1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -14,12 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.contracts.tasks import InternalFile, LogSlice, TaskWork
+from rewindow.contracts.tasks import InternalFile
 from rewindow.engine.worker import batch_size
-from rewindow.engine.worker.log_reader import SortedEpochs, ordered_batches
+from rewindow.engine.worker.log_reader import SortedEpochs
 from rewindow.engine.worker.vectorized.arrays import Array, UnfitError
-from rewindow.engine.worker.vectorized.joins.join_plan import JoinInput
-from rewindow.engine.worker.vectorized.window_plan import FinalResultsPlan
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.binding import LogShapes, bind, bind_sink
@@ -100,7 +98,7 @@ def internal_sources(topology: Topology, logs: LogShapes) -> Mapping[str, Intern
     return sources
 
 
-class _InternalBatches:
+class InternalBatches:
     """Reads one repartition topic of one task, epoch by epoch. ``reads``: the indexes of the value columns to read."""
 
     def __init__(self, source: InternalSource, files: tuple[InternalFile, ...], reads: list[int]) -> None:
@@ -205,51 +203,3 @@ class _Pending:
         count = int(np.searchsorted(orders, last_ms, "right" if with_ties else "left"))
         self._part = _Part(batch.slice(count, len(orders) - count), orders[count:])
         return _Part(batch.slice(0, count), orders[:count])
-
-
-_ReadEpoch = Callable[[int], Iterator[Batch]]
-"""Yields the batches of an epoch, given its number. Request epochs in ascending order."""
-
-
-_Topic = FinalResultsPlan | JoinInput
-"""What describes a topic that is read: its name, its shapes, and the indexes of the value columns to read."""
-
-
-def epochs_of(topic: _Topic, task_work: TaskWork) -> _ReadEpoch:
-    """Return the reader of a topic's epochs."""
-    if topic.internal:
-        files = task_work.internal.get(topic.topic, ())
-        return _InternalBatches(topic.internal, files, topic.read_indexes).epoch
-    return _LogBatches(topic, task_work.logs[topic.topic]).epoch
-
-
-class _LogBatches:
-    """Reads one log of one task, epoch by epoch."""
-
-    def __init__(self, topic: _Topic, log: LogSlice) -> None:
-        self._bounds = iter(log.bounds)
-        spans = [bound for bound in log.bounds if bound[1] > bound[0]]
-        start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
-        key = topic.key
-        operands = topic.read_indexes
-        self._width = 2 + len(key.columns)
-        self._names = [name_at(topic.log_value, operand) for operand in operands]
-        columns = ["offset", "timestamp", *key.names, *(topic.log_value.names[operand] for operand in operands)]
-        texts = [column.name for column in key.columns if column.type == "string"]
-        self._batches = ordered_batches(
-            topic.topic, log.files, start, end, columns, dictionary=texts, values=topic.log_value.columns
-        )
-        self._rest: pa.RecordBatch | None = None
-
-    def epoch(self, _number: int) -> Iterator[Batch]:
-        """Yield the batches of the next epoch."""
-        start, end = next(self._bounds)
-        missing = end - start
-        while missing:
-            batch = self._rest if self._rest is not None else next(self._batches)
-            wanted = batch.slice(0, missing)
-            self._rest = batch.slice(wanted.num_rows) if wanted.num_rows < batch.num_rows else None
-            missing -= wanted.num_rows
-            columns = wanted.columns
-            values = dict(zip(self._names, columns[self._width :], strict=True))
-            yield Batch(np.asarray(columns[1]), columns[2 : self._width], values)
