@@ -19,7 +19,7 @@ PIP := $(PY) -m pip install --disable-pip-version-check
 COUNT := grep -c '^[a-z].*=='
 COMPILE := $(VENV)/bin/uv pip compile --quiet --generate-hashes --python-version 3.11 --python-platform linux --custom-compile-command "make lock"
 
-.PHONY: help docs install setup package env java jars test test-fast test-spark bytecode wheel databricks-wheel airflow cluster crash year matrix check smoke smoke-bench smoke-kills smoke-airflow smoke-cluster format demo conformance oracle bench bench-execution billion lock clean
+.PHONY: help docs install setup package env java jars test test-fast test-spark bytecode wheel databricks-wheel airflow lost-worker cluster crash year matrix check smoke smoke-bench smoke-kills smoke-airflow smoke-cluster format demo conformance oracle bench bench-execution billion lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ install: java package jars ## what the demo and your own project need: environme
 setup: java env jars ## the same, then Airflow and the development tools; does nothing when all is there
 
 java: python
-	@java=$$(PYTHONPATH=lib $(PYTHON) -m rewindow.engine.spark.java) && echo "[1/4] $$java"
+	@java=$$(PYTHONPATH=lib $(PYTHON) -m rewindow.engine.spark.jars) && echo "[1/4] $$java"
 
 .PHONY: python
 python:
@@ -62,7 +62,7 @@ $(VENV)/.locked: requirements.lock $(VENV)/.run
 	@touch $@
 
 jars: java package
-	@$(PY) -m rewindow.engine.spark.setup | sed 's/^/[4\/4] /'
+	@$(PY) -m rewindow.engine.spark.class_archive | sed 's/^/[4\/4] /'
 
 test: setup ## all tests: first the fast ones (nine minutes), then those with Spark or processes
 	@$(MAKE) test-fast test-spark
@@ -79,6 +79,9 @@ bytecode: env
 
 airflow: setup ## the real Airflow at length: every DAG, a scheduler, a killed worker, a backfill, an approval (ten minutes; twice as long with PostgreSQL)
 	$(PY) -m pytest -q -m airflow $(TWO) -o faulthandler_timeout=1800 tests/airflow
+
+lost-worker: setup ## a replay of half an hour whose worker is lost after twenty minutes; writes tests/airflow/RESULTS.md (80 minutes, mostly waiting)
+	$(PY) -m tests.airflow.lost_worker
 
 docs: env ## the site from docs/, into build/site: a warning or a dead link is an error
 	@# Not --quiet: it hides the warnings from --strict too.

@@ -29,8 +29,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "local"))
 MEMORY_BYTES = 6 << 30
 
 
-LONGEST = ("tests/crash/", "tests/connect/", "tests/year/", "tests/object_store/")
-"""Folders of which a file takes up to two minutes: they come first, so that no worker is left with one at the end."""
+LONGEST = ("tests/crash/", "tests/connect/", "tests/year/", "tests/object_store/", "tests/text/")
+"""Folders of which a file takes half a minute or more: they come first, so that no worker is left with one at the end."""
 
 
 def pytest_configure() -> None:

@@ -19,8 +19,7 @@ from pathlib import Path
 import pyspark
 
 from rewindow.engine.spark.class_archive import archive_options
-from rewindow.engine.spark.jars import find_jars
-from rewindow.engine.spark.java import find_java
+from rewindow.engine.spark.jars import find_jars, find_java
 
 SPARK_HOME = Path(pyspark.__file__).parent
 UP_SECONDS = 120

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 AIRFLOW = str(Path(sys.executable).parent / "airflow")
 
@@ -51,6 +53,16 @@ def patiently(env: dict[str, str], line: list[str]) -> None:
         if done.returncode == 0 or "database is locked" not in done.stdout + done.stderr:
             break
     assert done.returncode == 0, f"{line}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
+
+
+def commands(root: Path, command: str) -> list[int]:
+    """Return the pids of rewindow commands on a project (not of their supervisors)."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        line = process.info["cmdline"] or []
+        if str(root) in line and command in line[4:6] and not any(part.endswith("supervisor.py") for part in line):
+            found.append(process.pid)
+    return found
 
 
 def play(env: dict[str, str], *plays: dict[str, Any]) -> list[dict[str, Any]]:

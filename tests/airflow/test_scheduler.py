@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from rewindow.tables.delta.table_rows import content_hash
-from tests.airflow.home import AIRFLOW, ROOT, patiently
+from tests.airflow.home import AIRFLOW, ROOT, commands, patiently
 from tests.airflow.shop import WEEKLY, make_shop
 from tests.airflow.test_dags import rewindow, tables
 
@@ -211,16 +211,6 @@ def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, sched
     live.until(lambda: waiting(2), RUN_SECONDS, "the question")
     assert answered("Approve") == "success", live.tasks(dag, run_id)
     assert tables(scheduled, "shop/daily_orders") == [row for row in before if row[0] != "c"]
-
-
-def commands(root: Path, command: str) -> list[int]:
-    """Return the pids of rewindow commands on a project (not of their supervisors)."""
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        line = process.info["cmdline"] or []
-        if str(root) in line and command in line[4:6] and not any(part.endswith("supervisor.py") for part in line):
-            found.append(process.pid)
-    return found
 
 
 def workers(live: Live, ti_id: str) -> list[int]:

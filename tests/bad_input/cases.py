@@ -45,14 +45,19 @@ def check(case: Case, bench: Bench, whole: Collection[str]) -> None:
     case.given(bench)
     broken = contents(bench)
     try:
-        answer = bench.run(*(word.replace("~", " ") for word in case.command.split()))
-        answer.refused(case.code, **case.facts)
-        for noise in ("Traceback", "py4j", "\tat ", "bug in rewindow", "panicked"):
-            assert noise not in answer.out + answer.err, answer
+        ask(case, bench)
         _assert_as_before(broken, contents(bench), whole)
     finally:
         _restore(bench, before, broken, times)
     assert bench.decided() == decided, "the failed command added ledger rows"
+
+
+def ask(case: Case, bench: Bench) -> None:
+    """Check that the command of a case is refused clearly."""
+    answer = bench.run(*(word.replace("~", " ") for word in case.command.split()))
+    answer.refused(case.code, **case.facts)
+    for noise in ("Traceback", "py4j", "\tat ", "bug in rewindow", "panicked"):
+        assert noise not in answer.out + answer.err, answer
 
 
 def contents(bench: Bench) -> dict[str, bytes]:

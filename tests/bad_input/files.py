@@ -67,7 +67,13 @@ def _harmed(pattern: str, harm: Harm) -> Callable[[Bench], None]:
 
 _CUT = "that is cut short"
 CASES = [
-    *_kind("a log file", "logs/activity/events/generation=1/**/*.parquet", "run counts", "log-file-unreadable", *HARMS),
+    *_kind(
+        "a log file",
+        "logs/activity/events/generation=1/**/*.parquet",
+        "run counts",
+        "log-file-unreadable",
+        *HARMS,
+    ),
     *_kind(
         "a changelog file",
         "state/counts/sums/*/*.parquet",

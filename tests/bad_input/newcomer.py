@@ -101,90 +101,24 @@ def _called(command: str, code: str, /, **facts: object) -> Case:
     return Case(f"a newcomer calls {command}", command, code, facts, shop)
 
 
-_WHERE, _TO_STREAM = '.where("amount > 0")', ".to_stream()\n"
+_WHERE = '.where("amount > 0")'
 CASES = [
     _called("plan daily_orders", "feed-never-landed", feed="orders"),
-    _called("run daily_orders", "feed-never-landed", feed="orders"),
     _called("land daily_orders", "config-file-missing", fix=containing("`rewindow run daily_orders`")),
     _called("run orders", "config-file-missing", fix=containing("`rewindow land orders`")),
-    _called("head orders", "name-not-found", name="orders"),
-    _called("rewind daily_orders --to 1", "run-unknown", run="1"),
     _called("state show daily_orders orders-per-day", "branch-not-run-yet", branch="main"),
     _code("misspells a column in where", _WHERE, '.where("amont > 0")', "unknown-field", field="amont"),
     _code("misspells an attribute", _WHERE, '.process(Slip, name="slip")', "unknown-attribute", field="amout"),
-    _code("takes rows for dicts", _WHERE, '.filter(lambda key, row: row["amount"] > 0)', "row-is-no-dict"),
-    _code("reads the key as a row", _WHERE, ".filter(lambda key, row: key.customer > 'a')", "value-is-no-row"),
-    _code(
-        "reads a windowed key",
-        _TO_STREAM,
-        ".to_stream().map(lambda key, row: (key.customer, row))\n",
-        "unknown-attribute",
-        fields="key, window",
-    ),
-    _code("misspells the topic", '"orders")\n', '"ordres")\n', "topic-not-in-feed", topic="ordres"),
-    _code("sums an unknown column", 'Sum("amount")', 'Sum("amonut")', "aggregate-field-unknown", field="amonut"),
     _code(
         "sums the key", 'Sum("amount")', 'Sum("customer")', "aggregate-field-unknown", fix=containing("it is the key")
     ),
     _code("sums a text", 'Sum("amount")', 'Sum("country")', "landed-field-not-number", field="country"),
-    _code(
-        "compares a number with a text", _WHERE, """.where("amount > '0'")""", "unequal-types", right=containing("'0'")
-    ),
-    _code(
-        "writes == in a condition",
-        _WHERE,
-        '.where("amount == 1")',
-        "expression-syntax-wrong",
-        fix=": write `=` for equality",
-    ),
-    _code(
-        "adds in a condition",
-        _WHERE,
-        '.where("amount + 1 > 2")',
-        "expression-syntax-wrong",
-        fix=containing("compute it"),
-    ),
-    _code("writes && in a condition", _WHERE, '.where("amount > 1 && amount < 3")', "expression-sign-unknown"),
-    _code("gives where a lambda", _WHERE, ".where(lambda k, v: True)", "condition-not-text", given="<lambda>"),
-    _code("gives select a list", _WHERE, '.select(["amount"])', "selected-fields-not-text", given="['amount']"),
     _code("selects an unknown field", _WHERE, '.select("amont")', "selected-field-unknown", field="amont"),
-    _code(
-        "writes a verb as in Java",
-        ".group_by_key()",
-        ".groupByKey()",
-        "topology-function-failed",
-        reason=containing("write group_by_key"),
-    ),
-    _code(
-        "forgets to_stream",
-        _TO_STREAM,
-        "\n",
-        "topology-function-failed",
-        reason=containing("call to_stream() before it"),
-    ),
-    _code("forgets grace", ', grace="6h"', "", "topology-function-failed", reason=containing("'grace'")),
-    _code("gives a lambda one argument", _WHERE, ".filter(lambda row: row.amount > 0)", "function-parameters-wrong"),
     _code("writes to an unknown output", '.to("daily-orders")', '.to("daily_orders")', "output-not-declared"),
     _code("forgets an output", '        .to("daily-orders")\n', "", "output-not-written", output="daily-orders"),
     _code("forgets return", "    return builder", "    builder", "topology-not-returned", type="NoneType"),
     _code("names a store with a blank", '"orders-per-day"', '"orders per day"', "name-invalid", kind="store"),
-    _code("advances too far", 'grace="6h")', 'grace="6h").advance_by("2d")', "window-advance-invalid", size="1d"),
-    _code("calls the class of windows", "TimeWindows.of(", "TimeWindows(", "topology-function-failed"),
-    _feed("turns inferSchema off", 'inferSchema: "true"', 'inferSchema: "false"', "landed-field-not-number"),
     _feed("misspells the key", "key: customer", "key: custmer", "column-unknown", option="key", column="custmer"),
     _feed("misspells the arrival", "received_at", "recieved_at", "column-unknown", option="arrived_at"),
-    Case(
-        "a newcomer misspells the feed",
-        "plan daily_orders",
-        "job-feed-missing",
-        {"feed": "order"},
-        edited("conf/jobs/daily_orders.yaml", "feed: orders", "feed: order", shop),
-    ),
-    Case(
-        "a newcomer names a file as the module",
-        "plan daily_orders",
-        "topology-module-missing",
-        {"module": "shop_job.py", "fix": containing("without .py")},
-        edited("conf/jobs/daily_orders.yaml", "shop_job:", "shop_job.py:", shop),
-    ),
 ]
+"""What verbs and processors refuse is in `tests/dsl` and `tests/streams`, what the loader of topologies does in `test_cli`."""

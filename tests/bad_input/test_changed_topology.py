@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from tests.bad_input.scene import Bench
@@ -35,32 +33,12 @@ def test_a_change_that_only_the_call_accepts_is_refused_by_the_next_run(bench: B
     bench.refuses("run counts", "job-changed-since-checkpoint")
 
 
-@pytest.mark.parametrize("bound", ["", "--through 1", "--final"])
-def test_plan_refuses_what_run_would_refuse(bench: Bench, bound: str) -> None:
-    for file in (bench.warehouse / "alerts/totals").glob("*.parquet"):
-        file.unlink()
-    for command in ("plan", "run"):
-        bench.refuses(f"{command} counts {bound}", "published-table-changed")
-
-
 def test_plan_and_run_refuse_other_landings_alike(bench: Bench) -> None:
     """The feed was landed anew: what the branch replayed may be outdated, whatever time bounds the request."""
     bench.edit("conf/feeds/activity.yaml", "partitions: 2", "partitions: 3")
     bench.done("land activity --new-generation")
     for bound in ("", " --through 2099-01-01", " --through 1999-01-01"):
         assert [bench.run(*f"{command} counts{bound}".split()).code for command in ("plan", "run")] == [66, 66], bound
-
-
-def test_plan_and_run_refuse_tables_that_the_run_may_not_write_alike(bench: Bench) -> None:
-    """The ledgers are deleted; then the table belongs to another job."""
-    for folder in ("rewindow", "logs", "state"):
-        shutil.rmtree(bench.warehouse / folder)
-    bench.done("land activity")
-    for command in ("plan", "run"):
-        bench.refuses(f"{command} counts", "table-rows-of-no-ledger", job="counts")
-    bench.write("conf/jobs/others.yaml", (bench.root / "conf/jobs/counts.yaml").read_text().replace("counts", "others"))
-    for command in ("plan", "run"):
-        bench.refuses(f"{command} others", "table-of-another-job", other="counts")
 
 
 def test_planning_changes_nothing(bench: Bench) -> None:

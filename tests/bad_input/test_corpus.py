@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.bad_input import arguments, files, newcomer, newcomer_rides, processors, records, sources, user_code
-from tests.bad_input.cases import Case, check, contents
+from tests.bad_input import arguments, files, newcomer, records, sources, user_code
+from tests.bad_input.cases import Case, ask, check, contents
 from tests.bad_input.scene import Bench, copy_of, goes_on
 
 pytestmark = pytest.mark.slow
 
 FRESH = [
-    *arguments.CASES,
     *newcomer.CASES,
-    *newcomer_rides.CASES,
     *records.CASES,
     *sources.CASES,
     *(case for case in files.CASES if case.command.startswith("land")),
@@ -25,7 +22,6 @@ FRESH = [
 LANDED = [
     *(case for case in files.CASES if not case.command.startswith("land")),
     *user_code.CASES,
-    *processors.CASES,
 ]
 """Cases that begin with a landing that no run has taken."""
 
@@ -67,27 +63,21 @@ def test_after_all_errors_the_job_goes_on_as_if_there_had_been_none(
     assert results[0] == results[1] == results[2]
 
 
-@pytest.mark.parametrize("reason", records.QUARANTINED)
-def test_an_invalid_record_is_quarantined_with_its_reason(template: Bench, tmp_path: Path, reason: str) -> None:
-    given, count = records.QUARANTINED[reason]
-    bench = copy_of(template, tmp_path / "project")
-    given(bench)
-    assert bench.json("land other")["quarantined"] == count
-    assert bench.quarantined() == [reason] * count
+def test_wrong_arguments_are_refused_and_change_nothing(template: Bench) -> None:
+    before = template.files()
+    for case in arguments.CASES:
+        ask(case, template)
+    assert template.files() == before
 
 
-@pytest.mark.parametrize(
-    ("given", "rows"),
-    [
-        (records.other("partition_time", t=None), 37),
-        (records.bad(user=None), 13),
-        (records.bad(user="x" * 100_000), 13),
-    ],
-    ids=["no timestamp, replaced", "no key", "a long key"],
-)
-def test_an_odd_record_is_landed(template: Bench, tmp_path: Path, given: Callable[[Bench], None], rows: int) -> None:
-    bench = copy_of(template, tmp_path / "project")
-    given(bench)
-    feed = "other" if rows == 37 else "activity"
-    report = bench.json(f"land {feed}")
-    assert (report["rows"], report["quarantined"]) == (rows, 0)
+def test_invalid_records_are_quarantined_each_with_its_reason(bench: Bench) -> None:
+    records.bad(*records.QUARANTINED.values())(bench)
+    records.other(bench, "skip")
+    assert bench.json("land other")["quarantined"] == len(records.QUARANTINED)
+    assert bench.quarantined() == sorted(records.QUARANTINED)
+
+
+def test_a_record_without_a_key_and_one_with_a_long_key_are_landed(bench: Bench) -> None:
+    records.bad({"user": None}, {"user": "x" * 100_000})(bench)
+    report = bench.json("land activity")
+    assert (report["rows"], report["quarantined"]) == (14, 0)

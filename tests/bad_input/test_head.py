@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import pytest
@@ -38,12 +37,6 @@ def test_a_branch_that_the_job_does_not_have_is_refused(template: Bench) -> None
 def test_a_job_that_never_ran_has_no_rows(bench: Bench) -> None:
     bench.write("conf/jobs/other.yaml", JOB.replace("counts", "other").replace("alerts.totals", "alerts.other"))
     assert bench.json("head other")["tables"][0]["count"] is None
-
-
-def test_a_table_that_is_gone_is_not_one_that_was_never_written(bench: Bench) -> None:
-    shutil.rmtree(bench.warehouse / "alerts/totals")
-    for line in ("head counts", "show counts"):
-        bench.refuses(line, "published-table-changed", change="is gone")
 
 
 def test_a_table_that_the_job_names_since_is_not_taken_for_the_one_that_has_the_rows(bench: Bench) -> None:

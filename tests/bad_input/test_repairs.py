@@ -1,62 +1,17 @@
-"""Each message about damaged tables names a command, and that command repairs them; `diff` says what it compared."""
+"""Tables that the present code or log cannot make again: the message names what repairs them. `diff` says what it compared."""
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
 
 from rewindow.errors import one_line
-from rewindow.tables.delta import handle
-from tests.bad_input.scene import FRESH, SCORE, Answer, Bench, copy_of, hour
+from tests.bad_input.scene import FRESH, SCORE, Bench, copy_of, hour
 
-OUT, JOURNAL, METRICS = "alerts/totals", "rewindow/journal", "rewindow/metrics"
+OUT = "alerts/totals"
 AGAIN = ("rewind counts --to 0", "run counts")
-
-
-def first(folder: Path) -> Path:
-    return min(folder.rglob("*.parquet"))
-
-
-def flip(file: Path) -> None:
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 1
-    file.write_bytes(bytes(data))
-
-
-HARMS: dict[str, Callable[[Path], object]] = {
-    "output gone": lambda tables: shutil.rmtree(tables / OUT),
-    "output deleted from": lambda tables: DeltaTable(tables / OUT).delete(),
-    "output restored": lambda tables: DeltaTable(tables / OUT).restore(1),
-    "store file gone": lambda tables: first(tables / "state").unlink(),
-    "store files altered": lambda tables: [flip(file) for file in (tables / "state").rglob("*.parquet")],
-    "stores gone": lambda tables: shutil.rmtree(tables / "state"),
-    "metrics gone": lambda tables: shutil.rmtree(tables / METRICS),
-    "journal gone": lambda tables: shutil.rmtree(tables / JOURNAL),
-    "journal file gone": lambda tables: first(tables / JOURNAL).unlink(),
-    "journal file altered": lambda tables: flip(first(tables / JOURNAL)),
-}
-
-
-def call(bench: Bench, *words: str) -> Answer:
-    """Run a command as a new process does: it has opened no table before."""
-    handle.cached.clear()
-    return bench.run(*words)
-
-
-LINES = ("land activity", "show counts", "run counts", "verify counts main/1 main/2")
-
-
-@pytest.fixture(scope="module")
-def clean(template: Bench, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the content of a project that nobody harmed, after the commands."""
-    bench = copy_of(template, tmp_path_factory.mktemp("clean") / "project")
-    bench.done(*LINES)
-    return bench.result()
 
 
 @pytest.fixture(scope="module")
@@ -65,18 +20,6 @@ def new_generation(template: Bench, tmp_path_factory: pytest.TempPathFactory) ->
     bench = copy_of(template, tmp_path_factory.mktemp("generation") / "project")
     bench.done("land activity --new-generation", *AGAIN)
     return bench.result()["output/totals"]
-
-
-@pytest.mark.parametrize("harm", HARMS)
-def test_the_command_that_a_message_names_repairs_the_tables(bench: Bench, clean: dict[str, str], harm: str) -> None:
-    HARMS[harm](bench.warehouse)
-    failures = [answer.failure for line in LINES if (answer := call(bench, *line.split())).failure]
-    assert failures, "nothing noticed the harm"
-    named = {command for failure in failures for command in re.findall(r"`rewindow ([^`]+)`", failure.message)}
-    assert (named, {failure.exit_code for failure in failures}) == ({"republish counts"}, {74})
-    assert call(bench, "republish", "counts").code == 0
-    bench.done(*LINES[1:])
-    assert bench.result() == clean
 
 
 def test_runs_of_two_versions_of_the_code_are_repeated_one_after_the_other(bench: Bench) -> None:

@@ -8,12 +8,15 @@ from deltalake import DeltaTable, write_deltalake
 
 from rewindow.tables.delta.table_rows import read_rows
 from tests.bad_input.scene import FEED, Answer, Bench, hour
-from tests.bad_input.sources import table_of
 
 SCHEMA = pa.schema([("user", pa.string()), ("t", pa.int64()), ("got", pa.int64()), ("x", pa.int64())])
 OTHER = FEED.replace("feed: activity", "feed: other").replace("{path: raw, format: parquet}", "{table: raw.events}")
 BY_COMMIT = OTHER.replace(", arrived_at: got", ", value: [x]")
 NEW = ("land", "other", "--new-generation")
+
+
+def table_of(bench: Bench) -> str:
+    return str(bench.warehouse / "raw" / "events")
 
 
 def append(bench: Bench, number: int) -> None:

@@ -34,8 +34,6 @@ CASES = [
         error=containing("yyy ..."),
     ),
     _score("leaves the process", "def score(row):\n    raise SystemExit(3)\n", "job-code-failed"),
-    _module("a module that fails", "1 / 0\n", "topology-import-failed", reason=containing("ZeroDivisionError")),
-    _module("a module that leaves", "import sys\nsys.exit(0)\n", "topology-import-failed"),
     _module(
         "another window than before",
         MODULE.format(score=SCORE).replace('"30m"', '"20m"'),

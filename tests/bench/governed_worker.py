@@ -27,7 +27,7 @@ from rewindow.engine.spark.shuffle_reader import DATA, PACK_COLUMNS
 from rewindow.engine.worker.packing import PACK_ROWS, PIECE_BYTES, cut
 from rewindow.streams.checkpoint import TaskState
 from rewindow.tables.governed import engine
-from rewindow.tables.governed.journal_blocks import ROOT
+from rewindow.tables.governed.journal import ROOT
 from tests.bench import spill
 
 _SCHEMA = pa.schema([*((name, pa.int64()) for name in PACK_COLUMNS), (DATA, pa.binary())])

@@ -19,13 +19,11 @@ from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.planner import plan_run
 from rewindow.control.plan.spec import RunRequest, RunSpec
-from rewindow.tables.governed.ledger import ROWS
-from rewindow.tables.governed.ledger_folds import give_state
+from rewindow.tables.governed.ledger import ROWS, give_state
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_rows import OwnRows
 from rewindow.tables.governed.own_table import REPORT, rows_of
-from rewindow.tables.shared.folded_jobs import JobStates
-from rewindow.tables.shared.ledger import new_token, stored_body
+from rewindow.tables.shared.ledger import JobStates, new_token, stored_body
 from tests.bench import results
 from tests.bench.governed import governed_project, project_of
 from tests.bench.sections import write_section

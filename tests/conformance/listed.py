@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import yaml
@@ -16,6 +17,7 @@ class Deviation(NamedTuple):
     reason: str
 
 
+@cache
 def listed_deviations() -> dict[tuple[str, str], Deviation]:
     """Return the listed deviations by file and scenario."""
     rows = yaml.safe_load((HERE / "deviations.yaml").read_text(encoding="utf-8"))

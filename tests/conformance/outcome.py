@@ -9,6 +9,7 @@ from typing import Any
 from tests import oracle
 from tests.conformance.played import Played
 from tests.conformance.scenario import Case, in_one_order
+from tests.oracle.twin import Result
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,19 @@ def of_twin(case: Case, switches: frozenset[str]) -> Outcome:
     """Return the outcome of the naive twin with these switches at Kafka's rule."""
     rules = oracle.Rules(switches)
     if case.mode == "partition_group":
-        return Outcome(*oracle.play_group(case.scenario, rules))
-    result = oracle.play(case.scenario, rules)
-    steps = [in_one_order(case.scenario, step) for step in result.steps]
-    return Outcome(steps, result.error_step, result.stores, result.init)
+        return of_group(case, rules)
+    return of_result(case, oracle.play(case.scenario, rules))
+
+
+def of_group(case: Case, rules: oracle.Rules) -> Outcome:
+    """Return the outcome of a twin's partition group."""
+    return Outcome(*oracle.play_group(case.scenario, rules))
+
+
+def of_result(case: Case, twin: Result) -> Outcome:
+    """Return the outcome of a twin that has played a case."""
+    steps = [in_one_order(case.scenario, step) for step in twin.steps]
+    return Outcome(steps, twin.error_step, twin.stores, twin.init)
 
 
 def text(data: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,8 +12,8 @@ from tests import oracle
 from tests.conformance import verdict
 from tests.conformance.__main__ import main
 from tests.conformance.listed import listed_deviations
-from tests.conformance.outcome import of_record, of_twin
-from tests.conformance.scenario import CARRIED, Case, read, vector_files
+from tests.conformance.outcome import of_group, of_record, of_result
+from tests.conformance.scenario import CARRIED, read, vector_files
 
 FILES = vector_files()
 JOINS = {"stream_stream_join", "stream_table_join"}
@@ -22,32 +21,21 @@ SEEDS = ("seed_kip138", "seed_timeshift", "seed_kip251", "seed_kip353")
 FORMS = ("rand_cogroup", "rand_transform_values")
 
 
+SUPPRESS = [file.stem for file in FILES if "suppress" in file.stem or file.stem == "seed_kip328"]
+"""Files that have recorded buffers and metrics too."""
+
+
 @pytest.mark.parametrize("mode", ["whole", "cut"])
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_recorded_outputs(file: Path, mode: str) -> None:
-    verdicts = [verdict.judge(case, cut=mode == "cut") for case in read(file)]
+    verdicts = [verdict.judge(case, cut=mode == "cut", internals=file.stem in SUPPRESS) for case in read(file)]
     failed = {v.case.name: v.reason for v in verdicts if v.status == verdict.FAILED}
     assert failed == {}
     deviating = {v.case.name: v.number for v in verdicts if v.status == verdict.DEVIATING}
     listed = {name: one.number for (stem, name), one in listed_deviations().items() if stem == file.stem}
     assert deviating == listed, "add new deviations to the list with a reason, and remove those that pass now"
-
-
-SUPPRESS = [file for file in FILES if "suppress" in file.stem or file.stem == "seed_kip328"]
-
-
-@pytest.mark.parametrize("mode", ["whole", "cut"])
-@pytest.mark.parametrize("file", SUPPRESS, ids=lambda file: file.stem)
-def test_recorded_buffers_and_metrics_of_suppress(file: Path, mode: str) -> None:
-    verdicts = [verdict.judge(case, cut=mode == "cut", internals=True) for case in read(file)]
-    failed = {v.case.name: v.reason for v in verdicts if v.status == verdict.FAILED}
-    assert failed == {}
-
-
-@pytest.mark.parametrize("file", [file for file in FILES if file.stem in SEEDS], ids=lambda file: file.stem)
-def test_the_proposals_examples_are_played_as_far_as_there_are_operators(file: Path) -> None:
-    missing = {verdict.judge(case, cut=False).reason for case in read(file) if _is(case, verdict.NOT_PLAYED)}
-    assert missing <= JOINS
+    if file.stem in SEEDS:
+        assert {v.reason for v in verdicts if v.status == verdict.NOT_PLAYED} <= JOINS
 
 
 def test_seeds_and_later_forms_are_there_in_a_lone_clone_and_beside_the_shared_recordings(
@@ -65,20 +53,18 @@ def test_the_carried_facts_are_those_that_were_recorded() -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_the_twin_at_kafkas_rules_gives_what_kafka_gave(file: Path) -> None:
-    everything = frozenset(oracle.SWITCHES)
-    differences = {case.name: of_twin(case, everything).difference(of_record(case)) for case in covered(file)}
-    assert {name: difference for name, difference in differences.items() if difference} == {}
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_the_twin_at_kafkas_rules_holds_in_its_buffers_what_kafka_held(file: Path) -> None:
-    for case in covered(file):
-        if case.mode == "driver":
-            held = oracle.play(case.scenario, oracle.Rules(frozenset(oracle.SWITCHES))).buffers
-            for step, entries in zip(case.expected["steps"], held, strict=True):
+def test_the_twin_at_kafkas_rules_gives_what_kafka_gave_and_holds_in_its_buffers_what_kafka_held(file: Path) -> None:
+    rules = oracle.Rules(frozenset(oracle.SWITCHES))
+    for case in read(file):
+        with suppress(oracle.NotCoveredError):
+            if case.mode == "partition_group":
+                assert of_group(case, rules).difference(of_record(case)) == "", case.name
+                continue
+            twin = oracle.play(case.scenario, rules)
+            assert of_result(case, twin).difference(of_record(case)) == "", case.name
+            for step, entries in zip(case.expected["steps"], twin.buffers, strict=True):
                 assert step.get("buffers", entries) == entries, case.name
-            assert case.expected.get("buffers", {}) in ({}, *held[-1:]), case.name
+            assert case.expected.get("buffers", {}) in ({}, *twin.buffers[-1:]), case.name
 
 
 def test_the_command_prints_the_counts_and_fails_if_a_scenario_does(
@@ -99,15 +85,3 @@ def test_the_command_prints_the_counts_and_fails_if_a_scenario_does(
 def test_each_reason_belongs_to_a_switch_of_the_twin() -> None:
     numbers = {number for one in listed_deviations().values() for number in one.number.split("+")}
     assert numbers <= set(oracle.SWITCHES)
-
-
-def covered(file: Path) -> Iterator[Case]:
-    """Yield the cases of a file that the twin knows."""
-    for case in read(file):
-        with suppress(oracle.NotCoveredError):
-            of_twin(case, frozenset())
-            yield case
-
-
-def _is(case: Case, status: str) -> bool:
-    return verdict.judge(case, cut=False).status == status

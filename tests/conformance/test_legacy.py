@@ -8,6 +8,7 @@ import pytest
 
 from rewindow import LegacyProcessor, Record, To
 from tests.conformance import build, verdict
+from tests.conformance.listed import listed_deviations
 from tests.conformance.scenario import CARRIED, Case, read
 from tests.conformance.script import Script, ScriptProcessor
 
@@ -52,8 +53,8 @@ class LegacyScript(Script):
 @pytest.mark.parametrize("mode", ["whole", "cut"])
 @pytest.mark.parametrize("case", CASES)
 def test_a_ported_processor_sends_what_kafka_sends(case: Case, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = verdict.judge(case, cut=mode == "cut")
     monkeypatch.setattr(build, "Script", LegacyScript)
     judged = verdict.judge(case, cut=mode == "cut")
-    assert (judged.status, judged.number) == (expected.status, expected.number), judged.reason
-    assert judged.status != verdict.FAILED
+    listed = listed_deviations().get((case.file, case.name))
+    assert judged.status == (verdict.DEVIATING if listed else verdict.PASSED), judged.reason
+    assert not listed or judged.number == listed.number

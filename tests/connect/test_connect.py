@@ -17,8 +17,7 @@ from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import RunRequest
 from rewindow.tables.governed.commit import commit_noted
-from rewindow.tables.governed.ledger import SparkLedger
-from rewindow.tables.governed.ledger_folds import Found
+from rewindow.tables.governed.ledger import Found, SparkLedger
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_table import OwnTable, rows_of
 from tests.cli_process import command, done

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from rewindow.tables.governed import ledger_folds
+from rewindow.tables.governed import ledger
 from tests.conftest import ROOT
 from tests.daemons import connect_server
 from tests.protocol.backends import Backend, of_catalog
@@ -55,7 +55,7 @@ def backend(root: Path, *, by_workers: bool = False) -> Backend:
 
     Folds of ledgers are stored after each second append, so that processes die there, too.
     """
-    ledger_folds.EVERY = 2
+    ledger.EVERY = 2
     return of_catalog(connected(), root, HOME, most_here=0 if by_workers else INLINE)
 
 

@@ -29,8 +29,7 @@ from rewindow.tables.delta import (
 )
 from rewindow.tables.delta import diff as file_diff
 from rewindow.tables.delta.journal import Journal
-from rewindow.tables.delta.ledger import Ledger
-from rewindow.tables.delta.ledger_files import check_complete
+from rewindow.tables.delta.ledger import Ledger, check_complete
 from rewindow.tables.delta.table_rows import TableFile
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared import diff, paths

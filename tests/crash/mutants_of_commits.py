@@ -7,7 +7,7 @@ from tests.crash.probes import Ask, Hold, Kill, Lose, Spoil
 from tests.crash.rewriting import Rewrite
 
 LEDGER, TABLES, PUBLISH = "tables.delta.ledger:Ledger", "tables.delta.commit", "tables.delta.publish"
-_ANY_LAST = Rewrite("tables.delta.ledger_files:check_complete", " or last != end", "")
+_ANY_LAST = Rewrite("tables.delta.ledger:check_complete", " or last != end", "")
 RENUMBERED = Rewrite(
     "tables.delta.warehouse:DeltaTables.append",
     "return self.ledger(job).append(dated(rows))",

@@ -50,7 +50,7 @@ MUTANTS_OF_FEEDS = (
         "gc of a feed: what was merged goes at once",
         [
             Rewrite(
-                "tables.delta.gc_feed:FeedGc._of_log",
+                "tables.delta.gc:FeedGc._of_log",
                 "is_quiet and name not in held and unnamed.is_left(name, max(keep_ms, UNKNOWN_MS))",
                 "name not in held",
             )

@@ -22,7 +22,7 @@ MUTANTS_OF_UPKEEP = (
         "gc: a snapshot is published before its row",
         [
             Rewrite(
-                "control.snapshot:write_snapshot",
+                "control.run:write_snapshot",
                 "return tables.stage_snapshot(state, run) if is_due(state, run, every) else None",
                 "from rewindow.control.plan.ledger_state import fold_row\n"
                 "        row = tables.stage_snapshot(state, run) if is_due(state, run, every) else None\n"
@@ -63,7 +63,7 @@ MUTANTS_OF_UPKEEP = (
     ),
     Mutant(
         "reset: the old application ids stay open",
-        [Rewrite("tables.delta.reset:finish_reset", "closes=closes)", "closes=())")],
+        [Rewrite("tables.delta.publish:finish_reset", "closes=closes)", "closes=())")],
         [Hold("run | reset", "publish output/hourly")],
     ),
     Mutant(

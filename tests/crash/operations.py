@@ -18,8 +18,7 @@ from rewindow.control.gc import collect, collect_feed
 from rewindow.control.plan.spec import MAIN
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
-from rewindow.tables.delta.gc_feed import FeedGc
-from rewindow.tables.delta.gc_job import JobGc
+from rewindow.tables.delta.gc import FeedGc, JobGc
 from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import RUNS

@@ -25,7 +25,7 @@ MACHINES = (
     "control/ingest/land.py",
     "tables/delta/merging.py",
     "tables/delta/publish.py",
-    "tables/delta/reset.py",
+    "tables/delta/publish.py",
     "tables/delta/feeds.py",
 )
 """The modules that name steps."""
@@ -50,9 +50,9 @@ WRAPPED = {
     ("tables/delta/commit.py", "create_write_transaction"),
     ("tables/delta/create_table.py", "create"),
     ("tables/delta/create_table.py", "create_write_transaction"),
-    ("tables/delta/append_commits.py", "open"),
-    ("tables/delta/append_commits.py", "link"),
-    ("tables/delta/append_commits.py", "unlink"),
+    ("tables/delta/delta_log.py", "open"),
+    ("tables/delta/delta_log.py", "link"),
+    ("tables/delta/delta_log.py", "unlink"),
     ("tables/delta/files.py", "open_output_stream"),
     ("storage/atomic_files.py", "open"),
     ("storage/atomic_files.py", "unlink"),
@@ -151,10 +151,10 @@ def test_what_is_wrapped_goes_on_to_its_end():
 def test_a_process_that_dies_while_it_stores_what_the_rows_give_does_no_harm():
     """Usually it stores that once in 200 runs; here, before each append (ADR-127)."""
     program = """if True:
-        from rewindow.tables.delta import ledger_files
+        from rewindow.tables.delta import ledger
         from tests.crash.matrix import Case, folder, ground, run_case
         from tests.crash.operations import OPERATIONS
-        ledger_files.SMALL_ROWS = 1
+        ledger.SMALL_ROWS = 1
         with folder() as root:
             made = ground(root, OPERATIONS["run"], 0)
             for site in made.sites:

@@ -8,9 +8,11 @@ import pytest
 
 from rewindow import (
     Count,
+    JoinWindows,
     Materialized,
     Processor,
     Record,
+    SessionWindows,
     StreamsBuilder,
     Sum,
     TimeWindows,
@@ -22,10 +24,16 @@ from rewindow.testing import TopologyTestDriver
 from tests.refusals import refused
 
 OTHER = StreamsBuilder()
+WITHIN = JoinWindows.of("1h", grace="0s")
 
 
 class Silent(Processor):
     """Forwards nothing."""
+
+
+class Misspelt(Processor):
+    def proces(self, record):
+        pass
 
 
 class Named(Processor):
@@ -168,6 +176,19 @@ def test_a_table_verb_rejects_what_is_not_a_function(verb):
         (
             lambda s, t: Materialized.as_("s", retention="-1ms"),
             refused("store-retention-negative", store="s", retention="'-1ms'"),
+        ),
+        (lambda s, t: s.where(lambda k, v: True), refused("condition-not-text", given="<lambda>")),
+        (lambda s, t: s.select(["amount"]), refused("selected-fields-not-text", given="['amount']")),
+        (lambda s, t: s.process(Misspelt, name="p"), refused("process-method-missing", method="proces")),
+        (lambda s, t: s.join(t, joined, WITHIN), refused("table-join-option-refused")),
+        (lambda s, t: s.select_key(lambda k, v: v).join(t, joined), refused("table-join-unnamed")),
+        (
+            lambda s, t: s.group_by_key().windowed_by(SessionWindows("30m", "1h")),
+            refused("windows-made-without-of"),
+        ),
+        (
+            lambda s, t: TimeWindows.of("1d", grace="6h").advance_by("2d"),
+            refused("window-advance-invalid", size="1d"),
         ),
         (lambda s, t: TimeWindows.of(1.5, grace="0s"), refused("duration-without-unit", given="1.5")),
         (lambda s, t: TimeWindows.of("1s", grace=None), refused("duration-not-understood", given="None")),

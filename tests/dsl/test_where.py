@@ -11,7 +11,7 @@ from rewindow import StreamsBuilder
 from rewindow.dsl.operators.conditions import parse
 from rewindow.errors import ConfigError
 from rewindow.testing import TopologyTestDriver
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 
 class Sale(NamedTuple):
@@ -67,6 +67,19 @@ def test_a_condition_is_true_false_or_null_as_in_sql(text, truth):
 )
 def test_a_syntax_error_names_its_position(text, said):
     with pytest.raises(ConfigError, match=said):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "refusal"),
+    [
+        ("amount == 1", refused("expression-syntax-wrong", fix=": write `=` for equality")),
+        ("amount + 1 > 2", refused("expression-syntax-wrong", fix=containing("compute it"))),
+        ("amount > 1 && amount < 3", refused("expression-sign-unknown")),
+    ],
+)
+def test_what_another_language_writes_is_told_in_sql(text, refusal):
+    with refusal:
         parse(text)
 
 

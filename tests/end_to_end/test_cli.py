@@ -63,6 +63,12 @@ def test_outside_a_project_the_error_names_the_fix(
     assert "conf/" in capsys.readouterr().err
 
 
+def slip(verbs: str) -> str:
+    """Return a module whose topology has a mistake."""
+    used = "from rewindow import StreamsBuilder, TimeWindows"
+    return f"{used}\n\n\ndef build_topology():\n    StreamsBuilder().stream('orders'){verbs}\n"
+
+
 @pytest.mark.parametrize(
     ("source", "refusal"),
     [
@@ -70,6 +76,17 @@ def test_outside_a_project_the_error_names_the_fix(
         ("def build(): return 3", refused("topology-function-missing", function="build_topology")),
         ("def build_topology(): return 3", refused("topology-not-returned")),
         ("1 / 0", refused("topology-import-failed", reason=containing("ZeroDivisionError"))),
+        ("import sys\nsys.exit(0)", refused("topology-import-failed", reason=containing("SystemExit"))),
+        ("async def build_topology(): pass", refused("topology-function-async", function="build_topology")),
+        (slip(".groupByKey()"), refused("topology-function-failed", reason=containing("write group_by_key"))),
+        (
+            slip('.group_by_key().count(store="n").to("x")'),
+            refused("topology-function-failed", reason=containing("call to_stream() before it")),
+        ),
+        (
+            slip('.group_by_key().windowed_by(TimeWindows.of("1d"))'),
+            refused("topology-function-failed", reason=containing("'grace'")),
+        ),
         ("x = 1\ndef f(:\n", refused("topology-syntax-invalid", file=containing("broken_job.py"), line=2)),
     ],
 )
@@ -78,7 +95,7 @@ def test_a_topology_that_does_not_load_names_file_and_fix(
 ) -> None:
     import sys
 
-    from rewindow.control.load_topology import TopologyLoader
+    from rewindow.control.project_source import TopologyLoader
 
     (at / "broken_job.py").write_text(source)
     sys.modules.pop("broken_job", None)
@@ -88,6 +105,13 @@ def test_a_topology_that_does_not_load_names_file_and_fix(
     finally:
         sys.modules.pop("broken_job", None)
         sys.path.remove(str(at))
+
+
+def test_a_file_is_no_module(at: Path) -> None:
+    from rewindow.control.project_source import TopologyLoader
+
+    with refused("topology-module-missing", module="jobs/late.py", fix=containing("without .py")):
+        TopologyLoader("j", "jobs/late.py:build", str(at))()
 
 
 def test_an_unknown_feed_differs_from_one_that_was_never_landed(at: Path, capsys: pytest.CaptureFixture[str]) -> None:

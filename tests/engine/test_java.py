@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rewindow.engine.spark.java import Java, check_launcher, find_java
+from rewindow.engine.spark.jars import Java, check_launcher, find_java
 from rewindow.errors import ConfigError
 from tests.refusals import refused
 
@@ -89,7 +89,7 @@ def test_an_unusable_java_is_named(tmp_path):
 
 def test_the_preflight_needs_no_installed_package():
     """`make setup` checks for Java before the environment exists."""
-    code = "import sys; sys.path.insert(0, 'lib'); from rewindow.engine.spark.java import main; sys.exit(main())"
+    code = "import sys; sys.path.insert(0, 'lib'); from rewindow.engine.spark.jars import main; sys.exit(main())"
     done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode in {0, 78}, done.stderr
     assert (done.stdout + done.stderr).count("\n") == 1

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.engine.worker.landing.scratch import PREFIX, scratch_folder
+from rewindow.engine.worker.landing.sorted_runs import PREFIX, scratch_folder
 
 HOLDS = """\
 import pathlib, sys
-from rewindow.engine.worker.landing.scratch import scratch_folder
+from rewindow.engine.worker.landing.sorted_runs import scratch_folder
 
 with scratch_folder() as folder:
     pathlib.Path(folder, "run-0.arrow").write_text("rows")

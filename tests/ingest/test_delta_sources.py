@@ -146,6 +146,10 @@ def test_a_restored_or_recreated_table_is_another_one(tmp_path, source_path, tab
     DeltaTable(source_path).restore(0)
     with refused("source-table-restored"):
         land_locally(feed, tables, tmp_path, T0)
+    (Path(source_path) / "_delta_log" / f"{2:020}.json").unlink()
+    (Path(source_path) / "_delta_log" / f"{1:020}.json").unlink()
+    with refused("source-table-replaced", change="went back from version 1 to 0"):
+        land_locally(feed, tables, tmp_path, T0)
     shutil.rmtree(source_path)
     append(source_path, [row(0)])
     with refused("source-table-replaced", change=containing("created again")):

@@ -10,12 +10,11 @@ import pytest
 
 from rewindow.control.ingest.feed_progress import fold_progress
 from rewindow.tables.delta import ledger as ledger_module
-from rewindow.tables.delta import ledger_files
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.gc_feed import FeedGc
-from rewindow.tables.delta.ledger_files import FOLDS, LedgerFiles, read_fold, write_fold
+from rewindow.tables.delta.gc import FeedGc
+from rewindow.tables.delta.ledger import FOLDS, LedgerFiles, read_fold, write_fold
 from rewindow.tables.delta.table_rows import count_rows
 from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, log_path
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, log_rows, write_rows
@@ -28,7 +27,7 @@ HOURS = 5
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch):
     """Merge files of the ledger after three commits, and no more once they have three rows."""
-    monkeypatch.setattr(ledger_files, "SMALL_ROWS", 3)
+    monkeypatch.setattr(ledger_module, "SMALL_ROWS", 3)
     monkeypatch.setattr(ledger_module, "_FILES_MAX", 2)
 
 

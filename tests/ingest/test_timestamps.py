@@ -24,7 +24,7 @@ def by_value(record, partition_time):
     """Use the value as the timestamp. Negative values, None and text are invalid."""
     if record.value.x == 13:
         raise ValueError("unlucky")
-    return {7: None, 8: "eight"}.get(record.value.x, record.value.x)
+    return {7: None, 8: "eight", 9: True, 10: 2**70}.get(record.value.x, record.value.x)
 
 
 def counting(record, partition_time):
@@ -169,13 +169,15 @@ def test_extractors_of_ones_own(tmp_path):
     )
     tables = DeltaFeedTables(f"{tmp_path}/w")
     write_rows(
-        tmp_path, "a", [{"user": "ann", "t": 0, "got": T0 + n, "x": x} for n, x in enumerate([5, 13, 7, 8, -2, 6])]
+        tmp_path,
+        "a",
+        [{"user": "ann", "t": 0, "got": T0 + n, "x": x} for n, x in enumerate([5, 13, 7, 8, 9, 10, -2, 6])],
     )
     report = land_locally(feed, tables, tmp_path, T0 + HOUR)
     assert [row["timestamp"] for row in log_rows(tables)] == [5, 6]
     reasons = " | ".join(sorted(row["reason"] for row in quarantine(tables)))
-    assert report.quarantined == 4
-    for part in ("ValueError: unlucky", "returned None", "'eight'", "negative timestamp (-2)"):
+    assert report.quarantined == 6
+    for part in ("ValueError: unlucky", "returned None", "'eight'", "True", str(2**70), "negative timestamp (-2)"):
         assert part in reasons
 
 

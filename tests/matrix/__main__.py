@@ -101,7 +101,7 @@ def run(row: Row) -> Result:
     print(f"== {row.name}: Python {row.python}, {versions}", flush=True)
     environment = {**os.environ, "PYSPARK_PYTHON": str(python), "PATH": f"{python.parent}:{os.environ['PATH']}"}
     environment["VIRTUAL_ENV"] = str(python.parent.parent)
-    subprocess.run([python, "-m", "rewindow.engine.spark.setup"], env=environment, check=True)
+    subprocess.run([python, "-m", "rewindow.engine.spark.class_archive"], env=environment, check=True)
     done = subprocess.run(
         [python, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "-m", row.markers, "-W", "default", *row.tests],
         cwd=ROOT,

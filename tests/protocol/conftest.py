@@ -33,12 +33,12 @@ def backend(
     if request.param == "direct":
         yield backends.direct(root)
         return
-    from rewindow.tables.governed import ledger_folds
+    from rewindow.tables.governed import ledger
 
     is_inline = request.param == "spark-inline"
     with pytest.MonkeyPatch.context() as patch:
         if is_inline:
-            patch.setattr(ledger_folds, "EVERY", 2)
+            patch.setattr(ledger, "EVERY", 2)
         yield backends.through_spark(spark, root, most_here=10_000 if is_inline else 0)
 
 

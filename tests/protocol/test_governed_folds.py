@@ -15,11 +15,10 @@ from rewindow.control.branch import rewind
 from rewindow.control.plan.ledger_state import fold
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import InvariantError
-from rewindow.tables.governed import ledger_folds
+from rewindow.tables.governed import ledger
 from rewindow.tables.governed.own_rows import feed_name
 from rewindow.tables.governed.own_table import FOLD, OwnTable
-from rewindow.tables.shared.folded_feeds import check_stored_feed
-from rewindow.tables.shared.folded_jobs import check_stored
+from rewindow.tables.shared.ledger import check_stored, check_stored_feed
 from tests.crash import scene
 from tests.protocol import backends
 from tests.protocol.backends import SEED, Backend
@@ -32,7 +31,7 @@ MARK = f"rewindow.fold.{scene.JOB}"
 
 @pytest.fixture(autouse=True)
 def after_each_second_append(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_folds, "EVERY", 2)
+    monkeypatch.setattr(ledger, "EVERY", 2)
 
 
 @pytest.fixture
@@ -84,7 +83,7 @@ def test_a_command_reads_the_rows_after_the_folds(
         state = tables.state(scene.JOB)
         assert len(tables.feed(scene.FEED).landings) == len(state.committed) == 3
     assert sum(row["kind"] == FOLD for row in read) == 2
-    assert sum(row["seq"] is not None for row in read) <= 2 * ledger_folds.EVERY
+    assert sum(row["seq"] is not None for row in read) <= 2 * ledger.EVERY
     monkeypatch.undo()
     goes_on(backend, expected)
 
@@ -159,8 +158,8 @@ def test_a_fold_that_is_not_what_the_rows_give_is_named_with_the_fix(backend: Ba
     kept, _ = tables.own.ledger(scene.JOB).later()
     assert kept is not None
     lines = [json.dumps({**json.loads(kept.fold.lines[0]), "committed": 0}), *kept.fold.lines[1:]]
-    wrong = ledger_folds.KeptFold(
-        ledger_folds.StoredFold(kept.fold.rows, kept.fold.token, frozenset(), lines), kept.appends + 1, kept.recorded
+    wrong = ledger.KeptFold(
+        ledger.StoredFold(kept.fold.rows, kept.fold.token, frozenset(), lines), kept.appends + 1, kept.recorded
     )
     tables.own.folds.write(scene.JOB, wrong, 0)
     rows = backend.tables().ledger_rows(scene.JOB)

@@ -12,7 +12,7 @@ from rewindow.control.branch import branch, drop, rewind
 from rewindow.control.gc import collect_feed
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.errors import NotNowError
-from rewindow.tables.governed.gc_feed import CatalogFeedGc
+from rewindow.tables.governed.gc import CatalogFeedGc
 from rewindow.tables.governed.own_rows import feed_name
 from tests.crash import scene
 from tests.protocol import backends

@@ -8,11 +8,11 @@ import sys
 import pytest
 
 from rewindow.errors import NotNowError
-from rewindow.tables.governed.lock import hold_local_disk
+from rewindow.tables.governed.commit import hold_local_disk
 
 HOLDER = """
 import sys
-from rewindow.tables.governed.lock import hold_local_disk
+from rewindow.tables.governed.commit import hold_local_disk
 hold_local_disk(sys.argv[1])
 print("held", flush=True)
 sys.stdin.read()

@@ -10,8 +10,7 @@ from rewindow.control.branch import accept
 from rewindow.errors import AccessError, CheckpointError, StorageError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed import publish, published
-from rewindow.tables.governed.commit import is_there
-from rewindow.tables.governed.commit_history import TableLook
+from rewindow.tables.governed.commit import TableLook, is_there
 from rewindow.tables.governed.create_table import OWNER, owner, table_version
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.publish import land_once

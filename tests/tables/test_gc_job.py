@@ -21,9 +21,8 @@ from rewindow.control.verify import verify
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.errors import CheckpointError, StorageError
 from rewindow.tables.delta.commit import open_table, table_path
-from rewindow.tables.delta.gc_job import JobGc
+from rewindow.tables.delta.gc import JobGc, Unnamed
 from rewindow.tables.delta.table_rows import count_rows, read_rows
-from rewindow.tables.delta.unnamed_files import Unnamed
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.tables.repairing import fix
 from tests.tables.scene import JOB, a_job, changelog, finish, land, machine, one_by_one, replay

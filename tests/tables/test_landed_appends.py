@@ -13,7 +13,7 @@ from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, LandedRa
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredFold
 from rewindow.streams.record import TopicPartition
-from rewindow.tables.governed.ledger_folds import KeptFold
+from rewindow.tables.governed.ledger import KeptFold
 from rewindow.tables.governed.log_tables import QUARANTINED, is_covered, landed_appends, to_store
 
 TOPICS = ("clicks", "orders")

@@ -15,12 +15,10 @@ from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.ledger_state import fold
 from rewindow.errors import StorageError
 from rewindow.tables.delta import ledger as ledger_module
-from rewindow.tables.delta import ledger_files
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder, digest_of
-from rewindow.tables.delta.gc_job import JobGc
-from rewindow.tables.delta.ledger import Ledger
-from rewindow.tables.delta.ledger_files import FOLDS, LedgerFiles, RowValues, fold_path, read_fold, write_fold
+from rewindow.tables.delta.gc import JobGc
+from rewindow.tables.delta.ledger import FOLDS, Ledger, LedgerFiles, RowValues, fold_path, read_fold, write_fold
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import RUNS
 from tests.refusals import containing, refused
@@ -30,14 +28,14 @@ from tests.tables.scene import JOB, finish, one_by_one, replay, spoil
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch):
     """Merge files of the ledger after three commits, and no more once they have three rows."""
-    monkeypatch.setattr(ledger_files, "SMALL_ROWS", 3)
+    monkeypatch.setattr(ledger_module, "SMALL_ROWS", 3)
     monkeypatch.setattr(ledger_module, "_FILES_MAX", 2)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ledger_files, "SMALL_ROWS", 3)
+        patch.setattr(ledger_module, "SMALL_ROWS", 3)
         patch.setattr(ledger_module, "_FILES_MAX", 2)
         return one_by_one(tmp_path_factory.mktemp("made"), runs=6, landings=8)
 

@@ -22,15 +22,13 @@ def alike(found, expected):
     return type(found) is type(expected) and found == expected
 
 
-def check_case(case, mode, tmp_path, monkeypatch):
+def check_case(case, mode, folder, monkeypatch):
     """Land an odd file; compare its rows, or where it is refused."""
-    folder = tmp_path / "data"
-    folder.mkdir()
     if case.refused is None:
         rows, types = read_case(case, folder, mode, monkeypatch)
-        assert alike(rows, list(case.rows)), (rows, case.rows)
+        assert alike(rows, list(case.rows)), (mode, rows, case.rows)
         if case.types is not None:
-            assert types == dict(case.types)
+            assert types == dict(case.types), mode
         return
     with pytest.raises((RewindowError, ValidationError, BadValueError)) as caught:
         read_case(case, folder, mode, monkeypatch)
@@ -41,6 +39,6 @@ def check_case(case, mode, tmp_path, monkeypatch):
     assert not isinstance(caught.value, ValidationError)
     assert case.refused.file in message
     if case.refused.line is not None:
-        assert re.search(rf"line {case.refused.line}\b", message), message
+        assert re.search(rf"line {case.refused.line}\b", message), (mode, message)
     if case.refused.column is not None:
-        assert re.search(rf"(column|field) {re.escape(case.refused.column)}[.:\[]", message), message
+        assert re.search(rf"(column|field) {re.escape(case.refused.column)}[.:\[]", message), (mode, message)

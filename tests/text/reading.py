@@ -28,11 +28,14 @@ def log_spec(case, folder, *, unreadable=FAIL):
     return LogSpec("log", source, (), True, None, False, "at", zone=case.zone, unreadable=unreadable)
 
 
-def read_case(case, folder: Path, mode, monkeypatch, *, unreadable=FAIL):
-    """Return the rows and the types of a case; a refusal is raised."""
+def write_case(case, folder: Path):
     for name, content in case.files.items():
         folder.joinpath(name).parent.mkdir(parents=True, exist_ok=True)
         folder.joinpath(name).write_bytes(content)
+
+
+def read_case(case, folder: Path, mode, monkeypatch, *, unreadable=FAIL):
+    """Return the rows and the types of a case whose files are in the folder; a refusal is raised."""
     spec = log_spec(case, folder, unreadable=unreadable)
     text_options(case.format, spec.source.options)
     workers = None

@@ -13,15 +13,15 @@ from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
-from rewindow.tables.delta import gc_feed, gc_job, unnamed_files
+from rewindow.tables.delta import gc
 
 
 @contextmanager
 def short_ages() -> Iterator[None]:
     """Shorten the least ages of files within a block."""
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(unnamed_files, "left_before", left_before))
-        for module in (gc_feed, gc_job, unnamed_files):
+        stack.enter_context(mock.patch.object(gc, "left_before", left_before))
+        for module in (gc, gc, gc):
             stack.enter_context(mock.patch.object(module, "UNKNOWN_MS", 0))
         yield
 

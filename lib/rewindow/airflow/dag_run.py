@@ -1,7 +1,7 @@
 """What a DAG run asks for: its time bounds (the end of its interval, or its param), and its other params. No Airflow is imported.
 
-Messages of commands suggest commands, and the reader of a task's log has no command line at hand. So they are rewritten:
-options become params, and commands can be pasted into a worker's shell.
+Messages of commands suggest commands and options, and the reader of a task's log has no command line at hand. So a task adds
+which params the options are, and what a command needs on a worker.
 """
 
 from __future__ import annotations
@@ -23,20 +23,6 @@ BACKFILL_SUFFIX: Final = "__backfill"
 """What the id of a job's backfill DAG ends with."""
 MAINTENANCE: Final = "maintenance"
 """A tag of the DAG that drops branches and cleans up. It belongs to no single job, so it has no backfill DAG."""
-_PARAMS: Final = {
-    "--accept-changes": ACCEPT_CHANGES,
-    "--through": THROUGH,
-    "--replan": REPLAN,
-    "--takeover": TAKEOVER,
-    "--keep": "keep",
-    "--dry-run": "dry_run",
-}
-"""The options that a DAG may have a param for."""
-_RECOMPUTE: Final = re.compile(
-    r"`rewindow backfill (?P<job>\S+) --from (?P<start>\S+) --branch NAME`"
-    r"((, and publish it with|,) `rewindow promote (?P=job) NAME`)?"
-)
-_COMMAND: Final = re.compile(r"(`rewindow [^`]+)`")
 _OPTION: Final = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
@@ -99,7 +85,7 @@ def unread(context: Mapping[str, Any]) -> list[str]:
 
 
 def in_a_dag(message: str, *, params: Collection[str], where: str = "", dag_id: str = "") -> str:
-    """Return a message in the words of a DAG.
+    """Return a message, and how to follow its advice from a DAG.
 
     Args:
         message: A command's error message.
@@ -107,27 +93,13 @@ def in_a_dag(message: str, *, params: Collection[str], where: str = "", dag_id: 
         where: The options of the task's commands, ``--project /opt/shop --target local``; empty if they run elsewhere.
         dag_id: The DAG's id if `make_dags` made it, so that there is a backfill DAG too; otherwise empty.
     """
-    if dag_id:
+    lines = [message]
+    options = {option.removeprefix("--").replace("-", "_") for option in _OPTION.findall(message)}
+    if given := sorted(options & set(params)):
+        lines.append(f"Params of this DAG: {', '.join(given)}.")
+    if dag_id and "`rewindow backfill" in message:
         recomputing = dag_id.removesuffix(BACKFILL_SUFFIX) + BACKFILL_SUFFIX
-        message = _RECOMPUTE.sub(
-            rf"trigger the DAG {recomputing} with the param from=\g<start>, which asks before it publishes", message
-        )
-    parts = [_outside(part, params) if index % 2 == 0 else part for index, part in enumerate(_COMMAND.split(message))]
-    told = "".join(_command(part, where) if index % 2 else part for index, part in enumerate(parts))
-    bare = sorted({option for part in parts[::2] for option in _OPTION.findall(part)})
-    if not bare:
-        return told
-    options = f" and {where}" if where else ""
-    return f"{told}\nThis DAG has no param for {', '.join(bare)}: run the task's command on a worker with it{options}."
-
-
-def _outside(text: str, params: Collection[str]) -> str:
-    """Return the text between two commands, with the DAG's params instead of options."""
-    for option, param in _PARAMS.items():
-        if param in params:
-            text = re.sub(rf"(?<![\w-]){option}\b", f"the DAG's param {param}", text)
-    return text
-
-
-def _command(command: str, where: str) -> str:
-    return f"{command} {where}`" if where else f"{command}`"
+        lines.append(f"The DAG {recomputing} recomputes on a branch, and asks before it publishes.")
+    if where and (options or "`rewindow " in message):
+        lines.append(f"A command on a worker needs {where}.")
+    return "\n".join(lines)

@@ -23,13 +23,11 @@ command starts.
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +39,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from rewindow.airflow.assets import TableAssets
 from rewindow.airflow.commands import several
 from rewindow.airflow.dag_run import BACKFILL_SUFFIX, MAINTENANCE
-from rewindow.airflow.dag_run import BACKFILL_SUFFIX as ENDING
 from rewindow.airflow.job_tasks import JobTasks, location_of, one_writer, pool_of
-from rewindow.airflow.log_watermarks import epoch_ms, is_time
 from rewindow.airflow.operators import RewindowOperator
 from rewindow.airflow.params import BACKFILL, DROP, GC, RUN, maintenance_params, set_params
 from rewindow.airflow.reports import WAREHOUSE
@@ -52,13 +48,6 @@ from rewindow.config.load import find_project, load_feed, load_job, load_jobs
 from rewindow.contracts.exit_codes import DIFFERENT
 from rewindow.errors import ConfigError, UsageError
 
-_OURS = frozenset(
-    (
-        *("self", "dag_id", "schedule", "start_date", "end_date", "catchup", "max_active_runs", "default_args"),
-        *("params", "tags", "doc_md", "task_group", "template_undefined", "render_template_as_native_obj"),
-    )
-)
-"""The arguments of Airflow's `DAG` that `make_dags` sets itself or has under its own name."""
 _BRANCH = "{{ ti.xcom_pull(task_ids='branch') }}"
 _FROM = "--from={{ params['from'] }}"
 _TO = "{{ '--to=' ~ params['to'] if params['to'] else '' }}"
@@ -156,13 +145,14 @@ def make_dags(
             ``on_success_callback``, ``on_failure_callback``, ``owner_links`` and so on. The backfill DAG, which waits for
             people, and that of ``maintenance`` get neither ``dagrun_timeout`` nor ``deadline``.
 
-    Raises `ConfigError` (78) for invalid configuration, `UsageError` (2) for an invalid argument.
+    Raises `ConfigError` (78) for invalid configuration, `UsageError` (2) for an invalid argument, and what Airflow's `DAG`
+    raises for options that it does not have or that are set here.
     """
     root = find_project(Path(project).absolute())
     _check_dates(start_date, end_date, catchup=catchup)
     more = {"conn_id": conn_id, "reports": reports, "reports_url": reports_url}
     location, assets = location_of(root, target, executable, more), TableAssets(root, target)
-    look = _DagLook(prefix, several("tags", tags), _options(options), dict(default_args or {}))
+    look = _DagLook(prefix, several("tags", tags), options, dict(default_args or {}))
     dags: dict[str, DAG] = {}
     chosen = load_jobs(root) if jobs is None else {name: load_job(root, name) for name in several("jobs", jobs)}
     if not chosen:
@@ -198,22 +188,6 @@ def _check_dates(start: datetime | None, end: datetime | None, *, catchup: bool)
             )
     if catchup and start is None:
         raise ConfigError("catchup-without-start-date", "catchup=True requires start_date=: add it")
-
-
-def _options(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Check the arguments for Airflow's `DAG`. Raises `UsageError` (2) for one that it does not have or rewindow sets."""
-    known = set(inspect.signature(DAG.__init__).parameters) - _OURS
-    for name in options:
-        if name not in known:
-            near = get_close_matches(name, [*known, *inspect.signature(make_dags).parameters], 1)
-            fix = f"did you mean {near[0]}=?" if near else "leave it out"
-            raise UsageError(
-                "dag-argument-unknown",
-                "make_dags has no argument {argument}=, and passes none of this name to Airflow's DAG: {fix}",
-                argument=name,
-                fix=fix,
-            )
-    return options
 
 
 def _job_dag(tasks: JobTasks, look: _DagLook, dates: tuple[datetime, datetime | None], *, catchup: bool) -> DAG:
@@ -284,7 +258,7 @@ def _backfill_dag(
     """
     name, writer = job.job, one_writer(pool, look.default_args)
     assigned = {"assigned_users": [{"id": user, "name": user} for user in approvers]} if approvers else {}
-    with look.by_hand(f"{name}{ENDING}", ["backfill", job.feed], __doc__) as dag:
+    with look.by_hand(f"{name}{BACKFILL_SUFFIX}", ["backfill", job.feed], __doc__) as dag:
         branch = _branch()
         backfill = RewindowOperator(
             task_id="backfill",
@@ -318,10 +292,7 @@ def _backfill_dag(
 
 @task(task_id="branch")
 def _branch(params: Any = None, run_id: Any = None) -> str:
-    """Check the params and return the branch's name."""
-    start, end = params["from"], params["to"]
-    if end and is_time(start) and is_time(end) and epoch_ms(start) > epoch_ms(end):
-        raise AirflowFailException(f"from {start} to {end}: the end is before the start")
+    """Return the branch's name."""
     return str(params["branch"] or "backfill_" + re.sub(r"[^A-Za-z0-9]+", "_", run_id))
 
 

@@ -12,13 +12,13 @@ from rewindow.app.command_log import mute_others
 from rewindow.app.open_target import output_location
 from rewindow.config.job import JobConfig, unwritten_output
 from rewindow.config.load import at
-from rewindow.config.mistakes import nearest
 from rewindow.config.target import TargetConfig
+from rewindow.config.yaml_text import nearest
 from rewindow.contracts.tasks import JobCode
 from rewindow.control.code_version import code_version
 from rewindow.control.ingest.landings import Feed, log_shapes
-from rewindow.control.load_topology import TopologyLoader
 from rewindow.control.plan.planned_tasks import TablePaths, bind_job
+from rewindow.control.project_source import TopologyLoader
 from rewindow.control.run import Job
 from rewindow.errors import ConfigError
 from rewindow.streams.error_policy import check_policies

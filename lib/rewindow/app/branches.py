@@ -18,8 +18,8 @@ from rewindow.app.telemetry.telemetry import Observed, OnStep
 from rewindow.app.times import whole_number
 from rewindow.contracts.steps import drive
 from rewindow.control.branch import begin_backfill, catch_up, drop, promote, rewind
-from rewindow.control.health.holds import Hold, describe_holds
 from rewindow.control.health.inputs import fewer_rows, not_taken, rows_of
+from rewindow.control.health.job_health import Hold, describe_holds
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import find_run, run_before, was_promoted
@@ -34,7 +34,7 @@ from rewindow.errors import UsageError, naming
 from rewindow.streams.record import known_time
 from rewindow.streams.serde.binding import bind_sink
 from rewindow.tables.shared.diff import TableDiff
-from rewindow.tables.shared.folded_jobs import check_stored
+from rewindow.tables.shared.ledger import check_stored
 from rewindow.tables.shared.paths import safe_name
 from rewindow.tables.shared.warehouse import check_not_deleted
 

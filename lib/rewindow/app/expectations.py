@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from rewindow.config.job import JobConfig
 from rewindow.config.load import at
-from rewindow.config.mistakes import did_you_mean
+from rewindow.config.yaml_text import did_you_mean
 from rewindow.contracts.expectations import MOST_EXAMPLES, NEW_ROWS, PREVIOUS_ROWS, Expectation, Kind, Observation
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.health.inputs import records_from_feed

@@ -72,7 +72,7 @@ def naming_kept(tables: Warehouse, feed: FeedConfig) -> Iterator[None]:
 def _kept(tables: Warehouse, feed: str, error: LandedFileError | LandedRunError) -> int:
     if isinstance(error, LandedFileError):
         return _landings_before(tables, feed, str(error.facts["file"]))
-    from rewindow.tables.shared.job_source import standing_landings  # noqa: PLC0415 - few feeds read a job
+    from rewindow.tables.shared.feeds import standing_landings  # noqa: PLC0415 - few feeds read a job
 
     return standing_landings(tables, feed, str(error.facts["job"]))[0]
 
@@ -263,8 +263,8 @@ def expected_feed(config: FeedConfig, look: TableLook, *, project_root: str, war
 
 
 def _expected(spec: LogSpec, look: TableLook) -> LogColumns:
-    from rewindow.engine.worker.landing.expected_columns import expected_schema  # noqa: PLC0415 - loads pyarrow
     from rewindow.engine.worker.landing.log_columns import log_columns  # noqa: PLC0415
+    from rewindow.engine.worker.landing.source import expected_schema  # noqa: PLC0415 - loads pyarrow
     from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415
 
     try:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rewindow.config.job import JobConfig
-from rewindow.config.mistakes import nearest
 from rewindow.config.target import PLATFORM, TargetConfig
+from rewindow.config.yaml_text import nearest
 from rewindow.contracts.tasks import Execution
 from rewindow.engine.worker.digest import digest_of
 from rewindow.errors import ConfigError
@@ -259,7 +259,7 @@ class CatalogEngines:
     def begin(self, session: SparkSession) -> None:
         """Hold the tables' folder on a local disk, where only one JVM may commit. A Spark Connect server is one for all."""
         if not self._of.target.connect:
-            from rewindow.tables.governed.lock import hold_local_disk  # noqa: PLC0415
+            from rewindow.tables.governed.commit import hold_local_disk  # noqa: PLC0415
 
             hold_local_disk(str(session.conf.get("spark.sql.warehouse.dir")))
 

@@ -36,9 +36,8 @@ from rewindow.control.health import findings
 from rewindow.control.health.entries import Entry, Status
 from rewindow.control.health.feed_health import feed_figures
 from rewindow.control.health.findings import Finding, Level, Subject, Unfinished, checked
-from rewindow.control.health.holds import describe_holds
 from rewindow.control.health.inputs import Inputs, Unknown
-from rewindow.control.health.job_health import job_health, progress_figures
+from rewindow.control.health.job_health import describe_holds, job_health, progress_figures
 from rewindow.control.health.lost_records import KINDS, drop_shares
 from rewindow.control.health.phrases import Command, counted
 from rewindow.control.ingest.landings import PLAN as LANDING_PLAN
@@ -52,7 +51,7 @@ from rewindow.errors import FindingMessage, RewindowError, StorageError, UsageEr
 from rewindow.report.text import number, share, size, span
 from rewindow.streams.duration import in_words, to_ms
 from rewindow.streams.settings import StreamTimeFrom
-from rewindow.tables.shared.folded_feeds import find_feed
+from rewindow.tables.shared.ledger import find_feed
 from rewindow.tables.shared.paths import safe_name
 
 

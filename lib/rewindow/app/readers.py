@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rewindow.config.load import load_feed, load_job, names_of
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import ConfigError
-from rewindow.tables.shared.job_source import standing_landings
+from rewindow.tables.shared.feeds import standing_landings
 
 if TYPE_CHECKING:
     from rewindow.tables.shared.warehouse import Warehouse

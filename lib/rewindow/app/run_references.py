@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rewindow.app.open_project import OpenProject
 from rewindow.app.times import parse_time, whole_number
 from rewindow.config.load import names_of
-from rewindow.config.mistakes import did_you_mean
+from rewindow.config.yaml_text import did_you_mean
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import BEGINNING, find_run, first_epoch_at
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast
 from pydantic import BaseModel, ValidationError
 
 from rewindow.config.job import JobConfig, nested, overlapping
-from rewindow.config.mistakes import did_you_mean, mistakes_of
 from rewindow.config.target import TargetConfig
-from rewindow.config.yaml_text import Document, parse, position_of
+from rewindow.config.yaml_text import Document, did_you_mean, mistakes_of, parse, position_of
 from rewindow.errors import AccessError, ConfigError
 
 if TYPE_CHECKING:

@@ -6,13 +6,20 @@ Keys are text, and so is a value that is not a whole number, ``true``, ``false``
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from types import UnionType
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
 
 import yaml
+from pydantic import BaseModel, ValidationError
 
+from rewindow.config.field_types import MisfitError
 from rewindow.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 _MAX_DEPTH = 20
 _TEXT, _INTEGER = "tag:yaml.org,2002:str", "tag:yaml.org,2002:int"
@@ -64,7 +71,7 @@ _ODD_SPACE = re.compile("[\u00a0\u2000-\u200b\u202f\u205f\u3000\ufeff]")
 """Spaces that look like one and are none to YAML."""
 
 
-class Position(NamedTuple):
+class _Position(NamedTuple):
     """A place in a file, counted from 1. The column is None where the line alone says it."""
 
     line: int
@@ -75,10 +82,10 @@ class Position(NamedTuple):
         return f"line {self.line}" if self.column is None else f"line {self.line}, column {self.column}"
 
 
-class Mistake(NamedTuple):
+class _Mistake(NamedTuple):
     """What is wrong at a place of a file, as the error that says how to fix it."""
 
-    position: Position
+    position: _Position
     error: ConfigError
 
 
@@ -87,7 +94,7 @@ class Document(NamedTuple):
 
     values: dict[str, Any]
     root: yaml.MappingNode
-    mistakes: list[Mistake]
+    mistakes: list[_Mistake]
 
 
 def parse(text: str, shown: str) -> Document:
@@ -128,7 +135,7 @@ def parse(text: str, shown: str) -> Document:
     return Document(values, root, list(_mistakes(root, ())))
 
 
-def position_of(root: yaml.Node, keys: Sequence[int | str], *, at_key: bool = False) -> Position:
+def position_of(root: yaml.Node, keys: Sequence[int | str], *, at_key: bool = False) -> _Position:
     """Return where a value begins, or its key if it is a block of lines, or if ``at_key``. Falls back to the block around it."""
     node, key, is_flow = root, None, False
     for step in keys:
@@ -140,7 +147,7 @@ def position_of(root: yaml.Node, keys: Sequence[int | str], *, at_key: bool = Fa
     mark = node.start_mark
     if key is not None and (at_key or (isinstance(node, yaml.CollectionNode) and not node.flow_style)):
         mark = key.start_mark
-    return Position(mark.line + 1, mark.column + 1 if is_flow else None)
+    return _Position(mark.line + 1, mark.column + 1 if is_flow else None)
 
 
 def _below(node: yaml.Node, step: int | str) -> tuple[yaml.Node | None, yaml.Node] | None:
@@ -151,7 +158,7 @@ def _below(node: yaml.Node, step: int | str) -> tuple[yaml.Node | None, yaml.Nod
     return None
 
 
-def _mistakes(node: yaml.Node, path: tuple[str, ...]) -> Iterator[Mistake]:
+def _mistakes(node: yaml.Node, path: tuple[str, ...]) -> Iterator[_Mistake]:
     """Yield duplicate keys, templates and typographic quotes, which `construct_document` lets pass."""
     if isinstance(node, yaml.MappingNode):
         seen: dict[str, int] = {}
@@ -164,7 +171,7 @@ def _mistakes(node: yaml.Node, path: tuple[str, ...]) -> Iterator[Mistake]:
                     key=name,
                     line=seen[name],
                 )
-                yield Mistake(Position(line, None), error)
+                yield _Mistake(_Position(line, None), error)
             seen.setdefault(name, line)
             yield from _mistakes(key, path)
             yield from _mistakes(value, (*path, name))
@@ -177,7 +184,7 @@ def _mistakes(node: yaml.Node, path: tuple[str, ...]) -> Iterator[Mistake]:
             "{key} contains a template ({{{{), which is not rendered here: write the value itself",
             key=".".join(path) or "a key",
         )
-        yield Mistake(Position(node.start_mark.line + 1, None), error)
+        yield _Mistake(_Position(node.start_mark.line + 1, None), error)
     elif isinstance(node, yaml.ScalarNode) and node.style is None and node.value[:1] in _TYPOGRAPHIC:
         error = ConfigError(
             "config-quote-typographic",
@@ -185,29 +192,29 @@ def _mistakes(node: yaml.Node, path: tuple[str, ...]) -> Iterator[Mistake]:
             key=".".join(path),
             quote=node.value[0],
         )
-        yield Mistake(Position(node.start_mark.line + 1, None), error)
+        yield _Mistake(_Position(node.start_mark.line + 1, None), error)
 
 
-def _position_of_character(text: str, index: int) -> Position:
+def _position_of_character(text: str, index: int) -> _Position:
     """Return the place of a character."""
     before = text[:index]
-    return Position(before.count("\n") + 1, index - before.rfind("\n"))
+    return _Position(before.count("\n") + 1, index - before.rfind("\n"))
 
 
-def _explain(error: yaml.MarkedYAMLError, text: str) -> tuple[Position, str]:
+def _explain(error: yaml.MarkedYAMLError, text: str) -> tuple[_Position, str]:
     """Return the place of the mistake behind an error of PyYAML, and how to fix it."""
     problem, context = str(error.problem or ""), str(error.context or "")
     mark = error.problem_mark or error.context_mark
     if mark is None:
-        return Position(1, None), problem or context
-    here = Position(mark.line + 1, mark.column + 1)
-    begin = error.context_mark and Position(error.context_mark.line + 1, error.context_mark.column + 1)
+        return _Position(1, None), problem or context
+    here = _Position(mark.line + 1, mark.column + 1)
+    begin = error.context_mark and _Position(error.context_mark.line + 1, error.context_mark.column + 1)
     lines = [*text.splitlines(), ""]
     line = lines[min(mark.line, len(lines) - 1)]
 
     if found := _ODD_SPACE.search(line) or (begin and _ODD_SPACE.search(lines[begin.line - 1])):
         number = here.line if found.string is line else begin.line if begin else here.line
-        where = Position(number, found.start() + 1)
+        where = _Position(number, found.start() + 1)
         return where, f"an invisible character U+{ord(found[0]):04X} that is not a space: replace it with a space"
     if "found character '\\t'" in problem:
         return here, "a tab, which YAML does not allow here: use spaces"
@@ -257,3 +264,162 @@ def _no_block_end(found: str) -> str:
 
 
 _Loader.add_implicit_resolver(_INTEGER, re.compile(r"[-+]?(?:0|[1-9][0-9_]{0,30})$"), list("-+0123456789"))
+
+
+_NUMBER = re.compile(r"0|[1-9][0-9]*")
+_Keys = tuple[int | str, ...]
+
+_TYPES = {
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "string_type": "text",
+    "list_type": "a list, like [a, b]",
+    "dict_type": "a block of keys, one `key: value` in a line",
+    "model_type": "a block of keys, one `key: value` in a line",
+}
+
+
+def mistakes_of(error: ValidationError, model: type[BaseModel], document: Document) -> Iterator[_Mistake]:
+    """Yield what is wrong with a file that does not fit a model."""
+    details = error.errors(include_url=False)
+    meant = {
+        (*where[:-1], nearest(str(where[-1]), _known_keys(model, where[:-1])))
+        for where in (detail["loc"] for detail in details if detail["type"] == "extra_forbidden")
+    }
+    for detail in details:
+        where = tuple(detail["loc"])
+        if detail["type"] == "missing" and where in meant:
+            continue  # the misspelt key is reported
+        where, at_key = (where[:-1], True) if where[-1:] == ("[key]",) else (where, False)
+        cause = detail.get("ctx", {}).get("error")
+        exactly = (*where, *cause.keys) if isinstance(cause, MisfitError) else where
+        position = position_of(
+            document.root, exactly, at_key=at_key or detail["type"] in {"extra_forbidden", "missing"}
+        )
+        yield _Mistake(position, _error(detail, where, model))
+
+
+def nearest(word: str, known: Sequence[str]) -> str | None:
+    """Return the known word that a misspelt one most likely stands for, or None."""
+    lower = {name.lower(): name for name in reversed(known)}
+    close = difflib.get_close_matches(word.lower().replace("-", "_"), lower, n=1) or difflib.get_close_matches(
+        word.lower(), lower, n=1
+    )
+    return lower[close[0]] if close else None
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """Return ``did you mean `x`? `` with the nearest known word, or nothing if none is near."""
+    near = nearest(word, known)
+    return f"did you mean `{near}`? " if near else ""
+
+
+def _error(detail: ErrorDetails, where: _Keys, model: type[BaseModel]) -> ConfigError:
+    """Return the error of one mistake. Only the messages of `field_types` may show a value, so that no secret is printed."""
+    key = ".".join(str(step) for step in where)
+    kind, context, given = detail["type"], detail.get("ctx", {}), detail.get("input")
+    if kind == "extra_forbidden":
+        return _unknown_key(key, where, model)
+    if kind == "missing":
+        return ConfigError("config-key-missing", "{key} is missing: add it", key=key)
+    if kind == "literal_error":
+        words = [word for word in context["expected"].replace(" or ", ", ").replace("'", "").split(", ") if word]
+        hint = did_you_mean(given, words).strip() if isinstance(given, str) else ""
+        return ConfigError(
+            "config-value-not-allowed",
+            "{key} must be {allowed}{hint}",
+            key=key,
+            allowed=context["expected"],
+            hint=f": {hint}" if hint else "",
+        )
+    if given is None and kind != "value_error":
+        is_block = kind in {"dict_type", "model_type"}
+        return ConfigError(
+            "config-value-empty",
+            "{key} is empty: write its {what}, or remove it",
+            key=key,
+            what="keys below it, indented" if is_block else "value after the colon",
+        )
+    if kind == "too_short":
+        return ConfigError("config-items-missing", "{key} must not be empty", key=key)
+    if kind in _TYPES:
+        is_quoted = kind == "int_type" and isinstance(given, str) and _NUMBER.fullmatch(given)
+        return ConfigError(
+            "config-type-wrong",
+            "{key} must be {type}{fix}",
+            key=key,
+            type=_TYPES[kind],
+            fix=": remove the quotes" if is_quoted else "",
+        )
+    if kind in {"greater_than_equal", "less_than_equal"}:
+        low = "ge" in context
+        return ConfigError(
+            "config-number-out-of-range",
+            "{key} must be at {bound} {limit:,}",
+            key=key,
+            bound="least" if low else "most",
+            limit=context["ge" if low else "le"],
+        )
+    cause = context.get("error", detail["msg"])
+    if isinstance(cause, MisfitError) or not key:
+        block = f"{key}: " if key else ""
+        return ConfigError("config-values-conflict", "{block}{problem}", block=block, problem=str(cause))
+    return ConfigError("config-value-invalid", "{key}: {problem}", key=key, problem=str(cause))
+
+
+_ELSEWHERE = {"spark": "Spark's settings belong to the target, conf/targets/NAME.yaml. "}
+
+
+def _unknown_key(key: str, where: _Keys, model: type[BaseModel]) -> ConfigError:
+    word, known = str(where[-1]), _known_keys(model, where[:-1])
+    hint = _ELSEWHERE.get(word, "") or did_you_mean(word, known)
+    others = () if hint else [".".join(path) for path in _paths(model, ()) if path[-1] == word]
+    fix = f"{hint}Known keys: {', '.join(known)}"
+    if others:
+        fix = f"it belongs to another block, as {' or '.join(others)}. {fix}"
+    if word.partition(":")[0] in known:
+        fix = "write a space after the colon"
+    return ConfigError(
+        "config-key-unknown",
+        "{key} is not a known key{here}: {fix}",
+        key=key,
+        here=" here" if others else "",
+        fix=fix,
+    )
+
+
+def _known_keys(model: type[BaseModel], where: Sequence[int | str]) -> list[str]:
+    """Return the keys that a file may have below the path ``where``, as written in YAML."""
+    inner: Any = model
+    for step in where:
+        inner = _step(inner, str(step))
+    found = _model(inner)
+    return list(_fields(found)) if found else []
+
+
+def _step(annotation: Any, step: str) -> Any:
+    found = _model(annotation)
+    if found is not None:
+        return _fields(found).get(step)
+    return get_args(annotation)[-1] if get_origin(annotation) in (dict, list) else None
+
+
+def _model(annotation: Any) -> type[BaseModel] | None:
+    parts = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    return next((part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)), None)
+
+
+def _fields(model: type[BaseModel]) -> dict[str, Any]:
+    return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+
+
+def _paths(annotation: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of all keys below a model. A mapping's key is written in capitals, as in messages."""
+    found = _model(annotation)
+    if found is None:
+        if (inner := _step(annotation, "")) is not None:
+            yield from _paths(inner, path if get_origin(annotation) is list else (*path, "NAME"))
+        return
+    for name, below in _fields(found).items():
+        yield (*path, name)
+        yield from _paths(below, (*path, name))

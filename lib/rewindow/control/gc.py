@@ -15,8 +15,7 @@ from typing import Protocol
 
 from rewindow.control.ledger_update import update
 from rewindow.control.plan.retention import EVERY, decide_forget, due_snapshots
-from rewindow.control.run import Tables
-from rewindow.control.snapshot import publish_all, write_snapshot
+from rewindow.control.run import Tables, publish_all, write_snapshot
 
 MERGE_FROM = 16
 """So many small files of a table become one. With fewer, the same rows would be written again by each call."""
@@ -57,7 +56,7 @@ class _OrphanFiles(Protocol):
 
 
 class JobGc(_OrphanFiles, Protocol):
-    """The files of one job; see `tables.delta.gc_job` and `tables.governed.gc_job`."""
+    """The files of one job; see `tables.delta.gc` and `tables.governed.gc`."""
 
     def drop_reports(self) -> int:
         """Remove the reports of dead attempts from the journal; return how many."""
@@ -166,7 +165,7 @@ def _remove_orphans(orphans: _OrphanFiles, keep_ms: int) -> Generator[str, None,
 
 
 class _FeedGc(_OrphanFiles, Protocol):
-    """The files of one feed; see `tables.delta.gc_feed` and `tables.governed.gc_feed`."""
+    """The files of one feed; see `tables.delta.gc` and `tables.governed.gc`."""
 
     def topics(self) -> list[str]:
         """Return the logs that `land` wrote."""

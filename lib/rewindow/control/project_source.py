@@ -8,14 +8,24 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import importlib
+import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
+from inspect import iscoroutinefunction
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
-from rewindow.errors import ConfigError
+from rewindow.errors import ConfigError, RewindowError, missing_function
+from rewindow.streams.error_context import line_of
+from rewindow.streams.topology import Topology
 
-MODULE = "<module>"
+_MODULE = "<module>"
 """The statements of a module that bind no name."""
 
 _IGNORED = frozenset(["ctx", "kind", "type_comment"])
@@ -42,7 +52,7 @@ def _canonical(value: object) -> str:
         fields: list[tuple[str, Any]] = [(name, getattr(value, name, None)) for name in value._fields]
         fields = [(name, part) for name, part in fields if name not in _IGNORED]
         if isinstance(value, (*_DEFINITIONS, ast.Module)):
-            fields = [(name, without_docstring(part) if name == "body" else part) for name, part in fields]
+            fields = [(name, _without_docstring(part) if name == "body" else part) for name, part in fields]
         # Python 3.12 added fields that are empty where nothing uses them.
         shown = [f"{name}={_canonical(part)}" for name, part in fields if part is not None and part != []]
         return f"{type(value).__name__}({','.join(shown)})"
@@ -57,7 +67,7 @@ def _digests(unit: Unit, statements: list[ast.stmt]) -> dict[Unit, str]:
     if len(statements) > 1 or not isinstance(only, ast.ClassDef):
         return {unit: digest(*statements)}
     methods = [statement for statement in only.body if isinstance(statement, _FUNCTIONS)]
-    rest = [statement for statement in without_docstring(only.body) if not isinstance(statement, _FUNCTIONS)]
+    rest = [statement for statement in _without_docstring(only.body) if not isinstance(statement, _FUNCTIONS)]
     digests = {unit: digest(*only.bases, *only.keywords, *only.decorator_list, *rest)}
     # A property and its setter have one name.
     for name in dict.fromkeys(method.name for method in methods):
@@ -67,7 +77,7 @@ def _digests(unit: Unit, statements: list[ast.stmt]) -> dict[Unit, str]:
     return digests
 
 
-def without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
+def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
     """Return a body without its docstring, which may leave it empty."""
     match body:
         case [ast.Expr(value=ast.Constant(value=str())), *rest]:
@@ -93,12 +103,12 @@ class Module:
 
     @cached_property
     def bindings(self) -> dict[str, list[ast.stmt]]:
-        """For each name that the module binds, the top-level statements that do; `MODULE` has those that bind none."""
+        """For each name that the module binds, the top-level statements that do; `_MODULE` has those that bind none."""
         binding: dict[str, list[ast.stmt]] = {}
-        for statement in without_docstring(self.tree.body):
+        for statement in _without_docstring(self.tree.body):
             if isinstance(statement, ast.Import | ast.ImportFrom):
                 continue
-            for name in sorted(set(_bound(statement))) or [MODULE]:
+            for name in sorted(set(_bound(statement))) or [_MODULE]:
                 binding.setdefault(name, []).append(statement)
         return binding
 
@@ -185,7 +195,7 @@ class Source:
             # An import also runs the module's other statements.
             if unit.module not in started:
                 started[unit.module] = None
-                waiting.append(Unit(unit.module, MODULE))
+                waiting.append(Unit(unit.module, _MODULE))
             waiting += [other for statement in statements for other in self._references(module_of_unit, statement)]
         return digests
 
@@ -225,3 +235,109 @@ class Source:
         module = self.module(name)
         if module is not None:
             yield from (Unit(name, bound) for bound in module.bindings)
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyLoader:
+    """Builds a job's topology from its reference. A picklable value, which is sent to workers."""
+
+    job: str
+    reference: str
+    root: str
+    """The project's folder, from which ``jobs`` is imported."""
+
+    def __call__(self) -> Topology:
+        """Return a new topology. Raises `ConfigError` (78) if it cannot be loaded or built."""
+        module_name, _, function_name = self.reference.partition(":")
+        build = getattr(self._module(module_name), function_name, None)
+        if not callable(build):
+            raise missing_function(module_name, function_name).surrounded(f"job {self.job!r}: ")
+        if iscoroutinefunction(build):
+            raise ConfigError(
+                "topology-function-async",
+                "job {job!r}: {topology} is `async`: write `def {function}` without it",
+                job=self.job,
+                topology=self.reference,
+                function=function_name,
+            )
+        try:
+            # Standard output is for the command's own, such as JSON.
+            with redirect_stdout(sys.stderr):
+                topology = build()
+        except RewindowError as error:
+            error.at_line(line_of(error))
+            raise
+        except (Exception, SystemExit) as error:
+            reason = f"{type(error).__name__}: {error}{_instead(error)}"
+            raise ConfigError(
+                "topology-function-failed",
+                "job {job!r}: {topology} failed with {reason}",
+                job=self.job,
+                topology=self.reference,
+                reason=reason,
+            ).at_line(line_of(error)) from error
+        if not isinstance(topology, Topology):
+            raise ConfigError(
+                "topology-not-returned",
+                "job {job!r}: {topology} returned an instance of {type}: return builder.build()",
+                job=self.job,
+                topology=self.reference,
+                type=type(topology).__name__,
+            )
+        return topology
+
+    def _module(self, name: str) -> ModuleType:
+        if self.root not in sys.path:
+            sys.path.insert(0, self.root)
+        try:
+            with redirect_stdout(sys.stderr):
+                return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if not f"{name}.".startswith(f"{error.name}."):
+                raise ConfigError(
+                    "topology-import-missing",
+                    "job {job!r}: cannot import {module!r}: {reason}. Fix the import, or install the module",
+                    job=self.job,
+                    module=name,
+                    reason=str(error),
+                ).at_line(line_of(error)) from error
+            fix = "Write the module without .py" if name.endswith(".py") else "Fix `topology:` or the import"
+            raise ConfigError(
+                "topology-module-missing",
+                "job {job!r}: cannot import {module!r} from {project}: {reason}. {fix}",
+                job=self.job,
+                module=name,
+                project=self.root,
+                reason=str(error),
+                fix=fix,
+            ) from error
+        except SyntaxError as error:
+            raise ConfigError(
+                "topology-syntax-invalid",
+                "job {job!r}: {file}:{line}: {reason}. Fix that line",
+                job=self.job,
+                file=error.filename,
+                line=error.lineno,
+                reason=error.msg,
+            ) from error
+        except (Exception, SystemExit) as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise ConfigError(
+                "topology-import-failed",
+                "job {job!r}: importing {module!r} failed with {reason}. Fix the module: workers import it too",
+                job=self.job,
+                module=name,
+                reason=reason,
+            ).at_line(line_of(error)) from error
+
+
+def _instead(error: BaseException) -> str:
+    """Return the verb to use instead of one that an object does not have, as ``group_by_key`` for ``groupByKey``."""
+    if not isinstance(error, AttributeError) or not error.name:
+        return ""
+    verbs = [name for name in dir(error.obj) if not name.startswith("_")]
+    snake = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", error.name).lower()
+    near = get_close_matches(snake, verbs, 1)
+    if near:
+        return f": write {near[0]}"
+    return ": call to_stream() before it" if "to_stream" in verbs else ""

@@ -25,21 +25,20 @@ from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, PLAN
 from rewindow.control.plan.planned_tasks import METRICS_TARGET, Restored, metrics_rows, records_due, sub_topology_work
 from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, plan_run
-from rewindow.control.plan.retention import EVERY, due_before_run
+from rewindow.control.plan.retention import EVERY, due_before_run, is_due
 from rewindow.control.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
 from rewindow.control.run_expectations import Evaluator, Observe, StagedRows, check_met, result_rows
-from rewindow.control.snapshot import write_snapshot
-from rewindow.errors import HintMessage, InvariantError, NotNowError
+from rewindow.errors import HintMessage, InvariantError, NotNowError, StorageError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import SubTopology
 
 Steps = Generator[str, None, "RunReport | UpToDate"]
 
-RootsOf = Callable[[RunSpec, Iterable[str]], Mapping[str, str]]
+_RootsOf = Callable[[RunSpec, Iterable[str]], Mapping[str, str]]
 """Returns the folder of each target of a run, given its internal topics."""
 
-Restore = Callable[[JobState, RunSpec], Restored]
+_Restore = Callable[[JobState, RunSpec], Restored]
 """Returns the checkpoint that a run resumes from."""
 
 
@@ -207,8 +206,8 @@ def execute(
     spec: RunSpec,
     engine: Engine,
     tables: Tables,
-    roots_of: RootsOf,
-    restore: Restore | None = None,
+    roots_of: _RootsOf,
+    restore: _Restore | None = None,
     *,
     observe: Observe | None = None,
 ) -> Generator[str, None, list[TaskReport]]:
@@ -313,3 +312,42 @@ def _commit(spec: RunSpec, commit: Commit, tables: Tables, step: Step) -> Genera
             run=spec.name,
         )
     return state
+
+
+class _SnapshotTables(Ledger[JobState], Protocol):
+    """The part of a job's tables that snapshots need."""
+
+    def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
+        """Bring a branch's tables up to the ledger; yield the name of each commit before it."""
+        ...
+
+    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
+        """Stage the rows of a snapshot; return the row that makes them count."""
+        ...
+
+
+def write_snapshot(job: str, run: CommittedRun, tables: _SnapshotTables, every: int) -> Generator[str, None, bool]:
+    """Stage the snapshot of a run and append its row; return whether it is there."""
+
+    def stage(state: JobState) -> LedgerRow | None:
+        """Stage the rows for each attempt anew, because they carry the number of the SNAPSHOT row."""
+        return tables.stage_snapshot(state, run) if is_due(state, run, every) else None
+
+    try:
+        try:
+            row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
+        except StorageError:
+            # Another process may have committed a run and not published it.
+            yield from publish_all(job, tables)
+            row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
+    except NotNowError:
+        # The next call writes the snapshot.
+        return False
+    return row is not None
+
+
+def publish_all(job: str, tables: _SnapshotTables) -> Iterator[str]:
+    """Bring the tables of all branches up to the ledger; yield the name of each commit before it."""
+    state = tables.state(job)
+    for branch in state.branches:
+        yield from tables.publish(job, state, branch)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -26,7 +28,7 @@ _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _REFUSED = re.compile(r"\b40[13]\b|Forbidden|AccessDenied|ACCESS_DENIED|Unauthorized")
 
 
-class Origin(NamedTuple):
+class _Origin(NamedTuple):
     """What tells buckets of one URI apart in S3 and its like. Elsewhere the URI is enough: Azure's names the account."""
 
     endpoint: str = ""
@@ -34,7 +36,7 @@ class Origin(NamedTuple):
 
 
 _KNOWN: dict[str, dict[str, str]] = {}
-_ORIGINS: dict[str, Origin] = {}
+_ORIGINS: dict[str, _Origin] = {}
 """By URI: the origin of what this process has read."""
 
 
@@ -55,9 +57,9 @@ def use(uri: str, options: Mapping[str, str]) -> None:
     uri, given = uri.rstrip("/"), {name.upper(): value for name, value in options.items()}
     _check(uri, given)
     get = _Settings(given)
-    origin = Origin(_endpoint(get).rstrip("/"), _region(get)) if urlsplit(uri).scheme in _S3 else Origin()
+    origin = _Origin(_endpoint(get).rstrip("/"), _region(get)) if urlsplit(uri).scheme in _S3 else _Origin()
     if (before := _ORIGINS.get(uri, origin)) != origin:
-        names = (name for name, one, other in zip(Origin._fields, before, origin, strict=True) if one != other)
+        names = (name for name, one, other in zip(_Origin._fields, before, origin, strict=True) if one != other)
         raise ConfigError(
             "bucket-settings-changed",
             "{uri}: this process has opened it with another {settings}. Open it in another process, or "
@@ -246,3 +248,70 @@ def _s3(get: _Settings) -> Any:
         force_virtual_addressing=get.is_on("AWS_VIRTUAL_HOSTED_STYLE_REQUEST"),
         allow_delayed_open=True,  # a small file is one request
     )
+
+
+LOG = "_delta_log"
+FEW = 32
+"""So many objects are asked for one by one. A listing also has all others of the folder, a request for each 1,000."""
+_AT_ONCE = 8
+
+
+class Listed(NamedTuple):
+    """A file below a folder. ``path`` is relative to the folder, with ``/``.
+
+    ``facts`` returns its size and modification time (epoch ms), and raises FileNotFoundError if it is gone.
+    """
+
+    path: str
+    facts: Callable[[], tuple[int, int]]
+
+
+def local_files(root: str) -> Iterator[Listed]:
+    """Yield every file below a folder, in arbitrary order. Its facts cost a call of `stat`.
+
+    The log of a Delta table in the folder is left out. Raises OSError if a folder cannot be listed; nothing is below one
+    that does not exist.
+    """
+    folders = [""]
+    while folders:
+        below = folders.pop()
+        with suppress(FileNotFoundError), os.scandir(f"{root}/{below}") as entries:
+            for entry in entries:
+                path = f"{below}{entry.name}"
+                if entry.is_dir():
+                    folders += [] if path == LOG else [f"{path}/"]
+                elif entry.is_file():
+                    yield Listed(path, partial(_facts, entry))
+
+
+def _facts(entry: os.DirEntry[str]) -> tuple[int, int]:
+    found = entry.stat()
+    return found.st_size, found.st_mtime_ns // 1_000_000
+
+
+def local_sizes(root: str, paths: Collection[str]) -> dict[str, int]:
+    """Return the sizes in bytes of those of these files that exist. ``paths`` are relative to ``root``."""
+    sizes = {}
+    for path in paths:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            sizes[path] = os.stat(f"{root}/{path}").st_size  # noqa: PTH116 - called for each file of a table
+    return sizes
+
+
+def object_sizes(filesystem: Any, root: str, paths: Collection[str]) -> dict[str, int]:
+    """Return the sizes in bytes of those of a few objects that exist, with a request for each. ``paths`` as in `local_sizes`."""
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        found = threads.map(lambda path: (path, filesystem.get_file_info(f"{root}/{path}")), paths)
+        return {path: info.size for path, info in found if info.type == fs.FileType.File}
+
+
+def object_files(filesystem: Any, root: str) -> Iterator[Listed]:
+    """Yield every object below a prefix, with the facts that one listing states."""
+    for info in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=True)):
+        path = info.path[len(root) :].lstrip("/")
+        if info.type == fs.FileType.File and not path.startswith(f"{LOG}/"):
+            yield Listed(path, partial(_stated, info))
+
+
+def _stated(info: fs.FileInfo) -> tuple[int, int]:
+    return info.size, (info.mtime_ns or 0) // 1_000_000

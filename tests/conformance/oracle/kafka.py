@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from rewindow.engine.spark.jars import cache_dir
-from rewindow.engine.spark.java import find_java
+from rewindow.engine.spark.jars import cache_dir, find_java
 
 SOURCES = Path(__file__).with_name("java")
 

@@ -49,7 +49,7 @@ def explain(
 
 def setup() -> None:
     """Download the two Delta jars into the cache and prepare Spark for a fast start."""
-    from rewindow.engine.spark.setup import set_up
+    from rewindow.engine.spark.class_archive import set_up
 
     set_up(typer.echo)
 

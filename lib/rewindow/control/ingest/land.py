@@ -24,8 +24,26 @@ from rewindow.contracts.steps import drive
 from rewindow.control.health.feed_health import waiting_files, waiting_read
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.changed_fields import raise_all
-from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering
-from rewindow.control.ingest.discover import Due, find_due, nothing_to_begin_with, without_landings
+from rewindow.control.ingest.decide import (
+    DecidedLanding,
+    LandingRules,
+    Numbering,
+    all_quarantined,
+    all_refused,
+    changed_extractors,
+    empty_files,
+    keyless_records,
+    open_ended_files,
+    outputs_as_tables,
+)
+from rewindow.control.ingest.discover import (
+    Due,
+    NothingDue,
+    find_due,
+    nothing_to_begin_with,
+    watermark_policy,
+    without_landings,
+)
 from rewindow.control.ingest.feed_progress import Progress, fold_progress, warnings, with_landed_grid
 from rewindow.control.ingest.generations import (
     generation_body,
@@ -35,19 +53,9 @@ from rewindow.control.ingest.generations import (
     next_generation,
     null_in_kept,
 )
-from rewindow.control.ingest.inspect_sources import NothingDue, watermark_policy
 from rewindow.control.ingest.intervals import kept_grid
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
-from rewindow.control.ingest.warnings import (
-    all_quarantined,
-    all_refused,
-    changed_extractors,
-    empty_files,
-    keyless_records,
-    open_ended_files,
-    outputs_as_tables,
-)
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.ledger_update import update
 from rewindow.control.plan.job_state import LedgerRow

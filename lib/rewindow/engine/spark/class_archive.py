@@ -11,10 +11,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from rewindow.engine.spark.jars import cache_dir, find_jars, pyspark_home
-from rewindow.engine.spark.java import find_java
+from rewindow.engine.spark.jars import cache_dir, find_jars, find_java, pyspark_home, resolve_jars
+from rewindow.errors import RewindowError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _TIMEOUT_S: Final = 300
 # Archives of other installations are kept, up to this number.
@@ -40,7 +43,7 @@ end_session(session)
 """
 
 
-def archive_path() -> Path:
+def _archive_path() -> Path:
     """Return the path of the archive for this Java, these jars and this installation."""
     java = find_java()
     release = java.home / "release"
@@ -56,14 +59,14 @@ def archive_path() -> Path:
 
 def archive_options() -> list[str]:
     """Return the Java options that use the archive; none if there is no archive (1 ms)."""
-    path = archive_path()
+    path = _archive_path()
     # auto: ignore an archive that does not match. Logging is off, because the JVM would log that to stdout.
     return [f"-XX:SharedArchiveFile={path}", "-Xshare:auto", "-Xlog:disable"] if path.is_file() else []
 
 
 def make_archive() -> bool:
     """Create the archive if it is missing (20 s, 200 MB). Return whether there is one; a missing archive is not an error."""
-    path = archive_path()
+    path = _archive_path()
     if path.is_file():
         return True
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,3 +84,35 @@ def make_archive() -> bool:
         if done.returncode == 0 and made.is_file():
             made.replace(path)
     return path.is_file()
+
+
+def set_up(report: Callable[[str], object]) -> None:
+    """Fetch and create what is missing. Calls ``report`` with one line per step.
+
+    Raises `ConfigError` (78) if there is no usable Java or a jar cannot be fetched.
+    """
+    paths = resolve_jars(report=report)
+    report(f"{len(paths)} Delta jars, checked by digest, in {paths[0].parent}")
+    if not _archive_path().is_file():
+        report("creating the class archive, which halves the startup time (20 s, once)")
+        if not make_archive():
+            report("the class archive could not be created: everything works, but a start takes two seconds longer")
+
+
+def _main() -> int:
+    """Set up and print progress: the last step of `make setup`."""
+
+    def report(step: str) -> None:
+        sys.stdout.write(f"{step}\n")
+        sys.stdout.flush()
+
+    try:
+        set_up(report)
+    except RewindowError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main())

@@ -26,8 +26,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from rewindow.engine.spark.class_archive import archive_options
-from rewindow.engine.spark.jars import cache_dir, find_jars
-from rewindow.engine.spark.java import check_launcher, find_java
+from rewindow.engine.spark.jars import cache_dir, check_launcher, find_jars, find_java
 from rewindow.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -30,9 +30,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rewindow.contracts.ingest import LogColumns, LogSpec, SourceOffsets, SourceSpec
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import LogFile, LogSpan, LogTable, SubTopologyWork, TaskWork
-from rewindow.engine.spark.ingest_columns import landed, offset_columns, source_columns, time_ms
-from rewindow.engine.spark.open_table import open_delta, shown
+from rewindow.engine.spark.ingest_frames import landed, offset_columns, source_columns, time_ms
 from rewindow.engine.spark.partitioning import repartition_by
+from rewindow.engine.spark.spark_job import open_delta, shown
 from rewindow.engine.worker.arrow_rows import arrow_schema
 from rewindow.engine.worker.log_reader import SPOOLED
 from rewindow.engine.worker.nested_json import Reader, json_readers

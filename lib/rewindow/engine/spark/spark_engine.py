@@ -26,8 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rewindow.contracts.staged_files import TaskReport, named_checksum
 from rewindow.contracts.tasks import Execution, SubTopologyWork, TaskWork
 from rewindow.engine.spark.shuffle_reader import colocated_frame, run_colocated, run_shuffle, shuffle_frame
-from rewindow.engine.spark.spark_job import following, for_packs, mapped
-from rewindow.engine.spark.worker_rows import json_rows
+from rewindow.engine.spark.spark_job import following, for_packs, json_rows, mapped
 from rewindow.engine.worker.checksums import UNREADABLE, check_bytes, unreadable
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.packing import Packing

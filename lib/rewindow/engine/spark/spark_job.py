@@ -5,22 +5,22 @@ A platform may forbid some settings. Errors state the fix, without Java's stack 
 
 from __future__ import annotations
 
+import json
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import Any
 
+import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from rewindow.engine.spark.session import status_tracker
-from rewindow.engine.worker.failures import find_marked, translate_text
+from rewindow.engine.worker.failures import find_marked, mark, translate_text
 from rewindow.errors import LimitError, RewindowError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+from rewindow.storage.locations import adopt
 
 _ZONE = "spark.sql.session.timeZone"
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -139,3 +139,44 @@ def _set(spark: SparkSession, name: str, value: str) -> Iterator[None]:
             spark.conf.unset(name)
         else:
             spark.conf.set(name, before)
+
+
+def json_rows(
+    column: str,
+    import_paths: Iterable[str],
+    buckets: Mapping[str, Mapping[str, str]],
+    work: Callable[[], Iterable[Mapping[str, Any]]],
+) -> Iterator[pa.RecordBatch]:
+    """Do some work in a worker and yield what it reports as rows of JSON, in one column.
+
+    ``import_paths``: where the project's modules are. ``buckets``: the driver's settings (`storage.locations.known`).
+    """
+    adopt(buckets)
+    sys.path[:0] = [path for path in import_paths if path not in sys.path]
+    try:
+        for row in work():
+            yield pa.RecordBatch.from_arrays([pa.array([json.dumps(row)])], names=[column])
+    except RewindowError as error:
+        # The JVM passes text only; the driver decodes the mark.
+        raise RuntimeError(mark(error)) from error
+
+
+_NAMED = "table:"
+
+
+def named(table: str) -> str:
+    """Return the location of a catalog's table, given its name quoted for SQL."""
+    return _NAMED + table
+
+
+def shown(location: str) -> str:
+    """Return a location for messages."""
+    return location.removeprefix(_NAMED)
+
+
+def open_delta(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:
+    """Return the rows of a table, at a version if given. ``location`` is a path or a result of `named`."""
+    reader = spark.read.format("delta")
+    if version is not None:
+        reader = reader.option("versionAsOf", version)
+    return reader.table(location.removeprefix(_NAMED)) if location.startswith(_NAMED) else reader.load(location)

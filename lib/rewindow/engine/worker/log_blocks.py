@@ -17,7 +17,7 @@ from rewindow.contracts.staged_files import StagedFile
 from rewindow.engine.worker.arrow_rows import arrow_schema, decode
 from rewindow.engine.worker.faults import checks_units, fix_of, unit_faults
 from rewindow.engine.worker.parquet_writer import FileWriter
-from rewindow.engine.worker.quarantine import QuarantineWriter, record_text
+from rewindow.engine.worker.staging import QuarantineWriter, record_text
 from rewindow.engine.worker.timestamps import (
     NEVER_ARRIVED,
     NO_TIMESTAMP,

@@ -9,17 +9,36 @@ from __future__ import annotations
 import importlib
 import sys
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout
-from itertools import chain
+from itertools import chain, groupby, islice
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from rewindow.contracts.ingest import FAR, LogWrite, PendingLanding
+from rewindow.contracts.ingest import FAR, OUTPUT_ORDER, OUTPUT_TIME, LogSpec, LogWrite, PendingLanding
 from rewindow.contracts.landing import Block
-from rewindow.engine.worker.landing.interleave import interleaved
-from rewindow.engine.worker.log_blocks import ARRIVED, OpenBlock, by_partition, longs
+from rewindow.engine.worker.digest import row_hashes
+from rewindow.engine.worker.landing.sorted_runs import (
+    merged,
+    read_run,
+    released,
+    scratch_folder,
+    sorted_chunks,
+    write_runs,
+)
+from rewindow.engine.worker.log_blocks import (
+    ARRIVED,
+    PARTITION,
+    TIMESTAMP,
+    OpenBlock,
+    by_partition,
+    cut,
+    longs,
+    order_name,
+)
 from rewindow.engine.worker.nested_json import canonical_json, json_readers
 from rewindow.engine.worker.timestamps import Extractor
 from rewindow.errors import ConfigError, SourceError
@@ -118,3 +137,98 @@ def _next_landing(write: LogWrite, starts: list[int], rows: pa.RecordBatch) -> t
     # Rows without an arrival come first. Whether they are late is unknown.
     unknown = rows.column(ARRIVED).slice(0, count).null_count
     return landing, count, int(np.searchsorted(times[:count], landing.start_ms, side="left")) - unknown
+
+
+_SOURCE, _OFFSET = map(order_name, OUTPUT_ORDER)
+_STREAM_TIME = "_stream_time"
+"""The largest time so far of a row's key in its source partition, among the rows that go to the same partition of the log."""
+_ORDER = (_STREAM_TIME, _SOURCE, _OFFSET)
+_Longs = npt.NDArray[np.int64]
+_Words = npt.NDArray[np.uint64]
+_NEVER = np.iinfo(np.int64).min
+
+
+def interleaved(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of each partition and epoch in the order of stream time, source partition and offset.
+
+    ``batches`` are sorted by partition, epoch, source partition and offset. The rows of a key in one source partition keep
+    their order. No row gets later than it is among these: all rows before it have a stream time that is not larger.
+    """
+    parts = chain.from_iterable(cut(batch, PARTITION, ARRIVED) for batch in batches)
+    for (partition, _), group in groupby(parts, key=_group_of):
+        yield from _in_order(write, partition, group)
+
+
+def _in_order(write: LogWrite, partition: int, group: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    chunks = sorted_chunks(_with_stream_time(write.spec, group), _ORDER, write.memory_bytes)
+    head = deque(islice(chunks, 2))
+    # Everything fits into memory.
+    if len(head) < 2:
+        yield from head
+        return
+    with scratch_folder() as folder:
+        runs = list(write_runs(released(head, chunks), folder, write.attempt))
+        yield from merged([read_run(run, partition) for run in runs], _ORDER)
+
+
+def _with_stream_time(spec: LogSpec, group: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    name = order_name(OUTPUT_TIME) if spec.extractor else TIMESTAMP
+    source, key_times = None, _KeyTimes()
+    for rows in chain.from_iterable(cut(batch, _SOURCE) for batch in group):
+        if (own := rows.column(_SOURCE)[0].as_py()) != source:
+            source, key_times = own, _KeyTimes()
+        times = longs(rows.column(name).cast(pa.int64()), _NEVER)
+        yield rows.append_column(_STREAM_TIME, pa.array(key_times.add(_hashes_of_keys(spec, rows), times)))
+
+
+def _hashes_of_keys(spec: LogSpec, rows: pa.RecordBatch) -> _Words:
+    """Return a hash of the output's key in each row. Rows of keys with the same hash count as rows of one key."""
+    names = (name if name in rows.schema.names else order_name(name) for name in spec.output_keys)
+    return row_hashes(rows.select(list(names)))
+
+
+def _group_of(rows: pa.RecordBatch) -> tuple[int, int]:
+    return rows.column(PARTITION)[0].as_py(), rows.column(ARRIVED)[0].as_py()
+
+
+class _KeyTimes:
+    """The largest time so far of each key, by a 64-bit hash of the key: 16 bytes for each."""
+
+    def __init__(self) -> None:
+        """Begin without rows."""
+        self._hashes = np.empty(0, dtype=np.uint64)
+        self._latest = np.empty(0, dtype=np.int64)
+
+    def add(self, hashes: _Words, times: _Longs) -> _Longs:
+        """Add rows in order, of which there are some; return the stream time of each row's key with that row."""
+        order = np.argsort(hashes, kind="stable")
+        hashes = hashes[order]
+        is_first = np.concatenate(([True], hashes[1:] != hashes[:-1]))
+        keys, numbers = hashes[is_first], np.cumsum(is_first) - 1
+        positions, is_known = self._find(keys)
+        before = np.full(len(keys), _NEVER)
+        before[is_known] = self._latest[positions[is_known]]
+        latest = np.maximum(_largest_so_far(numbers, times[order]), before[numbers])
+        last = latest[np.concatenate((is_first[1:], [True]))]
+        self._latest[positions[is_known]] = last[is_known]
+        if not is_known.all():
+            self._hashes = np.insert(self._hashes, positions[~is_known], keys[~is_known])
+            self._latest = np.insert(self._latest, positions[~is_known], last[~is_known])
+        stream_times: _Longs = np.empty_like(latest)
+        stream_times[order] = latest
+        return stream_times
+
+    def _find(self, keys: _Words) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+        """Return where keys are among those known, or would be inserted, and which of them are known."""
+        positions = np.searchsorted(self._hashes, keys)
+        is_known = positions < len(self._hashes)
+        is_known[is_known] = self._hashes[positions[is_known]] == keys[is_known]
+        return positions, is_known
+
+
+def _largest_so_far(numbers: _Longs, times: _Longs) -> _Longs:
+    """Return the largest time so far within each group. Groups are numbered from 0 on and follow each other."""
+    values, ranks = np.unique(times, return_inverse=True)
+    base = numbers * len(values)
+    largest: _Longs = values[np.maximum.accumulate(base + ranks) - base]
+    return largest

@@ -25,7 +25,7 @@ from rewindow.contracts.text_options import CSV, TEXT_FORMATS, text_options
 from rewindow.engine.worker.file_fields import has_rows
 from rewindow.engine.worker.text.blocks import decompressed
 from rewindow.errors import AccessError, ConfigError, LandedFileError, SourceError
-from rewindow.storage.folder_listing import LOG
+from rewindow.storage.locations import LOG
 
 COMPRESSED = (".gz", ".bz2", ".zst")
 """The suffixes of compressed text files that are read."""

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rewindow.control.plan.planner import Alive
     from rewindow.tables.delta.feeds import DeltaFeedTables
-    from rewindow.tables.delta.gc_feed import FeedGc
-    from rewindow.tables.delta.gc_job import JobGc
+    from rewindow.tables.delta.gc import FeedGc, JobGc
     from rewindow.tables.delta.repair import Repair
     from rewindow.tables.delta.warehouse import DeltaTables
 
@@ -37,12 +36,12 @@ class FileAdapter:
 
     def job_gc(self, job: str, alive: Alive) -> JobGc:
         """Return the garbage collection of a job. ``alive`` returns whether an attempt still runs."""
-        from rewindow.tables.delta.gc_job import JobGc
+        from rewindow.tables.delta.gc import JobGc
 
         return JobGc(self.tables, job, alive)
 
     def feed_gc(self, feed: str, is_quiet: Callable[[], bool]) -> FeedGc:
         """Return the garbage collection of a feed. ``is_quiet`` returns whether no run is in progress that reads it."""
-        from rewindow.tables.delta.gc_feed import FeedGc
+        from rewindow.tables.delta.gc import FeedGc
 
         return FeedGc(self.feeds, feed, is_quiet)

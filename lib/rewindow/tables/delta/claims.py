@@ -6,20 +6,33 @@ rows yet: those that it has are of a ledger that was deleted, and adding to them
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from functools import partial
 
 import pyarrow.compute as pc
 from deltalake import DeltaTable
+from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import MAIN, TableSpec
 from rewindow.errors import ConfigError
-from rewindow.tables.delta.commit import Retract, added_files, open_table, table_path
+from rewindow.tables.delta.commit import (
+    Actions,
+    Retract,
+    added_files,
+    file_stats,
+    open_table,
+    partition_values,
+    removal,
+    table_path,
+)
 from rewindow.tables.delta.create_table import OWNER
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.retract import retract_feed
-from rewindow.tables.delta.table_rows import column_bounds, read_file, table_files, table_schema
+from rewindow.tables.delta.run_rows import with_run_counts
+from rewindow.tables.delta.table_rows import TableFile, column_bounds, read_file, table_files, table_schema
+from rewindow.tables.shared.paths import QUARANTINE
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
     log_id,
@@ -28,6 +41,87 @@ from rewindow.tables.shared.publications import (
     unknown_landings,
     unknown_rows,
 )
+
+
+def retract_all(path: str, table: DeltaTable) -> Actions:
+    """Return the actions that remove every file that the handle sees."""
+    return [_removal(file) for file in table_files(path, table)]
+
+
+def retract_runs(path: str, table: DeltaTable, *, runs: AbstractSet[int]) -> Actions:
+    """Return the actions that remove the rows of some runs, as the handle sees the table.
+
+    Raises `StorageError` (74) if a file that must be read cannot be.
+    """
+    actions: list[AddAction | RemoveAction] = []
+    for file in table_files(path, table):
+        if file.first_run is not None and file.first_run == file.last_run:
+            if file.first_run in runs:
+                actions.append(_removal(file))
+        elif _may_have(file, runs):
+            actions += _without(path, table, file, pc.field("_run").isin(list(runs)))
+    return actions
+
+
+def retract_job(path: str, table: DeltaTable, *, column: str, job: str) -> Actions:
+    """Return the actions that remove one job's rows from a shared table; ``column`` names a row's job."""
+    actions: list[AddAction | RemoveAction] = []
+    bounds = column_bounds(table, column)
+    # A feed of that name has rows without a run.
+    is_own = (pc.field(column) == job) & pc.field("_run").is_valid()
+    for file in table_files(path, table):
+        smallest, largest = bounds.get(file.path, (None, None))
+        if smallest is not None and smallest == largest and file.first_run is not None:
+            # The file is not read, because it may be gone.
+            actions += [_removal(file)] if smallest == job else []
+        else:
+            actions += _without(path, table, file, is_own)
+    return actions
+
+
+def _retract_feed(path: str, table: DeltaTable, *, feed: str) -> Actions:
+    """Return the actions that remove a feed's rows from the quarantine."""
+    column = SHARED_TABLES[QUARANTINE]
+    bounds = column_bounds(table, column)
+    # A job of that name has rows with a run.
+    is_own = (pc.field(column) == feed) & pc.field("_run").is_null()
+    actions: list[AddAction | RemoveAction] = []
+    for file in table_files(path, table):
+        smallest, largest = bounds.get(file.path, (None, None))
+        if smallest is None or largest is None or smallest <= feed <= largest:
+            actions += _without(path, table, file, is_own)
+    return actions
+
+
+def removals(path: str, table: DeltaTable, names: AbstractSet[str]) -> Actions:
+    """Return the actions that remove the files of these paths, if the handle sees them."""
+    return [_removal(file) for file in table_files(path, table) if file.path in names]
+
+
+def _may_have(file: TableFile, runs: AbstractSet[int]) -> bool:
+    if file.first_run is None or file.last_run is None:
+        return True
+    return any(file.first_run <= run <= file.last_run for run in runs)
+
+
+def _without(path: str, table: DeltaTable, file: TableFile, removed: pc.Expression) -> Actions:
+    rows = read_file(Folder(path), file, table_schema(table))
+    # Rows with a null stay.
+    is_kept = pc.invert(pc.coalesce(removed, pc.scalar(value=False)))
+    kept = rows.filter(is_kept)
+    if kept.num_rows == rows.num_rows:
+        return []
+    if kept.num_rows == 0:
+        return [_removal(file)]
+    stored = with_run_counts(kept.drop_columns(list(file.partition)))
+    name, facts = Folder(path).write_digested("kept", stored)
+    stats = json.dumps(file_stats(stored.select(["_run"]), ["_run"]))
+    added = AddAction(name, facts.bytes, partition_values(file.partition), facts.modified_ms, True, stats)
+    return [_removal(file), added]
+
+
+def _removal(file: TableFile) -> RemoveAction:
+    return removal(file.path, file.partition, data_change=True)
 
 
 def is_published(table: DeltaTable, job: str, state: JobState, branch: str, target: str, path: str) -> bool:
@@ -41,7 +135,7 @@ def check_claim(
 ) -> None:
     """Check that a table has no rows of the job before its ledger published any. Raises `CheckpointError` (76)."""
     root = table_path(warehouse, path)
-    if not is_published(table, job, state, branch, target, path) and has_rows(root, table, path, job):
+    if not is_published(table, job, state, branch, target, path) and _has_rows(root, table, path, job):
         reset = f"start over, which empties the job's tables: `rewindow reset {job}`"
         raise unknown_rows(root, job, fix=reset if branch == MAIN else "choose another branch name")
 
@@ -74,7 +168,7 @@ def check_owners(warehouse: str, job: str, tables: Iterable[TableSpec]) -> None:
             check_owner(path, table, job)
 
 
-def has_rows(root: str, table: DeltaTable, path: str, job: str) -> bool:
+def _has_rows(root: str, table: DeltaTable, path: str, job: str) -> bool:
     """Return whether a table has files; of a table that several jobs write, whether it has rows of this job."""
     column = SHARED_TABLES.get(path)
     files = table_files(root, table)
@@ -102,7 +196,7 @@ def unknown_tables(warehouse: str, job: str, state: JobState, paths: Iterable[st
             continue
         targets = [target for target, known_path in published if known_path == path]
         is_known = any(is_published(table, job, state, MAIN, target, path) for target in targets)
-        if not is_known and has_rows(table_path(warehouse, path), table, path, job):
+        if not is_known and _has_rows(table_path(warehouse, path), table, path, job):
             unknown.append(path)
     return unknown
 
@@ -119,4 +213,4 @@ def retract_of_deleted(table: DeltaTable, ledger: str, feed: str, generations: I
     """Return what removes a feed's rows of a deleted ledger from the quarantine; None if this ledger has published there."""
     if any(table.transaction_version(quarantine_id(ledger, feed, number)) for number in generations):
         return None
-    return partial(retract_feed, feed=feed)
+    return partial(_retract_feed, feed=feed)

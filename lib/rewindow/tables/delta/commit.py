@@ -7,26 +7,29 @@ handle, and after any other outcome the log is read again before anything is dec
 from __future__ import annotations
 
 import json
+import os
+import re
+import stat
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
+from pyarrow import fs
 
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.errors import InvariantError, StorageError, not_committed
-from rewindow.storage.locations import failed, is_uri
-from rewindow.tables.delta.append_commits import CLEANED_EVERY, append_commit, is_append, is_checkpoint_due
-from rewindow.tables.delta.delta_log import unreadable_log
-from rewindow.tables.delta.features import check_direct, check_refusal, check_writable
+from rewindow.errors import ConfigError, InvariantError, StorageError, not_committed, one_line
+from rewindow.storage.locations import failed, filesystem_of, is_uri
+from rewindow.tables.delta.delta_log import CLEANED_EVERY, append_commit, is_append, is_checkpoint_due, unreadable_log
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Handle, release, take
-from rewindow.tables.delta.path_safety import safe_path
 
 Actions = Sequence[AddAction | RemoveAction]
 Retract = Callable[[str, DeltaTable], Actions]
@@ -55,11 +58,11 @@ def open_table(path: str, *, may_lag: bool = False) -> DeltaTable | None:
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
-        check_refusal(path, error)
+        _check_refusal(path, error)
         if is_uri(path):
             raise failed(path, error) from error
         raise unreadable_log(path, error) from error
-    check_direct(path, table)
+    _check_direct(path, table)
     return table
 
 
@@ -255,3 +258,206 @@ def removal(path: str, values: Mapping[str, Any], *, data_change: bool) -> Remov
 def partition_values(values: Mapping[str, Any]) -> dict[str, str | None]:
     """Return partition values as Delta's log has them."""
     return {name: None if value is None else str(value) for name, value in values.items()}
+
+
+_WRITABLE = (
+    "appendOnly",
+    "invariants",
+    "changeDataFeed",
+    "timestampNtz",
+    "variantType",
+    "deletionVectors",
+    "v2Checkpoint",
+)
+_READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+"""Reader features with which the files hold the table's rows; deletion vectors only while there are none."""
+
+_MANAGED = ("catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview")
+"""Features with which a catalog decides what is committed, and the log's folder may lack the newest commits (ADR-117)."""
+_UNKNOWN = re.compile(r"Feature '([^']+)' is not supported")
+"""How delta-rs refuses a table with a feature that it does not know."""
+
+_LAST_LEGACY_READER, _LAST_LEGACY_WRITER = 1, 4
+
+
+def _check_direct(path: str, table: DeltaTable) -> None:
+    """Raise `ConfigError` (78) if a table's files may not be read or written directly, because a catalog manages them."""
+    if protocol_features := table.protocol().reader_features:
+        _refuse_managed(path, protocol_features)
+
+
+def _check_refusal(path: str, error: Exception) -> None:
+    """Raise the error for a table that delta-rs refuses to open because of its features; return if that is not why.
+
+    Raises `ConfigError` (78) for a table that a catalog manages, `StorageError` (74) for any other feature.
+    """
+    said = one_line(error)
+    if match := _UNKNOWN.search(said):
+        _refuse_managed(path, [match[1]])
+        raise StorageError(
+            "table-feature-unknown",
+            "{path} has a feature that this reader does not know: {features}. Drop it from the table (ALTER "
+            "TABLE ... DROP FEATURE), or name another table",
+            path=path,
+            features=match[1],
+        )
+    # The reader may stumble over files of commits that are not published before it comes to the feature.
+    if "catalog-managed" in said or _has_staged_commits(path):
+        _refuse_managed(path, _MANAGED[:1])
+
+
+def _has_staged_commits(path: str) -> bool:
+    system, location = filesystem_of(path)
+    with suppress(OSError):
+        files = system.get_file_info(fs.FileSelector(f"{location}/_delta_log/_staged_commits", allow_not_found=True))
+        return bool(files)
+    return False
+
+
+def _refuse_managed(path: str, features: Iterable[str]) -> None:
+    managed = [feature for feature in features if feature in _MANAGED]
+    if managed:
+        raise ConfigError(
+            "table-managed-by-catalog",
+            "{path} is a catalog-managed table ({features}): only its catalog knows its newest commits, so "
+            "nothing may read or write its files directly. Use a target with governed tables (`commit: "
+            "spark`, see docs/deployment/databricks.md) and the table's name in the catalog, or name "
+            "another table",
+            path=path,
+            features=managed[0],
+        )
+
+
+def check_writable(path: str, table: DeltaTable) -> None:
+    """Raise `StorageError` (74) if the table has a feature that a direct commit would not respect."""
+    protocol, configuration = table.protocol(), table.metadata().configuration
+    refused = [
+        feature
+        for feature in sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
+        if feature not in _WRITABLE
+    ]
+    if protocol.writer_features is None and protocol.min_writer_version > _LAST_LEGACY_WRITER:
+        refused.append(f"writer version {protocol.min_writer_version}")
+    if protocol.reader_features is None and protocol.min_reader_version > _LAST_LEGACY_READER:
+        refused.append(f"reader version {protocol.min_reader_version}")
+    if configuration.get("delta.columnMapping.mode", "none") != "none":
+        refused.append("column mapping")
+    refused += [key for key in sorted(configuration) if key.startswith("delta.constraints.")]
+    if refused:
+        raise StorageError(
+            "table-feature-refused",
+            "{path} has features that files added directly would not respect: {features}. Drop them from the "
+            "table (ALTER TABLE ... DROP FEATURE), or name another table",
+            path=path,
+            features=", ".join(refused),
+        )
+
+
+def direct_problem(table: DeltaTable) -> str:
+    """Return why a table's files do not hold the table's rows, ``""`` if they do."""
+    protocol = table.protocol()
+    features = set(protocol.reader_features or ())
+    if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
+        return "its columns are mapped (delta.columnMapping)"
+    if unknown := sorted(features - _READABLE):
+        return f"it has features that this reader does not know ({', '.join(unknown)})"
+    if "deletionVectors" in features and table.deletion_vectors().read_all().num_rows:
+        return "it has deletion vectors"
+    return ""
+
+
+_SMALL = 64
+"""A folder with at most so many entries is looked into after every change."""
+
+_Identity = tuple[tuple[int, int], ...]
+
+
+class _Looked(NamedTuple):
+    """A table's folder as it was checked: which folder it was, and when its entries last changed.
+
+    ``entries``: how many it had. ``unseen``: how many changes since were not checked. ``folders``: the paths of its folders.
+    """
+
+    folder: _Identity
+    changed_ns: int
+    entries: int
+    unseen: int
+    folders: tuple[str, ...]
+
+
+_safe: dict[tuple[str, str], _Looked] = {}
+"""The tables that this process found safe, by warehouse and path."""
+
+
+def safe_path(warehouse: str, full: str) -> str:
+    """Return a table's full path.
+
+    A folder is checked again only when it has changed. One with many entries is checked as a whole only after as many changes as
+    it has entries, because each run adds a file. In between, only its subfolders are checked: a link matters where rewindow
+    writes below it, and the names of its files are new and random.
+
+    Raises `ConfigError` (78) if a symbolic link on that path, or in that folder, leads out of the warehouse.
+    """
+    if "://" in warehouse:
+        return full
+    state, checked = _identity(warehouse, full), _safe.get((warehouse, full))
+    # There is no such folder, or a link on the way to it, which may change.
+    if state is None:
+        _check(warehouse, [full, *_inside(full)[1]])
+        return full
+    folder, changed_ns = state
+    if checked is not None and checked.folder == folder:
+        if checked.changed_ns == changed_ns:
+            return full
+        if max(_SMALL, checked.unseen) < checked.entries:
+            _check(warehouse, [*checked.folders, f"{full}/_delta_log"])
+            _safe[warehouse, full] = checked._replace(changed_ns=changed_ns, unseen=checked.unseen + 1)
+            return full
+    entries, links, folders = _inside(full)
+    _check(warehouse, [full, *links])
+    _safe[warehouse, full] = _Looked(folder, changed_ns, entries, 0, folders)
+    return full
+
+
+def _check(warehouse: str, paths: list[str]) -> None:
+    root = os.path.realpath(warehouse)
+    for path in paths:
+        real = os.path.realpath(path)
+        if os.path.commonpath((root, real)) != root:
+            raise ConfigError(
+                "path-leaves-warehouse",
+                "{path} leads out of the warehouse through a symbolic link, to {target}. Put the files "
+                "themselves into the warehouse, or name their folder as the warehouse",
+                path=path,
+                target=real,
+            )
+
+
+def _inside(full: str) -> tuple[int, list[str], tuple[str, ...]]:
+    """Return how many entries a folder has, and the paths of its links and of its folders."""
+    if not Path(full).is_dir():
+        return 0, [], ()
+    with os.scandir(full) as listing:
+        entries = list(listing)
+    links = [entry.path for entry in entries if entry.is_symlink()]
+    return len(entries), links, tuple(entry.path for entry in entries if entry.is_dir())
+
+
+def _identity(warehouse: str, full: str) -> tuple[_Identity, int] | None:
+    """Return which folders the warehouse and each folder below it on a path are, and when the last one changed.
+
+    None if one does not exist, or is a link: a folder that was moved away and linked to is the same folder elsewhere.
+    """
+    path, identities = warehouse.rstrip("/"), []
+    try:
+        status = os.stat(warehouse)  # noqa: PTH116 - called hundreds of times in a run
+        identities.append((status.st_dev, status.st_ino))
+        for part in full[len(path) :].strip("/").split("/"):
+            path = f"{path}/{part}"
+            status = os.lstat(path)
+            if stat.S_ISLNK(status.st_mode):
+                return None
+            identities.append((status.st_dev, status.st_ino))
+    except OSError:
+        return None
+    return tuple(identities), status.st_mtime_ns

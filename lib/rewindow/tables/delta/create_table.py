@@ -16,8 +16,8 @@ from rewindow.control.plan.stored_rows import check_layout
 from rewindow.errors import CheckpointError, failed_io, one_line
 from rewindow.storage.locations import options_of
 from rewindow.streams.serde.schema import PARTITION
-from rewindow.tables.delta.append_commits import CHECKPOINT_INTERVAL, checkpoint_interval
 from rewindow.tables.delta.commit import existing_table, open_table
+from rewindow.tables.delta.delta_log import CHECKPOINT_INTERVAL, checkpoint_interval
 from rewindow.tables.delta.handle import release
 
 OWNER = "rewindow.job"

@@ -16,9 +16,16 @@ from rewindow.control.plan.stored_rows import identity
 from rewindow.errors import StorageError, not_committed
 from rewindow.storage.locations import check_spark_reads
 from rewindow.tables.delta.claims import check_log_claim, retract_of_deleted
-from rewindow.tables.delta.commit import Retract, add_actions, commit_actions, existing_table, open_table, table_path
+from rewindow.tables.delta.commit import (
+    Retract,
+    add_actions,
+    check_writable,
+    commit_actions,
+    existing_table,
+    open_table,
+    table_path,
+)
 from rewindow.tables.delta.create_table import create_table
-from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Mark, mark_of
 from rewindow.tables.delta.ledger import LandingLedgers, Ledger
@@ -200,7 +207,7 @@ class DeltaFeedTables:
         if spec.source.location.startswith(self.warehouse):
             check_spark_reads(spec.source.location, f"the source of the log {spec.topic}")
         if spec.is_output:
-            from rewindow.tables.delta.job_source import look_at_output  # noqa: PLC0415 - few feeds read a job
+            from rewindow.tables.delta.source_table import look_at_output  # noqa: PLC0415 - few feeds read a job
 
             return look_at_output(self.warehouse, spec, position, self._digest)
         from rewindow.tables.delta.source_table import look_at_table  # noqa: PLC0415 - few feeds read a table

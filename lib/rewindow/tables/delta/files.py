@@ -16,8 +16,16 @@ from pyarrow import fs
 
 from rewindow.contracts.staged_files import named_checksum, staged_name
 from rewindow.errors import RewindowError, StorageError, failed_io, unreadable
-from rewindow.storage.folder_listing import FEW, Listed, local_files, local_sizes, object_files, object_sizes
-from rewindow.storage.locations import filesystem_of, is_uri
+from rewindow.storage.locations import (
+    FEW,
+    Listed,
+    filesystem_of,
+    is_uri,
+    local_files,
+    local_sizes,
+    object_files,
+    object_sizes,
+)
 from rewindow.storage.objects import Objects
 
 _CHUNK = 1 << 20

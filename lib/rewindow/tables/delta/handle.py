@@ -28,8 +28,8 @@ from deltalake.exceptions import DeltaError
 from deltalake.table import Metadata, ProtocolVersions
 
 from rewindow.storage.locations import is_uri, options_of
-from rewindow.tables.delta.append_commits import AppendCommit, read_appends
 from rewindow.tables.delta.delta_log import (
+    AppendCommit,
     FileMark,
     LogCopy,
     changed_at,
@@ -38,6 +38,7 @@ from rewindow.tables.delta.delta_log import (
     has_newer,
     is_in_bucket,
     oldest_commit,
+    read_appends,
     transactions_of,
     unreadable_log,
 )

@@ -22,9 +22,8 @@ from rewindow.control.ingest.landings import Feed, LogSchema
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.errors import CheckpointError, SourceError, StorageError
 from rewindow.streams.record import TopicPartition
-from rewindow.tables.delta.commit import added_files, existing_table, open_table
+from rewindow.tables.delta.commit import added_files, check_writable, direct_problem, existing_table, open_table
 from rewindow.tables.delta.create_table import create_table
-from rewindow.tables.delta.features import check_writable, direct_problem
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.table_rows import check_folders, table_files
 from rewindow.tables.shared.arrow_tables import arrow_schema

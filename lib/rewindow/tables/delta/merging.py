@@ -1,7 +1,7 @@
 """Merge small files of a table into larger ones with the same rows, in one Delta commit with ``dataChange`` false (ADR-110).
 
 A log's new files have the layout of landed files: one generation and partition each, in offset order, named with the CRC-32 of
-their bytes. The old files stay for runs that were planned on them, until `tables.delta.gc_feed` deletes them.
+their bytes. The old files stay for runs that were planned on them, until `tables.delta.gc` deletes them.
 
 Each run adds a file to each table, and a commit costs more the more files a table has. So `gc` also merges the files of outputs,
 of this job in the tables that several jobs share, and of the journal. Changelogs are bounded by snapshots, and read as they
@@ -15,7 +15,7 @@ import json
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -26,7 +26,6 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.transaction import AddAction, RemoveAction
 
 from rewindow.contracts.reserved_names import LOG_COLUMNS
-from rewindow.control.plan.compaction import LogPart, due_merges, due_neighbours
 from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.control.plan.stored_runs import attempts_of
@@ -34,13 +33,14 @@ from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import (
     Actions,
     added_files,
+    check_writable,
+    direct_problem,
     file_stats,
     open_table,
     partition_values,
     removal,
     table_path,
 )
-from rewindow.tables.delta.features import check_writable, direct_problem
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.run_rows import with_run_counts
 from rewindow.tables.delta.table_rows import (
@@ -54,6 +54,80 @@ from rewindow.tables.delta.table_rows import (
 from rewindow.tables.shared.paths import JOURNAL
 from rewindow.tables.shared.publications import SHARED_TABLES, due_tables, publication_id
 
+_SMALL_LOG_BYTES = 16 << 20
+"""Larger files are not merged."""
+
+_MERGED_BYTES = 64 << 20
+"""Maximum size of a merged file, which is held in memory while it is written."""
+
+
+class LogPart(NamedTuple):
+    """A file of one generation and partition of a log, with offsets ``first`` to ``last``, both inclusive."""
+
+    path: str
+    rows: int
+    bytes: int
+    first: int
+    last: int
+
+    @property
+    def is_gapless(self) -> bool:
+        """Whether the row count matches the offset range."""
+        return self.rows == self.last - self.first + 1
+
+
+def due_merges(parts: Iterable[LogPart], held: Collection[str]) -> list[list[LogPart]]:
+    """Return the groups of files of one generation and partition to merge: small neighbours in offset order.
+
+    ``held`` files are left alone, because the next landing opens them by name.
+    """
+    groups: list[list[LogPart]] = []
+    group: list[LogPart] = []
+    for part in sorted(parts, key=lambda part: (part.first, part.path)):
+        is_due = part.bytes <= _SMALL_LOG_BYTES and part.is_gapless and part.path not in held
+        is_next = bool(group) and part.first == group[-1].last + 1
+        if group and not (is_due and is_next and sum(small.bytes for small in group) + part.bytes <= _MERGED_BYTES):
+            groups.append(group)
+            group = []
+        if is_due:
+            group.append(part)
+    return [files for files in (*groups, group) if len(files) > 1]
+
+
+class _Sized(Protocol):
+    """A file."""
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+        ...
+
+
+_SizedFile = TypeVar("_SizedFile", bound=_Sized)
+
+
+def _due_neighbours(files: Iterable[_SizedFile], least: int) -> list[list[_SizedFile]]:
+    """Return the groups of at least ``least`` neighbouring files to merge, none larger than `_MERGED_BYTES`."""
+    groups: list[list[_SizedFile]] = [[]]
+    size = 0
+    for file in files:
+        if size + file.bytes > _MERGED_BYTES:
+            groups.append([])
+            size = 0
+        groups[-1].append(file)
+        size += file.bytes
+    return [group for group in groups if len(group) >= max(least, 2)]
+
+
+def is_covered(first: int, last: int, parts: Sequence[LogPart]) -> bool:
+    """Return whether ``parts`` without gaps contain each offset from ``first`` to ``last``."""
+    next_offset = first
+    for part in sorted(parts, key=lambda part: part.first):
+        if part.is_gapless and part.first <= next_offset <= part.last:
+            next_offset = part.last + 1
+    return next_offset > last
+
+
 LogPartition = tuple[int, int]
 """A generation and a partition."""
 
@@ -66,7 +140,7 @@ SMALL_BYTES = 1 << 20
 _TEXT_LIMIT = 32
 
 
-class Merge(NamedTuple):
+class _Merge(NamedTuple):
     """A merge as decided on a handle. ``write`` writes the new files; its actions add them and remove the old ones.
 
     ``fences``: application ids with the versions under which the merge is committed. Delta refuses it if one of them was
@@ -78,7 +152,7 @@ class Merge(NamedTuple):
     write: Callable[[], Actions]
 
 
-def merge_files(step: str, path: str, decide: Callable[[], Merge | None]) -> Iterator[str | tuple[int, int]]:
+def _merge_files(step: str, path: str, decide: Callable[[], _Merge | None]) -> Iterator[str | tuple[int, int]]:
     """Merge files of a table. Yield the name of each step before it, then how many files became how many.
 
     If another commit comes first, decide again; after `_ATTEMPTS` leave the table to the next call. ``decide`` returns
@@ -101,7 +175,7 @@ def merge_files(step: str, path: str, decide: Callable[[], Merge | None]) -> Ite
             return
 
 
-def write_merged(
+def _write_merged(
     folder: Folder, attempt: str, values: Mapping[str, Any], rows: pa.Table, stats: Mapping[str, Any]
 ) -> AddAction:
     """Write rows as a new file of the partition with these values; return the action that adds it.
@@ -120,7 +194,7 @@ def write_merged(
     return AddAction(name, facts.bytes, stored, facts.modified_ms, False, json.dumps(stats))
 
 
-def _commit(merge: Merge, actions: Actions) -> None:
+def _commit(merge: _Merge, actions: Actions) -> None:
     """Try to commit through the handle on which the merge was decided. The caller reads the log to see whether it landed."""
     table = merge.table
     # Delta itself lets two commits remove the same files. The transaction ids make the second merge fail. Because there are
@@ -171,18 +245,18 @@ def _due_logs(path: str, table: DeltaTable, held: Collection[str]) -> list[tuple
 
 
 def compact(path: str, topic: str, held: Collection[str], attempt: str) -> Iterator[str | tuple[int, int]]:
-    """Merge a log's small files; see `merge_files`. Raises `StorageError` (74) for a file that was altered."""
+    """Merge a log's small files; see `_merge_files`. Raises `StorageError` (74) for a file that was altered."""
 
-    def decide() -> Merge | None:
+    def decide() -> _Merge | None:
         table = open_table(path)
         due = _due_logs(path, table, held) if table is not None and not direct_problem(table) else []
         if table is None or not due:
             return None
         check_writable(path, table)
         fences = {_FENCE: (table.transaction_version(_FENCE) or 0) + 1}
-        return Merge(table, fences, lambda: _write_logs(Folder(path), due, attempt))
+        return _Merge(table, fences, lambda: _write_logs(Folder(path), due, attempt))
 
-    return merge_files(f"compact {topic}", path, decide)
+    return _merge_files(f"compact {topic}", path, decide)
 
 
 def _write_logs(folder: Folder, due: Sequence[tuple[LogPartition, list[LogPart]]], attempt: str) -> Actions:
@@ -193,7 +267,7 @@ def _write_logs(folder: Folder, due: Sequence[tuple[LogPartition, list[LogPart]]
             values = {"generation": generation, "partition": partition}
             names = [column.name for column in LOG_COLUMNS if column.name in rows.column_names]
             stats = file_stats(rows.select(names), names)
-            actions.append(write_merged(folder, attempt, values, rows.combine_chunks(), stats))
+            actions.append(_write_merged(folder, attempt, values, rows.combine_chunks(), stats))
             actions += [removal(part.path, values, data_change=False) for part in group]
     return actions
 
@@ -281,19 +355,19 @@ def due_run_merges(table: RunFiles, least: int) -> list[list[TableFile]]:
     """Return the groups of at least ``least`` files that a merge would turn into one file each."""
     small = [file for file in table.files if file.bytes <= SMALL_BYTES]
     small.sort(key=lambda file: (file.first_run or 0, file.path))
-    return due_neighbours(small, least)
+    return _due_neighbours(small, least)
 
 
 def merge(warehouse: str, job: str, state: JobState, least: int) -> Iterator[str | tuple[int, int]]:
-    """Merge small files, table by table; see `merge_files`. Raises `StorageError` (74) for a file that was altered."""
+    """Merge small files, table by table; see `_merge_files`. Raises `StorageError` (74) for a file that was altered."""
     for name, opener in _openers(warehouse, job, state).items():
-        yield from merge_files(f"merge {name}", table_path(warehouse, name), partial(_decide_runs, opener, job, least))
+        yield from _merge_files(f"merge {name}", table_path(warehouse, name), partial(_decide_runs, opener, job, least))
 
 
-def _decide_runs(opener: Callable[[], RunFiles | None], job: str, least: int) -> Merge | None:
+def _decide_runs(opener: Callable[[], RunFiles | None], job: str, least: int) -> _Merge | None:
     table = opener()
     groups = due_run_merges(table, least) if table else []
-    return Merge(table.table, table.fences, lambda: _write_runs(table, groups, job)) if table and groups else None
+    return _Merge(table.table, table.fences, lambda: _write_runs(table, groups, job)) if table and groups else None
 
 
 def _write_runs(table: RunFiles, groups: Iterable[Sequence[TableFile]], job: str) -> Actions:
@@ -310,7 +384,7 @@ def _merged(table: RunFiles, group: Sequence[TableFile], job: str) -> AddAction:
     rows = pa.concat_tables([read_file(folder, file, schema) for file in group])
     stored = with_run_counts(rows.drop_columns(list(values)).combine_chunks())
     bounded = [name for name in stored.column_names if _has_bounds(stored[name])]
-    return write_merged(folder, merged_by(job), values, stored, file_stats(stored, bounded))
+    return _write_merged(folder, merged_by(job), values, stored, file_stats(stored, bounded))
 
 
 def _has_bounds(column: pa.ChunkedArray) -> bool:

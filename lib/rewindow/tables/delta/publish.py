@@ -10,36 +10,103 @@ its readers decide which runs count. An output table gets and loses the rows of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache, partial
 
+import pyarrow as pa
 from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile
+from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.branch_decisions import check_has_state
 from rewindow.control.plan.job_state import CommittedRun, JobState, Publication
-from rewindow.control.plan.spec import OUTPUT, TableSpec
+from rewindow.control.plan.spec import OUTPUT, RunSpec, TableSpec
+from rewindow.control.plan.stored_rows import check_layout
+from rewindow.control.run import Job
 from rewindow.errors import CheckpointError, ConfigError, StorageError
-from rewindow.tables.delta.claims import check_claim, check_owner, is_of_another, is_published
-from rewindow.tables.delta.commit import Retract, commit_files, existing_table, open_table, table_path
+from rewindow.streams.assembly import check_suppliers
+from rewindow.streams.nodes import ProcessorNode
+from rewindow.streams.task_schedules import method_is_gone
+from rewindow.tables.delta.check_published import check_state
+from rewindow.tables.delta.claims import (
+    check_claim,
+    check_log_claim,
+    check_owner,
+    is_of_another,
+    is_published,
+    retract_all,
+    retract_job,
+    retract_runs,
+    unknown_tables,
+)
+from rewindow.tables.delta.commit import Retract, check_writable, commit_files, existing_table, open_table, table_path
 from rewindow.tables.delta.create_table import OWNER, SHORT_LOG, adopt_table, create_table
-from rewindow.tables.delta.features import check_writable
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.reset import finish_reset
-from rewindow.tables.delta.retract import retract_all, retract_job, retract_runs
-from rewindow.tables.delta.table_rows import table_files
+from rewindow.tables.delta.log_tables import more_landings
+from rewindow.tables.delta.table_rows import table_files, table_schema
 from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.drift import publish_again, repeat_run
+from rewindow.tables.shared.paths import EXPECTATIONS, JOURNAL, METRICS, QUARANTINE, log_path, safe_name
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
     Due,
     Reports,
     due_tables,
+    log_id,
     missing,
     net,
     publication_id,
+    reset_id,
     was_prepared,
 )
+
+
+def finish_reset(warehouse: str, job: str, state: JobState) -> Iterator[str]:
+    """Empty the tables that the last RESET names; yield the name of each commit before it.
+
+    The commit also closes the application ids of the ended identity, so that no process that still publishes for it can
+    add rows. Any process may do this at any time, repeatedly. Another job's table stays as it is, whatever the ledger says.
+    """
+    if state.reset is None:
+        return
+    app_id = reset_id(state.ledger)
+    for path, targets in sorted(state.reset.tables.items()):
+        root = table_path(warehouse, path)
+        table = open_table(root)
+        if table is None or is_of_another(table, job) or table.transaction_version(app_id):
+            continue
+        yield f"empty {path}"
+        closes = _ids(state.reset.ledger, job, targets)
+        commit_files(root, [], app_id=app_id, version=1, table=table, retract=_retract_all_of(path, job), closes=closes)
+
+
+def unknown(warehouse: str, job: str, state: JobState, outputs: Sequence[str]) -> list[str]:
+    """Return the tables with rows of the job that its ledger did not publish: of these outputs, stores, and shared tables.
+
+    Raises `ConfigError` (78) for an output of another job.
+    """
+    for path in outputs:
+        table = open_table(table_path(warehouse, path))
+        check_owner(table_path(warehouse, path), table, job)
+    stores = f"state/{safe_name(job, 'job')}"
+    changelogs = {"/".join(name.split("/")[:2]) for name, _, _ in Folder(table_path(warehouse, stores)).files()}
+    paths = [*outputs, *(f"{stores}/{name}" for name in sorted(changelogs)), METRICS, QUARANTINE, EXPECTATIONS]
+    return unknown_tables(warehouse, job, state, paths)
+
+
+def _retract_all_of(path: str, job: str) -> Retract:
+    if path in SHARED_TABLES:
+        return partial(retract_job, column=SHARED_TABLES[path], job=job)
+    return retract_all
+
+
+def _ids(ledger: str, job: str, targets: Mapping[str, int]) -> list[str]:
+    return [
+        publication_id(ledger, job, target, epoch)
+        for target, epochs in sorted(targets.items())
+        for epoch in range(1, epochs + 1)
+    ]
 
 
 def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Reports) -> Iterator[str]:
@@ -191,3 +258,107 @@ def _files(warehouse: str, run: CommittedRun, due: Due, reports: Reports) -> lis
 
 def _staged(run: CommittedRun, due: Due, reports: Reports) -> list[StagedFile]:
     return [file for report in reports(run) for file in report.files if file.target == due.target]
+
+
+class FileRefusals:
+    """The checks that `run` makes while it publishes, stages and restores. Each table is opened once for all of them."""
+
+    def __init__(
+        self,
+        warehouse: str,
+        job: Job,
+        state: JobState,
+        check_published: Callable[[str, JobState, str], None],
+        feed_now: Callable[[str], Feed],
+        state_now: Callable[[str], JobState],
+        reports: Reports,
+    ) -> None:
+        """``check_published`` compares a branch's tables with the ledger; ``feed_now``, ``state_now`` read ledgers again."""
+        self._warehouse, self._job, self._state = warehouse, job, state
+        self._check_published, self._feed_now, self._state_now = check_published, feed_now, state_now
+        self._reports, self._open = reports, cache(open_table)
+
+    def check_published(self, branch: str) -> None:
+        """Raise what `run` would raise for landings or runs that are published, or are to be, and for the journal.
+
+        A table that is gone is not refused if `run` can publish it again from what was staged. The same holds for one that an
+        interrupted `republish` has created anew.
+        """
+        self._check_logs()
+        for due in due_tables(self._state, branch):
+            table = self._open(self._path(due.table.path))
+            where = (self._job.name, self._state, branch, due.target, due.table.path)
+            if table is None:
+                self._check_not_lost(branch, due)
+            elif due.publications and due.restart.epoch == 1:
+                check_claim(self._warehouse, table, *where)
+                if not is_published(table, *where):
+                    self._check_not_lost(branch, due, "was created anew, and has no rows yet")
+        path = self._path(JOURNAL)
+        if (journal := self._open(path)) is not None:
+            check_layout(path, table_schema(journal).names)
+        self._check_published(self._job.name, self._state, branch)
+
+    def check_run(self, spec: RunSpec) -> None:
+        """Raise the error with which a planned run would stop: its tables (76), its state (74, 76), its schedules (76)."""
+        for target, table in spec.binding.tables.items():
+            self._check_columns(spec, target, table)
+        check_has_state(self._state, spec.parent)
+        if (parent := self._state.find_run(spec.parent)) is not None:
+            check_state(self._warehouse, self._state, parent, self._state_now, self._reports)
+        self._check_schedules(spec)
+
+    def _check_not_lost(self, branch: str, due: Due, change: str = "is gone") -> None:
+        check_not_lost(self._warehouse, self._job.name, self._state, branch, due, self._reports, change)
+
+    def _path(self, table: str) -> str:
+        return table_path(self._warehouse, table)
+
+    def _check_logs(self) -> None:
+        feed = self._job.feed
+        name, generation = feed.definition.feed, feed.definition.generation
+        last_landing = max(
+            (landing.number for landing in feed.landings if landing.generation == generation),
+            default=feed.definition.kept,
+        )
+        for topic in feed.definition.logs:
+            path = self._path(log_path(name, topic))
+            table = None if topic in feed.definition.source_offsets else self._open(path)
+            if table is None:
+                continue
+            check_log_claim(path, table, feed.ledger, name)
+            published = table.transaction_version(log_id(feed.ledger, name, generation)) or 0
+            # Otherwise another process has landed since.
+            if published > last_landing and len(self._feed_now(name).landings) == len(feed.landings):
+                raise more_landings(path, name, published, last_landing)
+
+    def _check_columns(self, spec: RunSpec, target: str, table: TableSpec) -> None:
+        path, wanted = self._path(table.path), arrow_schema(table.columns)
+        existing = self._open(path)
+        if existing is None or _types(table_schema(existing)) == _types(wanted):
+            return
+        where = (self._job.name, self._state, spec.branch, target, table.path)
+        is_known = table.path in SHARED_TABLES or is_published(existing, *where)
+        # Otherwise the run gives it the columns that it needs.
+        if is_known or table_files(path, existing):
+            create_table(path, wanted, table.partition_by)  # of a table that exists, it checks the columns
+
+    def _check_schedules(self, spec: RunSpec) -> None:
+        """Raise `CheckpointError` (76) if a processor no longer has the method that one of its schedules calls."""
+        parent = None if spec.parent is None else self._state.find_run(spec.parent)
+        live = {
+            (schedule["node"], schedule["method"])
+            for report in (self._reports(parent) if parent else ())
+            for schedule in report.state.get("schedules", ())
+            if not schedule["is_cancelled"]
+        }
+        for part in self._job.code.topology.sub_topologies() if live else ():
+            check_suppliers(part)
+            for node in part.nodes:
+                for method in sorted(method for name, method in live if name == node.name):
+                    if isinstance(node, ProcessorNode) and not hasattr(node.supplier(), method):
+                        raise method_is_gone(node.name, method)
+
+
+def _types(schema: pa.Schema) -> dict[str, str]:
+    return {field.name: str(field.type) for field in schema}

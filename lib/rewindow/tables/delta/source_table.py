@@ -11,23 +11,133 @@ times. If one of them is gone, it takes the files that the table has now, whose 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
+import pyarrow.compute as pc
 from deltalake import DeltaTable
+from pyarrow import fs
 
 from rewindow.contracts.ingest import ARRIVAL, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.contracts.source_fields import named_columns
+from rewindow.control.plan.spec import add_digests
 from rewindow.errors import ConfigError, SourceError
-from rewindow.tables.delta.commit import added_files, open_table
+from rewindow.storage.locations import filesystem_of, is_uri
+from rewindow.tables.delta.check_published import lacking
+from rewindow.tables.delta.commit import (
+    added_files,
+    check_writable,
+    direct_problem,
+    existing_table,
+    open_table,
+    table_path,
+)
 from rewindow.tables.delta.create_table import OWNER
-from rewindow.tables.delta.features import direct_problem
-from rewindow.tables.delta.foreign_log import AddedFile, TableCommit, first_missing, full_path, read_commit
-from rewindow.tables.shared.feeds import DELTA, missing_source, rows_changed
+from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.run_rows import run_counts
+from rewindow.tables.delta.table_rows import file_batches, table_files, table_schema
+from rewindow.tables.delta.warehouse import DeltaTables
+from rewindow.tables.shared.drift import difference_of
+from rewindow.tables.shared.feeds import DELTA, altered, missing_source, new_epochs, output_gone, rows_changed
+from rewindow.tables.shared.paths import staged_by
 
-Dated = tuple[TableCommit, int | None]
+if TYPE_CHECKING:
+    from rewindow.control.plan.job_state import CommittedRun, JobState
+    from rewindow.tables.delta.drift import Digest
+
+
+@dataclass(frozen=True, slots=True)
+class _AddedFile:
+    """A data file: its full path, its partition values as text, and whether it adds rows or only rewrites them."""
+
+    path: str
+    values: tuple[tuple[str, str | None], ...]
+    data_change: bool
+    has_deletions: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _TableCommit:
+    """One version of a table. ``time_ms`` is its writer's time; ``takes_rows``: it removes or replaces rows."""
+
+    version: int
+    time_ms: int | None
+    operation: str
+    adds: tuple[_AddedFile, ...]
+    takes_rows: bool
+
+
+def _read_commit(root: str, version: int) -> _TableCommit | None:
+    """Return the commit of a version, or None if the log no longer has it."""
+    text = _read(f"{root.rstrip('/')}/_delta_log/{version:020}.json")
+    return None if text is None else _parse(root, version, (json.loads(line) for line in text.split("\n") if line))
+
+
+def _full_path(root: str, path: str) -> str:
+    """Return the full path of a data file. Paths in a Delta log are URL-encoded, and absolute in a shallow clone."""
+    if path.startswith("file:"):
+        return unquote(urlsplit(path).path)
+    decoded = unquote(path)
+    return decoded if decoded.startswith("/") or is_uri(decoded) else f"{root.rstrip('/')}/{decoded}"
+
+
+def _first_missing(root: str, paths: Sequence[str]) -> str | None:
+    """Return the first of some data files that is not there. A bucket is listed, because a path is a request."""
+    listed: set[str] = set()
+    if is_uri(root):
+        base = root.rstrip("/")
+        listed = {f"{base}/{path}" for path, _ in Folder(base).listed()}
+    return next((path for path in paths if path not in listed and not _is_there(path)), None)
+
+
+def _is_there(path: str) -> bool:
+    system, key = filesystem_of(path)
+    return bool(system.get_file_info(key).type == fs.FileType.File)
+
+
+def _parse(root: str, version: int, actions: Iterable[dict[str, Any]]) -> _TableCommit:
+    time_ms: int | None = None
+    operation, takes_rows = "unknown", False
+    adds = []
+    for action in actions:
+        if info := action.get("commitInfo"):
+            time_ms = info.get("inCommitTimestamp", info.get("timestamp"))
+            mode = (info.get("operationParameters") or {}).get("mode")
+            operation = " ".join(filter(None, (info.get("operation", operation), mode)))
+        elif add := action.get("add"):
+            adds.append(
+                _AddedFile(
+                    _full_path(root, add["path"]),
+                    # an empty text is null, says Delta's protocol
+                    tuple(sorted((name, value or None) for name, value in (add.get("partitionValues") or {}).items())),
+                    add.get("dataChange", True),
+                    bool(add.get("deletionVector")),
+                )
+            )
+        elif remove := action.get("remove"):
+            takes_rows = takes_rows or remove.get("dataChange", True)
+    return _TableCommit(version, time_ms, operation, tuple(adds), takes_rows)
+
+
+def _read(path: str) -> str | None:
+    if is_uri(path):
+        system, key = filesystem_of(path)
+        if system.get_file_info(key).type == fs.FileType.NotFound:
+            return None
+        with system.open_input_stream(key) as stream:
+            return bytes(stream.read()).decode()
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+
+
+_Dated = tuple[_TableCommit, int | None]
 """A commit and its arrival (epoch ms)."""
 
 
@@ -83,7 +193,7 @@ class _TableLook:
         return self._result(fresh, rest, commits, overlapping=overlapping)
 
     def _result(
-        self, fresh: Sequence[Piece], rest: Sequence[Piece], commits: Sequence[Dated], *, overlapping: bool
+        self, fresh: Sequence[Piece], rest: Sequence[Piece], commits: Sequence[_Dated], *, overlapping: bool
     ) -> SourceLook:
         arrivals = [arrival for _, arrival in commits if arrival is not None]
         last = arrivals[-1] if arrivals else self._position.get("arrival") if self._position else None
@@ -105,9 +215,9 @@ class _TableLook:
             owner=self._metadata.configuration.get(OWNER),
         )
 
-    def _first_commits(self, active: Mapping[str, Any]) -> list[Dated] | None:
+    def _first_commits(self, active: Mapping[str, Any]) -> list[_Dated] | None:
         """Return all commits with their arrivals, for a first landing; None if that is impossible and not needed."""
-        every = [read_commit(self._root, version) for version in range(self._version + 1)]
+        every = [_read_commit(self._root, version) for version in range(self._version + 1)]
         commits = [commit for commit in every if commit is not None]
         if len(commits) == len(every):
             if any(commit.takes_rows for commit in commits):
@@ -139,10 +249,10 @@ class _TableLook:
         column = " with a column that tells when they arrived, `arrived_at: COLUMN`" if self._needs_arrivals else ""
         return f"land all rows again{column}: `rewindow land FEED --new-generation`"
 
-    def _new_commits(self, after: int) -> list[TableCommit]:
+    def _new_commits(self, after: int) -> list[_TableCommit]:
         commits = []
         for version in range(after + 1, self._version + 1):
-            commit = read_commit(self._root, version)
+            commit = _read_commit(self._root, version)
             if commit is None:
                 raise SourceError(
                     "source-version-cleaned",
@@ -156,11 +266,11 @@ class _TableLook:
             commits.append(commit)
         return commits
 
-    def _pending(self, position: Mapping[str, Any]) -> list[Dated]:
+    def _pending(self, position: Mapping[str, Any]) -> list[_Dated]:
         """Return the commits that an earlier call saw, but whose arrival was too late for it."""
-        pending: list[Dated] = []
+        pending: list[_Dated] = []
         for version, arrival in position.get("later", ()):
-            commit = read_commit(self._root, version)
+            commit = _read_commit(self._root, version)
             if commit is None:
                 raise SourceError(
                     "source-version-cleaned-early",
@@ -173,8 +283,8 @@ class _TableLook:
             pending.append((commit, arrival))
         return pending
 
-    def _dated(self, commits: Sequence[TableCommit], before: int | None) -> list[Dated]:
-        dated: list[Dated] = []
+    def _dated(self, commits: Sequence[_TableCommit], before: int | None) -> list[_Dated]:
+        dated: list[_Dated] = []
         for commit in commits:
             times = [time for time in (before, commit.time_ms) if time is not None]
             before = max(times) if times else None
@@ -189,7 +299,7 @@ class _TableLook:
             zip(*(actions[f"partition.{name}"] for name in columns), strict=True) if columns else [()] * len(paths)
         )
         return {
-            full_path(self._root, path): tuple(zip(columns, map(_partition_text, values), strict=True))
+            _full_path(self._root, path): tuple(zip(columns, map(_partition_text, values), strict=True))
             for path, values in zip(paths, partitions, strict=True)
         }
 
@@ -231,7 +341,7 @@ class _TableLook:
             change=change,
         )
 
-    def _check_only_adds(self, commit: TableCommit) -> None:
+    def _check_only_adds(self, commit: _TableCommit) -> None:
         if commit.operation.startswith("RESTORE"):
             raise SourceError(
                 "source-table-restored",
@@ -273,18 +383,18 @@ class _TableLook:
         left = [piece.path for piece in pieces if piece.path not in active]
         if not left or not self._is_direct:
             return left[0] if left else None
-        return first_missing(self._root, left)
+        return _first_missing(self._root, left)
 
 
-def _pieces(commits: Sequence[Dated]) -> list[Piece]:
+def _pieces(commits: Sequence[_Dated]) -> list[Piece]:
     return [Piece(file.path, arrival, file.values) for commit, arrival in commits for file in _new_files(commit)]
 
 
-def _new_files(commit: TableCommit) -> Iterator[AddedFile]:
+def _new_files(commit: _TableCommit) -> Iterator[_AddedFile]:
     return (file for file in commit.adds if file.data_change)
 
 
-def _only(commits: Sequence[TableCommit], active: Mapping[str, Any]) -> Iterator[TableCommit]:
+def _only(commits: Sequence[_TableCommit], active: Mapping[str, Any]) -> Iterator[_TableCommit]:
     """Yield commits with only the files that the table has now, each where it was added first."""
     # A deletion vector or a RESTORE adds a file again.
     left = set(active)
@@ -304,3 +414,82 @@ def _partition_text(value: Any) -> str | None:
     if isinstance(value, datetime | date):
         return value.isoformat()
     return str(value)
+
+
+_JOB = "job"
+"""The kind of position that such sources have: the last epoch that is landed, and the run that made it."""
+
+
+def look_at_output(
+    warehouse: str, spec: LogSpec, position: Mapping[str, Any] | None, digest: Digest | None = None
+) -> SourceLook:
+    """Return a job's output as it is now, compared with the landed position (None: nothing is landed).
+
+    Raises `SourceError` (66) if the job never ran, has no such output, or was rewound behind the landed position, and
+    `StorageError` (74) if rows that are not landed yet are not those that were published. ``digest``: see `difference_from_runs`.
+    """
+    new = new_epochs(DeltaTables(warehouse), spec, position)
+    path = table_path(warehouse, new.table.path)
+    fresh, schema, last = _files(path, position["epoch"] if position else 0)
+    if (change := _difference_from_runs(path, new.target, new.runs, new.state, digest)) is not None:
+        raise altered(new.job, path, change)
+    epochs = tuple(replace(epoch, may_have_rows=last is None or epoch.number <= last) for epoch in new.epochs)
+    return SourceLook({}, fresh, schema=new.marked(schema), epochs=epochs, on_hold=new.on_hold, keys=new.keys)
+
+
+def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str, int | None]:
+    """Return a table's files, its schema, and the last epoch with rows, None if unknown.
+
+    Check the files with epochs that are not landed yet: they are read next.
+    """
+    table = open_table(path)
+    if table is None:
+        raise output_gone(path)
+    check_writable(path, table)
+    actions = added_files(table).to_pydict()
+    paths = actions["path"]
+    lasts = actions.get("max._epoch", [None] * len(paths))
+    folder = Folder(path)
+    for name, last in zip(paths, lasts, strict=True):
+        if last is None or last > landed:
+            # Spark checks pages, but neither their headers nor the footer.
+            folder.check(unquote(name))
+    last = None if None in lasts else max(lasts, default=0)
+    return tuple(Piece(_full_path(path, name)) for name in sorted(paths)), table.schema().to_json(), last
+
+
+def _difference_from_runs(
+    path: str, target: str, runs: Sequence[CommittedRun], state: JobState, digest: Digest | None
+) -> str | None:
+    """Describe how the rows of some published runs differ from what the runs wrote; None if they do not.
+
+    Without ``digest``, rows are only counted.
+    """
+    if not runs:
+        return None
+    table, numbers = existing_table(path), {run.spec.run for run in runs}
+    files = table_files(path, table, runs=numbers)
+    if (change := lacking(path, files)) is not None:
+        return change
+    wanted = Counter({run.spec.run: total.rows for run in runs if (total := run.commit.targets.get(target))})
+    attempts = {run.commit.attempt for run in runs}
+    folder, counts, digests = Folder(path), Counter[int](), dict[int, list[str]]()
+    if all(staged_by(file.path) in attempts and file.first_run == file.last_run for file in files):
+        for file in files:
+            counts.update(run_counts(folder, file) or {})
+    else:
+        schema = table_schema(table)
+        for rows in (batch for file in files for batch in file_batches(folder, file, schema)):
+            for run in runs:
+                own = rows.filter(pc.field("_run") == run.spec.run)
+                counts[run.spec.run] += own.num_rows
+                if digest is not None and own.num_rows:
+                    columns = [column.name for column in run.spec.binding.tables[target].columns]
+                    digests.setdefault(run.spec.run, []).append(digest(own.select(columns)))
+    if +counts != +wanted:
+        return difference_of(wanted, counts, state)
+    for run in runs:
+        parts = digests.get(run.spec.run)
+        if parts and add_digests(parts) != run.commit.targets[target].digest:
+            return f"has other rows of run {run.spec.name}"
+    return None

@@ -32,8 +32,7 @@ from rewindow.tables.delta.table_rows import (
     table_files,
 )
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, commit_of, not_deterministic, totals
-from rewindow.tables.shared.folded_jobs import JobStates
-from rewindow.tables.shared.ledger import dated
+from rewindow.tables.shared.ledger import JobStates, dated
 from rewindow.tables.shared.paths import JOURNAL, QUARANTINE, RUNS, internal_path, log_path, staged_by
 
 if TYPE_CHECKING:
@@ -44,13 +43,13 @@ if TYPE_CHECKING:
     from rewindow.streams.record import TopicPartition
     from rewindow.tables.delta.drift import Digest
     from rewindow.tables.delta.journal import Journal
-    from rewindow.tables.delta.later_refusals import FileRefusals
     from rewindow.tables.delta.log_tables import LogFiles
+    from rewindow.tables.delta.publish import FileRefusals
     from rewindow.tables.delta.quarantine import FileQuarantine
     from rewindow.tables.shared.checkpoints import Checkpoint
     from rewindow.tables.shared.diff import TableDiff
     from rewindow.tables.shared.drift import Drift
-    from rewindow.tables.shared.folded_feeds import Feeds
+    from rewindow.tables.shared.ledger import Feeds
     from rewindow.tables.shared.stored_formats import StoredTable
 
 
@@ -100,7 +99,7 @@ class DeltaTables:
 
     @cached_property
     def _folded_feeds(self) -> Feeds:
-        from rewindow.tables.shared.folded_feeds import Feeds
+        from rewindow.tables.shared.ledger import Feeds
 
         return Feeds()
 
@@ -272,13 +271,13 @@ class DeltaTables:
 
     def finish_reset(self, job: str, state: JobState) -> Iterator[str]:
         """Empty the tables that the last RESET names; yield the name of each commit before it."""
-        from rewindow.tables.delta.reset import finish_reset
+        from rewindow.tables.delta.publish import finish_reset
 
         return finish_reset(self.warehouse, job, state)
 
     def unknown_tables(self, job: str, state: JobState, outputs: Sequence[str]) -> list[str]:
         """Return the tables with rows of the job that its ledger did not publish; see `reset.unknown`."""
-        from rewindow.tables.delta.reset import unknown
+        from rewindow.tables.delta.publish import unknown
 
         return unknown(self.warehouse, job, state, outputs)
 
@@ -338,7 +337,7 @@ class DeltaTables:
 
     def later_refusals(self, job: Job, state: JobState) -> FileRefusals:
         """Return the checks that a run makes only after it was planned, for commands that only plan."""
-        from rewindow.tables.delta.later_refusals import FileRefusals
+        from rewindow.tables.delta.publish import FileRefusals
 
         check = partial(self.check_published, early=True, brief=True)
         return FileRefusals(self.warehouse, job, state, check, self.feed, self.state, self.reports)

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rewindow.control.plan.planner import Alive
-    from rewindow.tables.governed.gc_feed import CatalogFeedGc
-    from rewindow.tables.governed.gc_job import CatalogJobGc
+    from rewindow.tables.governed.gc import CatalogFeedGc, CatalogJobGc
     from rewindow.tables.governed.repair import CatalogRepair
 
 
@@ -38,12 +37,12 @@ class CatalogAdapter:
 
     def job_gc(self, job: str, alive: Alive) -> CatalogJobGc:
         """Return the garbage collection of a job. ``alive`` returns whether an attempt still runs."""
-        from rewindow.tables.governed.gc_job import CatalogJobGc  # noqa: PLC0415 - only `gc` collects
+        from rewindow.tables.governed.gc import CatalogJobGc  # noqa: PLC0415 - only `gc` collects
 
         return CatalogJobGc(self.tables, job, alive)
 
     def feed_gc(self, feed: str, _is_quiet: Callable[[], bool]) -> CatalogFeedGc:
         """Return the garbage collection of a feed, which deletes nothing that a run reads."""
-        from rewindow.tables.governed.gc_feed import CatalogFeedGc  # noqa: PLC0415 - only `gc` collects
+        from rewindow.tables.governed.gc import CatalogFeedGc  # noqa: PLC0415 - only `gc` collects
 
         return CatalogFeedGc(self.feeds, feed)

@@ -19,8 +19,7 @@ from rewindow.control.plan.planned_tasks import METRICS_TARGET
 from rewindow.control.plan.spec import MAIN, Commit, JournalFile, RunSpec
 from rewindow.control.plan.stored_rows import known_part, stored_json
 from rewindow.errors import InvariantError, StorageError
-from rewindow.tables.governed.journal import SparkJournal, summary
-from rewindow.tables.governed.journal_blocks import block_path, journal_row, rows_of_block
+from rewindow.tables.governed.journal import SparkJournal, block_path, journal_row, rows_of_block, summary
 from rewindow.tables.governed.own_table import REPORT
 from rewindow.tables.shared.audit import audit_counts, commit_of, not_deterministic
 from rewindow.tables.shared.diff import first_difference

@@ -19,8 +19,15 @@ from rewindow.control.plan.spec import CHANGELOG
 from rewindow.control.plan.stored_rows import stored_json
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.streams.serde.schema import PARTITION
-from rewindow.tables.governed.journal import SparkJournal, summary
-from rewindow.tables.governed.journal_blocks import ROOT, block_path, file_row, journal_row, rows_of_block
+from rewindow.tables.governed.journal import (
+    ROOT,
+    SparkJournal,
+    block_path,
+    file_row,
+    journal_row,
+    rows_of_block,
+    summary,
+)
 from rewindow.tables.governed.own_table import REPORT
 from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.audit import totals

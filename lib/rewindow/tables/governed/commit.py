@@ -11,18 +11,24 @@ example. Only Spark Connect copies sessions, from PySpark 4.1 on. A platform may
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Callable, Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from rewindow.engine.spark.spark_job import mapped
+from rewindow.errors import AccessError, NotNowError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.create_table import ddl
-from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.names import TableName, ddl
 
 _NOTE = "spark.databricks.delta.lastCommitVersionInSession"
 
@@ -115,3 +121,175 @@ def _end(own: SparkSession) -> None:
         client.release_session()
     with suppress(Exception):
         client.close()
+
+
+_NO_VERSION = "DELTA_VERSION_NOT_FOUND"
+_LOOKS = 16, 512
+"""The commits of the first looks. The last one reads the whole history."""
+_QUIET = ("OPTIMIZE", "AUTO", "REORG", "VACUUM", "SET ", "UNSET ", "ADD ", "CHANGE ", "RENAME ", "DROP ", "CLUSTER ")
+_QUIET_TOO = ("CREATE TABLE", "UPGRADE PROTOCOL", "ROW TRACKING BACKFILL", "COMPUTE STATS", "DOMAIN METADATA CLEANUP")
+
+
+CLOSED = 2**62
+"""The version of an application id under which nothing is committed any more. Its commit has emptied the table."""
+
+
+class _Made(NamedTuple):
+    """A commit in a table's history. A commit of another writer has an empty ``app`` and ``number`` 0.
+
+    ``version`` is Delta's. ``is_whole``: it replaced all rows by those that were published.
+    """
+
+    version: int
+    operation: str
+    app: str
+    number: int
+    token: str
+    is_whole: bool = False
+
+
+class TableLook(NamedTuple):
+    """What a table's history says of one application id.
+
+    ``reached`` is its last version, 0 for none. ``is_untouched``: since the last version but one, or since one that replaced all
+    rows, nothing else changed rows. ``version`` is the Delta version at which this was so.
+    """
+
+    reached: int
+    is_untouched: bool
+    version: int
+
+
+def is_quiet(operation: str) -> bool:
+    """Return whether an operation certainly changed no rows."""
+    return operation.startswith(_QUIET) or operation in _QUIET_TOO
+
+
+def look_at(spark: SparkSession, name: TableName, app_id: str) -> TableLook:
+    """Return what a table's history says of an application id."""
+
+    def is_enough(commits: Sequence[_Made]) -> bool:
+        own = [commit for commit in commits if commit.app == app_id]
+        return len(own) >= 2 or any(commit.is_whole for commit in own)
+
+    reached, own, is_untouched = 0, 0, True
+    newest = _newest(spark, name, is_enough)
+    for commit in newest:
+        if commit.app == app_id:
+            reached, own = max(reached, commit.number), own + 1
+            if own == 2 or commit.is_whole:
+                break
+        elif commit.number == CLOSED:
+            break
+        elif not is_quiet(commit.operation):
+            is_untouched = False
+    return TableLook(reached, is_untouched, newest[0].version)
+
+
+def is_emptied(spark: SparkSession, name: TableName) -> bool:
+    """Return whether the newest commit of a table has emptied it, because its job starts over."""
+    return _newest(spark, name, lambda _: True)[0].number == CLOSED
+
+
+def is_newest(spark: SparkSession, name: TableName, version: int) -> bool:
+    """Return whether a Delta version certainly is the table's newest. False proves nothing.
+
+    No Spark job: Delta refuses the next version, and names the newest.
+    """
+    # After any failure, the history decides.
+    with suppress(Exception):
+        try:
+            _ = spark.read.option("versionAsOf", version + 1).table(name.quoted).schema
+        except PySparkException as error:
+            stated = error.getMessageParameters() or {}
+            return error.getCondition() == _NO_VERSION and stated.get("latest") == str(version)
+    return False
+
+
+def exists(spark: SparkSession, name: TableName) -> bool:
+    """Return whether the catalog has a table or view."""
+    with mapped():
+        return bool(spark.catalog.tableExists(name.quoted))
+
+
+def has_files(spark: SparkSession, name: TableName) -> bool:
+    """Return whether a table exists and has files."""
+    if not exists(spark, name):
+        return False
+    with mapped():
+        (detail,) = spark.sql(f"DESCRIBE DETAIL {name.quoted}").select("numFiles").collect()
+    return bool(detail["numFiles"])
+
+
+def last_version(spark: SparkSession, name: TableName, app_id: str) -> int:
+    """Return the last version under an application id in a table's history; 0 for none."""
+    commits = _newest(spark, name, lambda newest: any(commit.app == app_id for commit in newest))
+    return max((commit.number for commit in commits if commit.app == app_id), default=0)
+
+
+def recent_token(spark: SparkSession, name: TableName, app_id: str, number: int) -> str | None:
+    """Return the token of a version under an application id; None if no recent commit has it."""
+    commits = _newest(spark, name, lambda _: True)
+    return next((commit.token for commit in commits if (commit.app, commit.number) == (app_id, number)), None)
+
+
+def _newest(spark: SparkSession, name: TableName, is_enough: Callable[[Sequence[_Made]], bool]) -> list[_Made]:
+    """Return the newest commits first: a few if they are enough, else all. One Spark job a look."""
+    with mapped():
+        for most in _LOOKS:
+            commits = _commits(spark, f"DESCRIBE HISTORY {name.quoted} LIMIT {most}")
+            if len(commits) < most or is_enough(commits):
+                return commits
+        return _commits(spark, f"DESCRIBE HISTORY {name.quoted}")
+
+
+def _commits(spark: SparkSession, statement: str) -> list[_Made]:
+    rows = spark.sql(statement).select("version", "operation", "userMetadata").collect()
+    return [_made(row["version"], row["operation"], row["userMetadata"] or "") for row in rows]
+
+
+def _made(version: int, operation: str, stated: str) -> _Made:
+    if not stated.startswith('{"app"'):
+        return _Made(version, operation, "", 0, "")
+    body = json.loads(stated)
+    return _Made(version, operation, body["app"], body["version"], body.get("token", ""), body.get("whole", False))
+
+
+_NAME = ".rewindow.lock"
+
+
+def hold_local_disk(warehouse_dir: str) -> None:
+    """Lock the local folder of a catalog's tables against other JVMs while this process lives; elsewhere do nothing.
+
+    ``warehouse_dir``: ``spark.sql.warehouse.dir``. A Spark Connect server is one JVM for all clients and needs no lock.
+    Raises `NotNowError` (75) if another process holds it, `AccessError` (77) if the folder cannot be written.
+    """
+    url = urlsplit(warehouse_dir)
+    if url.scheme in ("", "file"):
+        _locked(unquote(url.path))
+
+
+@cache
+def _locked(folder: str) -> int:
+    """Return the descriptor that holds the lock until this process ends."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        lock = os.open(f"{folder}/{_NAME}", os.O_CREAT | os.O_WRONLY, 0o644)
+    except OSError as error:
+        raise AccessError(
+            "catalog-folder-not-writable",
+            "{folder}, where the catalog's tables are, cannot be written ({reason}): give this user access",
+            folder=folder,
+            reason=error.strerror,
+        ) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(lock)
+        raise NotNowError(
+            "catalog-folder-locked",
+            "another process commits through Spark in {folder}, and a local disk allows one at a time. "
+            "Wait for it, or let both use one server (`connect: sc://...`)",
+            folder=folder,
+        ) from error
+    return lock

@@ -13,10 +13,9 @@ from rewindow.control.plan.stored_rows import check_layout
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import ConfigError, RewindowError, StorageError, one_line
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit_history import exists, has_files, is_emptied
-from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.commit import exists, has_files, is_emptied
+from rewindow.tables.governed.names import TableName, ddl, sql_type
 
-_TYPES: Mapping[str, str] = {"long": "bigint", "json": "string"}
 _LOOKS, _LOOK_SECONDS = 5, 1.0
 """How often, and after how many seconds each, to create a table that another process seems to be creating."""
 _FILES_FOUND = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
@@ -54,8 +53,8 @@ def create_table(
         added = [column for column in columns if column.name not in dict(actual)] if grows else []
         if added:
             spark.sql(f"ALTER TABLE {name.quoted} ADD COLUMNS ({ddl(added)})")
-            actual += [(column.name, _type(column)) for column in added]
-    due = [(column.name, _type(column)) for column in columns]
+            actual += [(column.name, sql_type(column)) for column in added]
+    due = [(column.name, sql_type(column)) for column in columns]
     if not grows and sorted(actual) != sorted(due) and (table_version(spark, name) == 0 or is_emptied(spark, name)):
         # An attempt that failed created it, or a reset has emptied it, unless it is another's or has rows: CREATE TABLE ... AS
         # SELECT makes version 0, too.
@@ -136,12 +135,3 @@ def table_version(spark: SparkSession, name: TableName) -> int | None:
     with mapped():
         (last,) = spark.sql(f"DESCRIBE HISTORY {name.quoted} LIMIT 1").select("version").collect()
     return int(last["version"])
-
-
-def ddl(columns: Sequence[Column]) -> str:
-    """Return columns as SQL declares them."""
-    return ", ".join(f"`{column.name}` {_type(column)}" for column in columns)
-
-
-def _type(column: Column) -> str:
-    return _TYPES.get(column.type, column.type).replace(" ", "")

@@ -40,8 +40,7 @@ from rewindow.engine.worker.failures import mark
 from rewindow.engine.worker.packing import PIECE_BYTES
 from rewindow.errors import NotNowError, RewindowError, StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.journal import SparkJournal, hold_rows
-from rewindow.tables.governed.journal_blocks import ROOT, ROW, file_row, journal_row
+from rewindow.tables.governed.journal import ROOT, ROW, SparkJournal, file_row, hold_rows, journal_row
 from rewindow.tables.governed.own_table import REPORT
 
 _BLOCK_TOPIC = -2

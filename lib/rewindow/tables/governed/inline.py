@@ -19,8 +19,7 @@ from rewindow.engine.worker.code_of_users import as_in_a_worker
 from rewindow.engine.worker.local import VECTORIZED_SHARE, LocalEngine, SubTopologyRunner
 from rewindow.engine.worker.record_execution import run_tasks
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.journal import SparkJournal, hold_rows
-from rewindow.tables.governed.journal_blocks import ROOT, block_path, file_row, journal_row
+from rewindow.tables.governed.journal import ROOT, SparkJournal, block_path, file_row, hold_rows, journal_row
 from rewindow.tables.governed.own_table import REPORT
 
 

@@ -15,9 +15,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -31,24 +33,81 @@ from rewindow.engine.worker.parquet_writer import DIGEST_BYTES
 from rewindow.engine.worker.staging import StagingTarget, stage_rows
 from rewindow.errors import NotNowError, RewindowError, StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit import add_once
-from rewindow.tables.governed.commit_history import last_version
-from rewindow.tables.governed.journal_blocks import BLOCK, ROW_SCHEMA, block_path, digest_of, file_row, journal_row
-from rewindow.tables.governed.own_table import METRIC, REPORT, OwnTable, rows_of
+from rewindow.tables.governed.commit import add_once, last_version
+from rewindow.tables.governed.own_table import BLOCK, METRIC, REPORT, OwnTable, rows_of
 from rewindow.tables.shared.ledger import now_ms
+
+ROW = "sub_topology long, partition long, kind string, path string, text string, data binary"
+_ROW_SCHEMA = pa.schema(
+    [
+        ("sub_topology", pa.int64()),
+        ("partition", pa.int64()),
+        ("kind", pa.string()),
+        ("path", pa.string()),
+        ("text", pa.string()),
+        ("data", pa.binary()),
+    ]
+)
+ROOT = "block:"
+"""The prefix of the roots of a run's targets: a prefix of block paths follows."""
+
+
+def block_path(attempt: str, target: str, path: str) -> str:
+    """Return the path of a staged file's block in the journal."""
+    return f"{attempt}/{target}/{path}"
+
+
+def _digest_of(data: bytes | pa.Buffer) -> str:
+    """Return the digest of a block, as `StagedFile.file_digest`."""
+    return blake2b(data, digest_size=DIGEST_BYTES).hexdigest()
+
+
+def journal_row(part: int, partition: int, kind: str, path: str, text: str, data: bytes | None) -> pa.RecordBatch:
+    """Return one row of the journal as a record batch."""
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([value], field.type)
+            for value, field in zip((part, partition, kind, path, text, data), _ROW_SCHEMA, strict=True)
+        ],
+        schema=_ROW_SCHEMA,
+    )
+
+
+def file_row(part: int, partition: int, attempt: str, file: StagedFile, root: str) -> pa.RecordBatch:
+    """Return the row of a staged file below a local folder; delete the file."""
+    path = Path(root, file.path)
+    data = path.read_bytes()
+    path.unlink()
+    return journal_row(part, partition, BLOCK, block_path(attempt, file.target, file.path), stored_json({}), data)
+
+
+def rows_of_block(data: bytes) -> pa.Table:
+    """Return the rows of a block. Page checksums are verified."""
+    return _block(data).read()
+
+
+def batches_of_block(data: bytes | pa.Buffer, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a block batch by batch: decoded, a block can be much larger. Page checksums are verified."""
+    for batch in _block(data).iter_batches():
+        yield batch.select(list(names))
+
+
+def _block(data: bytes | pa.Buffer) -> pq.ParquetFile:
+    return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+
 
 _MOST_BYTES = 32 << 20
 """Held rows of more bytes are appended before the ledger row: one statement cannot carry them."""
 _KEPT_BYTES = 64 << 20
 """Bytes of blocks that are kept in memory after they were appended, to be published from there."""
-DRIVER = 1_000_000
+_DRIVER = 1_000_000
 """The journal's sub-topology number for what the driver stages."""
 _PART = f"CASE kind WHEN '{BLOCK}' THEN split(path, '/')[1] ELSE kind END"
 _AT_ONCE = 500
 """The attempts that one statement names."""
 _NEVER = 1 << 62
 """Stands for the time of rows without one, which are never old."""
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 
 class SparkJournal:
@@ -99,7 +158,7 @@ class SparkJournal:
         self.flush(attempt)
 
     def hold(self, attempt: str, batches: Iterable[pa.RecordBatch]) -> None:
-        """Hold rows that this process made (`ROW_SCHEMA`)."""
+        """Hold rows that this process made (`_ROW_SCHEMA`)."""
         for batch in batches:
             self._held.setdefault(attempt, []).append(batch)
             (row,) = batch.to_pylist()
@@ -107,7 +166,7 @@ class SparkJournal:
                 self._texts.setdefault(attempt, []).append((row["sub_topology"], row["text"]))
             elif row["kind"] == BLOCK:
                 self._blocks[row["path"]] = row["data"]
-                self._digests[row["path"]] = [digest_of(row["data"])]
+                self._digests[row["path"]] = [_digest_of(row["data"])]
 
     def held(self, attempt: str) -> pa.Table | None:
         """Return the held rows of an attempt as rows of the table; None without any, or if they had to be appended."""
@@ -286,7 +345,7 @@ class SparkJournal:
         return rows.where((F.col("name") == self.name) & F.col("attempt").isin(list(attempts)))
 
     def _as_rows(self, attempt: str, batches: Sequence[pa.RecordBatch]) -> pa.Table:
-        rows = pa.Table.from_batches(batches, ROW_SCHEMA)
+        rows = pa.Table.from_batches(batches, _ROW_SCHEMA)
         columns = {"body" if name == "text" else name: rows[name].combine_chunks() for name in rows.column_names}
         constant = {"name": self.name, "attempt": attempt, "recorded_at": now_ms()}
         repeated = {name: [value] * rows.num_rows for name, value in constant.items()}
@@ -313,7 +372,7 @@ def _digests(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         kinds, datas = batch.column("kind").to_pylist(), batch.column("data")
         texts = [
-            digest_of(data.as_buffer()) if kind == BLOCK else text
+            _digest_of(data.as_buffer()) if kind == BLOCK else text
             for kind, text, data in zip(kinds, batch.column("body").to_pylist(), datas, strict=True)
         ]
         columns = [
@@ -332,15 +391,15 @@ def hold_rows(
     listed = list(rows)
     with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
         files = stage_rows(StagingTarget(target, folder, attempt=attempt, partition=0), columns, listed)
-        journal.hold(attempt, [file_row(DRIVER, 0, attempt, file, folder) for file in files])
+        journal.hold(attempt, [file_row(_DRIVER, 0, attempt, file, folder) for file in files])
     if target == METRICS_TARGET:
         names = [column.name for column in columns]
         texts = [stored_json(dict(zip(names, row, strict=True))) for row in listed]
-        journal.hold(attempt, [journal_row(DRIVER, 0, METRIC, "", text, None) for text in texts])
+        journal.hold(attempt, [journal_row(_DRIVER, 0, METRIC, "", text, None) for text in texts])
     return files
 
 
-class Listed(NamedTuple):
+class _Listed(NamedTuple):
     """The rows of an attempt and a part, and when the last of them was appended (epoch ms)."""
 
     attempt: str
@@ -355,16 +414,16 @@ class JournalRows:
         """``name``: of a job, or see `feed_name`. Nothing is read."""
         self._table, self._name = table, name
 
-    def listed(self) -> list[Listed]:
+    def listed(self) -> list[_Listed]:
         """Return what there is, without reading a block."""
         if not self._table.exists():
             return []
         grouped = self._rows().groupBy("attempt", F.expr(_PART).alias("part"))
         with mapped():
             parts = grouped.agg(F.coalesce(F.max("recorded_at"), F.lit(_NEVER)).alias("last")).collect()
-        return sorted(Listed(row["attempt"], row["part"], row["last"]) for row in parts)
+        return sorted(_Listed(row["attempt"], row["part"], row["last"]) for row in parts)
 
-    def garbage(self, garbage: Sequence[tuple[Listed, str]]) -> Iterator[Garbage]:
+    def garbage(self, garbage: Sequence[tuple[_Listed, str]]) -> Iterator[Garbage]:
         """Yield garbage with its size. ``garbage``: what can be deleted, and why. A path names an attempt and a part."""
         for some in _in_parts(garbage):
             attempts = sorted({item.attempt for item, _ in some})
@@ -395,7 +454,7 @@ class JournalRows:
         return self._table.frame().where((F.col("name") == self._name) & F.col("seq").isNull())
 
 
-def _in_parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+def _in_parts(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
     for start in range(0, len(items), _AT_ONCE):
         yield items[start : start + _AT_ONCE]
 

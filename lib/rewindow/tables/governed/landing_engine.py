@@ -18,9 +18,8 @@ from rewindow.contracts.ingest import LogSpec, LogWrite, ReadWindow, SourceLook
 from rewindow.contracts.landing import Block
 from rewindow.control.plan.stored_rows import stored_json
 from rewindow.engine.spark.ingest_frames import OFFSET, SourceFrame
-from rewindow.engine.spark.kafka_offsets import source_offset_blocks
-from rewindow.engine.spark.open_table import named
-from rewindow.engine.spark.spark_landing import SparkLandingEngine
+from rewindow.engine.spark.spark_job import named
+from rewindow.engine.spark.spark_landing import SparkLandingEngine, source_offset_blocks
 from rewindow.engine.worker.failures import mark
 from rewindow.engine.worker.faults import naming_bad_rows
 from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
@@ -29,8 +28,7 @@ from rewindow.engine.worker.landing.source_types import UnsuitableError
 from rewindow.engine.worker.log_blocks import PARTITION
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.errors import NotNowError, RewindowError, StorageError
-from rewindow.tables.governed.journal import SparkJournal
-from rewindow.tables.governed.journal_blocks import ROW, file_row, journal_row
+from rewindow.tables.governed.journal import ROW, SparkJournal, file_row, journal_row
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_table import REPORT
 

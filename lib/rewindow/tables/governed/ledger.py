@@ -8,7 +8,7 @@ number, or else the rows do.
 Delta accepts any higher version, so only steps of one are a compare-and-set: rows that are appended together are one row of
 the table (``ROWS``). Versions count appends; the numbers of the rows follow from all rows before them.
 
-The first rows may be known only by what they give (`tables.governed.ledger_folds`): a fold says how many appends they are.
+The first rows may be known only by what they give: a fold says how many appends they are.
 
 During a command (`SparkLedger.keep`), the rows that were read or appended are kept. A decision on rows that are no longer
 all rows does no harm: its append fails.
@@ -16,22 +16,40 @@ all rows does no harm: its append fails.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+from pyspark.sql import Column as Expression
+from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rewindow.control.plan.job_state import LedgerRow
+from rewindow.control.plan.job_state import JobState, LedgerRow
+from rewindow.control.plan.spec import MAIN
 from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity
-from rewindow.errors import AccessError, CheckpointError, InvariantError, NotNowError, not_committed
-from rewindow.tables.governed import ledger_folds
-from rewindow.tables.governed.commit_history import last_version
-from rewindow.tables.governed.ledger_folds import Found, Given, KeptFold, RecordedVersion
-from rewindow.tables.governed.own_table import OwnTable, is_text, rows_of
-from rewindow.tables.shared.ledger import check_numbered, load_body, new_token, not_next, stored_body
+from rewindow.control.plan.stored_state import state_lines
+from rewindow.engine.spark.spark_job import mapped
+from rewindow.errors import AccessError, CheckpointError, InvariantError, NotNowError, RewindowError, not_committed
+from rewindow.tables.governed.commit import last_version
+from rewindow.tables.governed.own_table import FOLD, OwnTable, fold_name, is_text, rows_of
+from rewindow.tables.shared.ledger import (
+    JobStates,
+    check_numbered,
+    load_body,
+    new_token,
+    not_next,
+    now_ms,
+    packed,
+    stored_body,
+    unpacked,
+)
 
 ROWS = "ROWS"
 """The kind of a table row that holds several ledger rows, or versions of its tables that a run recorded."""
@@ -103,7 +121,7 @@ class SparkLedger:
     def due_fold(self, give: Callable[[StoredRows], Given]) -> tuple[KeptFold, int] | None:
         """Return the fold of the stored rows, if it is time to store one, and since when reports are needed."""
         ledger = self._look()
-        if len(ledger.later) < ledger_folds.EVERY:
+        if len(ledger.later) < EVERY:
             return None
         rows = self._rows_of(ledger, [])
         given = give(rows)
@@ -286,3 +304,163 @@ def _packed(rows: Sequence[LedgerRow], recorded: Sequence[RecordedVersion]) -> t
         return rows[0].kind, rows[0].body
     body: dict[str, Any] = {"rows": [[row.kind, row.body, row.recorded_at] for row in rows]}
     return ROWS, {**body, "seen": recorded} if recorded else body
+
+
+EVERY = 200
+"""A fold is stored when so many appends follow the last one."""
+_PROPERTY = "rewindow.fold."
+_SLACK_MS = 24 * 3_600_000
+"""Reports are recorded before the COMMIT of their run, by the clocks of other machines."""
+
+
+class RecordedVersion(NamedTuple):
+    """The last version of an application id at a Delta version of a table, which then had exactly the published rows."""
+
+    table: str
+    app: str
+    version: int
+    reached: int
+
+
+class _Mark(NamedTuple):
+    """A fold covers at least so many appends. Reports recorded before ``since_ms`` (epoch ms) are not needed by the next runs."""
+
+    appends: int
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFold:
+    """The stored fold of a ledger: the appends that it covers, and the versions of tables that runs recorded in them.
+
+    In a feed's ledger, ``landed`` says what the appends landed (`tables.governed.log_tables`).
+    """
+
+    fold: StoredFold
+    appends: int
+    recorded: tuple[RecordedVersion, ...] = ()
+    landed: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Given(NamedTuple):
+    """What the rows of a ledger give, as lines, since when (epoch ms) reports are needed, and `KeptFold.landed`."""
+
+    lines: Sequence[str]
+    since_ms: int
+    landed: Mapping[str, Any] = {}
+
+
+class Found(NamedTuple):
+    """The stored rows of a ledger after its fold, if it has one, and the reports among them."""
+
+    rows: list[Row]
+    kept: KeptFold | None = None
+
+
+class StoredFolds:
+    """The folds of the ledgers in one table."""
+
+    def __init__(self, table: OwnTable) -> None:
+        """Bind to a table. Nothing is read."""
+        self._table = table
+        self._known: dict[str, KeptFold] = {}
+
+    def read(self, names: Sequence[str], *, with_reports: bool) -> dict[str, Found]:
+        """Return the rows of some ledgers, in one query unless a fold is lost."""
+        marks = self._marks(names)
+        kinds = is_text if with_reports else lambda: is_text() & (F.col("seq").isNotNull() | (F.col("kind") == FOLD))
+        rows = self._table.texts(lambda: _of_all(names, marks) & kinds())
+        ledgers = {name: ledger for name in names if (ledger := self._found(name, rows, marks.get(name))) is not None}
+        lost = [name for name in names if name not in ledgers]
+        if lost:
+            rows = self._table.texts(lambda: F.col("name").isin(lost) & kinds())
+            ledgers |= {name: Found(_of(name, rows)) for name in lost}
+        return ledgers
+
+    def write(self, name: str, kept: KeptFold, since_ms: int) -> None:
+        """Store a mark and a fold. A failure costs later commands time, and nothing else.
+
+        The mark comes first: a user who may not alter the view would otherwise store folds again and again that nobody finds.
+        """
+        more = {"appends": kept.appends, "seen": kept.recorded, "landed": kept.landed}
+        body = b64encode(packed(name, kept.fold, more)).decode()
+        values: dict[str, list[Any]] = {
+            "name": [fold_name(name)],
+            "kind": [FOLD],
+            "body": [body],
+            "recorded_at": [now_ms()],
+        }
+        stated = json.dumps(_Mark(kept.appends, since_ms))
+        with suppress(RewindowError), mapped():
+            view = self._table.view.quoted
+            self._table.spark_of().sql(f"ALTER VIEW {view} SET TBLPROPERTIES ('{_PROPERTY}{name}' = '{stated}')")
+            self._table.replace(fold_name(name), rows_of(values, 1))
+
+    def _marks(self, names: Sequence[str]) -> dict[str, _Mark]:
+        if not self._table.exists():
+            return {}
+        kept: dict[str, str] = {}
+        # The view may be missing, or hidden from this user.
+        with suppress(RewindowError), mapped():
+            rows = self._table.spark_of().sql(f"SHOW TBLPROPERTIES {self._table.view.quoted}").collect()
+            kept = {row["key"]: row["value"] for row in rows}
+        marks = {}
+        for name in names:
+            with suppress(LookupError, ValueError, TypeError):
+                marks[name] = _Mark(*map(int, json.loads(kept[f"{_PROPERTY}{name}"])))
+        return marks
+
+    def _found(self, name: str, rows: Sequence[Row], mark: _Mark | None) -> Found | None:
+        """Return what was found of a ledger; None if rows before ``mark`` were left out that no fold covers."""
+        own = _of(name, rows)
+        if mark is None:
+            return Found(own)
+        folds = [row["body"] for row in rows if row["name"] == fold_name(name)]
+        kept = max(
+            filter(None, (self._kept(name, text) for text in folds)), key=lambda fold: fold.appends, default=None
+        )
+        if kept is None or kept.appends < mark.appends:
+            return None
+        return Found([row for row in own if row["seq"] is None or row["seq"] > kept.appends], kept)
+
+    def _kept(self, name: str, text: str) -> KeptFold | None:
+        """Return a stored fold: the same object for the same text, so that a state is not folded again."""
+        with suppress(ValueError, LookupError, TypeError):
+            removal = f"Run `DELETE FROM {self._table.name} WHERE name = '{fold_name(name)}'`"  # noqa: S608 - for the user to read
+            stored = unpacked(name, b64decode(text), removal)
+            if stored is None:
+                return None
+            fold, head = stored
+            kept_before = self._known.get(name)
+            if kept_before is None or kept_before.fold.digest != fold.digest:
+                recorded = tuple(RecordedVersion(*values) for values in head["seen"])
+                self._known[name] = KeptFold(fold, head["appends"], recorded, head["landed"])
+            return self._known[name]
+        return None
+
+
+def _of(name: str, rows: Iterable[Row]) -> list[Row]:
+    return [row for row in rows if row["name"] == name]
+
+
+def _of_all(names: Sequence[str], marks: Mapping[str, _Mark]) -> Expression:
+    """Return the condition of the rows of some ledgers that their folds do not cover, and of these folds."""
+    unmarked = [name for name in names if name not in marks]
+    parts = [F.col("name").isin(unmarked)] if unmarked else []
+    for name, mark in marks.items():
+        is_later = (F.col("seq") > mark.appends) | (F.col("seq").isNull() & (F.col("recorded_at") >= mark.since_ms))
+        parts += [F.col("name") == fold_name(name), (F.col("name") == name) & is_later]
+    return reduce(or_, parts)
+
+
+def give_state(rows: StoredRows) -> Given:
+    """Return what the rows of a job's ledger give."""
+    state = JobStates().fold("this job", rows)
+    return Given(state_lines(state), _oldest_report(state))
+
+
+def _oldest_report(state: JobState) -> int:
+    """Return since when (epoch ms) the runs were committed from which the next one resumes; 0 if that is unknown."""
+    head = state.branches[MAIN].head if MAIN in state.branches else None
+    needed = (head, *state.basis(head.spec.run)) if head else ()
+    return max(min((run.recorded_at for run in needed), default=0) - _SLACK_MS, 0)

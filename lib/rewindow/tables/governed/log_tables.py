@@ -8,8 +8,13 @@ rows of each topic, and the end of each partition.
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -26,17 +31,14 @@ from rewindow.engine.worker.failures import mark
 from rewindow.errors import StorageError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.create_table import ddl
-from rewindow.tables.governed.journal import SparkJournal
-from rewindow.tables.governed.journal_blocks import ROOT, block_path, rows_of_block
-from rewindow.tables.governed.ledger import SparkLedger
-from rewindow.tables.governed.ledger_folds import KeptFold
-from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.journal import ROOT, SparkJournal, block_path, rows_of_block
+from rewindow.tables.governed.ledger import KeptFold, SparkLedger
+from rewindow.tables.governed.names import TableName, ddl
 from rewindow.tables.shared.feeds import LOG_PARTITIONS, generations
 
 QUARANTINED = ""
 """Stands for the quarantine where topics are named."""
-Due = tuple[tuple[int, Sequence[tuple[str, str]]], ...]
+_Due = tuple[tuple[int, Sequence[tuple[str, str]]], ...]
 """The numbers of appends that have rows, with path and attempt of each block."""
 _IN_ONE_TASK = 64
 """So many blocks are decoded by one task, which sees whether all are there: a query less."""
@@ -58,7 +60,7 @@ class LandedAppends(NamedTuple):
         """The number of the last append with landings."""
         return self.before + len(self.appends)
 
-    def due(self, topic: str) -> Due:
+    def due(self, topic: str) -> _Due:
         """Return the blocks of a topic, or of the quarantine, in the appends that no stored fold covers."""
         part, named = ("quarantine", None) if topic == QUARANTINED else ("files", topic)
         every = (landed_blocks(append, part, named) for append in self.appends)
@@ -220,3 +222,35 @@ def _rows_of(names: Sequence[str], path: str, data: bytes) -> Iterator[pa.Record
         if separator and column in LOG_PARTITIONS and column in names:
             rows = rows.append_column(column, pa.array([int(number)] * rows.num_rows, pa.int32()))
     yield from rows.select(list(names)).to_batches()
+
+
+_AT_ONCE = 16
+"""The blocks that one query collects: they pass through this process's memory."""
+
+
+class LogCopies:
+    """The copies that a command has made. They last as long as this object."""
+
+    def __init__(self) -> None:
+        """Nothing is read or created."""
+        self._folder: Path | None = None
+        self._made: dict[str, str] = {}
+
+    def files(self, journal: SparkJournal, parts: Sequence[LogFile]) -> list[LogFile]:
+        """Return landed blocks as files, in the same order. Each is read once. Raises `StorageError` (74) for a lost block."""
+        missing = [part.path for part in parts if part.path not in self._made]
+        for start in range(0, len(missing), _AT_ONCE):
+            some = {path.removeprefix(ROOT): path for path in missing[start : start + _AT_ONCE]}
+            for path, data in journal.block_data(some).items():
+                self._made[some[path]] = self._write(path, data)
+        return [replace(part, path=self._made[part.path]) for part in parts]
+
+    def _write(self, path: str, data: bytes) -> str:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="rewindow-log-"))
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        folder = self._folder / str(len(self._made))
+        folder.mkdir()
+        file = folder / path.rpartition("/")[2]
+        file.write_bytes(data)
+        return str(file)

@@ -1,14 +1,17 @@
-"""Names of a catalog's tables: validated on construction, quoted for SQL."""
+"""Names of a catalog's tables, validated on construction, and their columns, both as SQL writes them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import ConfigError
+from rewindow.streams.serde.schema import Column
 
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,254}")
+_TYPES: Mapping[str, str] = {"long": "bigint", "json": "string"}
 
 
 class TableName(NamedTuple):
@@ -60,3 +63,13 @@ def output_name(text: str, branch: str, default_catalog: str) -> str:
     name = TableName.parse(text, default_catalog)
     full = name if branch == MAIN else name._replace(name=f"{name.name}__{re.sub('[-.]', '_', branch)}")
     return str(TableName.parse(str(full), default_catalog))
+
+
+def ddl(columns: Sequence[Column]) -> str:
+    """Return columns as SQL declares them."""
+    return ", ".join(f"`{column.name}` {sql_type(column)}" for column in columns)
+
+
+def sql_type(column: Column) -> str:
+    """Return the type of a column as SQL declares it."""
+    return _TYPES.get(column.type, column.type).replace(" ", "")

@@ -17,8 +17,7 @@ from rewindow.control.plan.stored_rows import FORMAT, StoredRows
 from rewindow.engine.spark.spark_job import mapped, planned_once
 from rewindow.errors import StorageError
 from rewindow.tables.governed.journal import SparkJournal
-from rewindow.tables.governed.ledger import SparkLedger
-from rewindow.tables.governed.ledger_folds import Found, Given, RecordedVersion, StoredFolds
+from rewindow.tables.governed.ledger import Found, Given, RecordedVersion, SparkLedger, StoredFolds
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_table import FOLD, METRIC, REPORT, OwnTable
 from rewindow.tables.shared.paths import JOURNAL, LANDINGS, METRICS, RUNS

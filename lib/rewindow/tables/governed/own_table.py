@@ -20,18 +20,18 @@ from rewindow.contracts.staged_files import METRICS
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import RewindowError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit import add_once, commit_noted
-from rewindow.tables.governed.commit_history import exists, recent_token
-from rewindow.tables.governed.create_table import create_table, ddl
-from rewindow.tables.governed.journal_blocks import BLOCK
-from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.commit import add_once, commit_noted, exists, recent_token
+from rewindow.tables.governed.create_table import create_table
+from rewindow.tables.governed.names import TableName, ddl
 
 NAME = "rewindow_ledger"
 METRICS_VIEW = "rewindow_metrics"
+BLOCK = "block"
+"""The kind of the journal's rows that have the bytes of a staged file."""
 REPORT, METRIC = "report", "metric"
 """The other kinds of journal rows: a task's report, a row of the metrics."""
 FOLD = "fold"
-"""The kind of a row that says what the first rows of a ledger give (`tables.governed.ledger_folds`)."""
+"""The kind of a row that says what the first rows of a ledger give (`tables.governed.ledger`)."""
 COLUMNS = (
     Column("name", "string"),
     Column("seq", "long"),

@@ -7,7 +7,7 @@ last ordinal nothing follows that depends on it, and the next command looks at t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -21,15 +21,100 @@ from rewindow.control.plan.planned_tasks import METRICS_TARGET
 from rewindow.control.plan.spec import CHANGELOG, MAIN, OUTPUT, RunSpec, TableSpec
 from rewindow.engine.spark.spark_job import for_packs, mapped
 from rewindow.errors import AccessError, not_committed
-from rewindow.tables.governed.commit import add_once
-from rewindow.tables.governed.commit_history import exists, last_version
-from rewindow.tables.governed.create_table import OWNER, check_properties, owner, table_version
-from rewindow.tables.governed.journal import SparkJournal
-from rewindow.tables.governed.journal_blocks import batches_of_block, block_path
+from rewindow.tables.governed.commit import CLOSED, add_once, exists, last_version
+from rewindow.tables.governed.create_table import (
+    OWNER,
+    check_owners,
+    check_properties,
+    owner,
+    properties_of,
+    table_version,
+)
+from rewindow.tables.governed.journal import SparkJournal, batches_of_block, block_path
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.published import KnownTables, begins_epoch, changes_rows, lacking, ordinal_at, version_of
+from rewindow.tables.governed.published import (
+    KnownTables,
+    begins_epoch,
+    changes_rows,
+    lacking,
+    ordinal_at,
+    version_of,
+)
 from rewindow.tables.governed.run_rows import check_counts
-from rewindow.tables.shared.publications import SHARED_TABLES, Due, due_tables, net, publication_id, unknown_rows
+from rewindow.tables.shared.paths import EXPECTATIONS, QUARANTINE
+from rewindow.tables.shared.publications import (
+    SHARED_TABLES,
+    Due,
+    due_tables,
+    net,
+    publication_id,
+    reset_id,
+    unknown_rows,
+)
+
+
+def is_finished(state: JobState) -> bool:
+    """Return whether no table waits to be emptied: a run empties them before its COMMIT, so later commands need not look."""
+    return state.reset is None or bool(state.committed)
+
+
+def finish_reset(
+    spark: SparkSession, job: str, state: JobState, branches: Iterable[str], name_of: Callable[[str], TableName]
+) -> Iterator[str]:
+    """Empty the tables that the last RESET names, and close their application ids; yield the name of each commit before it.
+
+    Any process may do this at any time, repeatedly, until a run is committed. Another job's table stays as it is. ``branches``:
+    those that the job ever had.
+    """
+    if state.reset is None:
+        return
+    owners = {owner(job, branch) for branch in branches}
+    for path, targets in sorted(state.reset.tables.items()):
+        ids = _ids(state, job, targets)
+        if not ids or not exists(spark, name := name_of(path)):
+            continue
+        if path not in SHARED_TABLES and properties_of(spark, name).get(OWNER) not in owners:
+            continue
+        for app_id in ids:
+            if last_version(spark, name, app_id) < CLOSED:
+                yield f"empty {path}"
+                empty = spark.createDataFrame([], spark.table(name.quoted).schema)
+                land_once(spark, empty, name, app_id, CLOSED, replaces=own_rows(path, job))
+
+
+def unknown_tables(
+    spark: SparkSession, job: str, state: JobState, outputs: Sequence[str], name_of: Callable[[str], TableName]
+) -> list[str]:
+    """Return the tables with rows of the job that its ledger did not publish: of these outputs, and shared tables.
+
+    Raises `ConfigError` (78) for an output of another job.
+    """
+    check_owners(spark, map(name_of, outputs), owner(job, MAIN))
+    published = {(target, table.path) for run in state.committed for target, table in run.spec.binding.tables.items()}
+    unknown = []
+    for path in (*outputs, QUARANTINE, EXPECTATIONS):
+        name = name_of(path)
+        if not exists(spark, name):
+            continue
+        ids = [publication_id(state.ledger, job, target) for target, known_path in published if known_path == path]
+        if any(last_version(spark, name, app_id) for app_id in ids):
+            continue
+        with mapped():
+            if spark.table(name.quoted).where(own_rows(path, job)).limit(1).collect():
+                unknown.append(path)
+    return unknown
+
+
+def _ids(state: JobState, job: str, targets: Mapping[str, int]) -> list[str]:
+    """Return the application ids to close in a table: none in one that has no rows of its own, as the stores.
+
+    Rows of a deleted ledger have ids that are no longer recorded anywhere.
+    """
+    was = state.reset.ledger if state.reset else ""
+    if targets:
+        return [publication_id(was, job, target) for target in sorted(targets) if is_published(target)]
+    return [reset_id(state.ledger)]
+
 
 _ATTEMPTS = 5
 
@@ -46,7 +131,7 @@ def is_published(target: str) -> bool:
     return target != METRICS_TARGET and not target.startswith(CHANGELOG)
 
 
-def unclaimed(state: JobState, spec: RunSpec) -> Iterator[tuple[str, TableSpec]]:
+def _unclaimed(state: JobState, spec: RunSpec) -> Iterator[tuple[str, TableSpec]]:
     """Yield target and table of a run if the job's ledger has published nothing to it, on this branch or, if shared, on any."""
     claimed = {due.target for due in published_tables(state, spec.branch) if lacking(due, 0)}
     for target, table in spec.binding.tables.items():
@@ -77,7 +162,7 @@ def publish(
         name, app_id = name_of(due.table.path), publication_id(state.ledger, journal.name, due.target)
         version = look(name, app_id, due).reached
         if not version and due.restart.epoch == 1:
-            check_claim(spark(), journal.name, branch, name, due.table.path)
+            _check_claim(spark(), journal.name, branch, name, due.table.path)
         ordinals = lacking(due, ordinal_at(due, version))
         # A new table gets all publications in one commit, so it needs no rows that were rewound.
         if not version:
@@ -107,9 +192,9 @@ def claim(
     spark: SparkSession, state: JobState, spec: RunSpec, name_of: Callable[[str], TableName], look: KnownTables
 ) -> None:
     """Check the tables of a run to which the job's ledger has published nothing. Raises `CheckpointError` (76)."""
-    for target, table in unclaimed(state, spec):
+    for target, table in _unclaimed(state, spec):
         name = name_of(table.path)
-        check_claim(spark, spec.job, spec.branch, name, table.path)
+        _check_claim(spark, spec.job, spec.branch, name, table.path)
         look.know_new(name, publication_id(state.ledger, spec.job, target))
 
 
@@ -118,15 +203,15 @@ def check_targets(spark: SparkSession, state: JobState, spec: RunSpec, name_of: 
 
     Raises `ConfigError` (78) for another job's or branch's table, `CheckpointError` (76) for rows of another ledger.
     """
-    for _, table in unclaimed(state, spec):
+    for _, table in _unclaimed(state, spec):
         name = name_of(table.path)
         if table_version(spark, name) is not None:
             if table.path not in SHARED_TABLES:
                 check_properties(spark, name, {OWNER: owner(spec.job, spec.branch)})
-            check_claim(spark, spec.job, spec.branch, name, table.path)
+            _check_claim(spark, spec.job, spec.branch, name, table.path)
 
 
-def check_claim(spark: SparkSession, job: str, branch: str, name: TableName, path: str) -> None:
+def _check_claim(spark: SparkSession, job: str, branch: str, name: TableName, path: str) -> None:
     """Check that a table to which a job's ledger has published nothing has no rows of it. Raises `CheckpointError` (76)."""
     rows = spark.table(name.quoted)
     if path in SHARED_TABLES:
@@ -206,7 +291,7 @@ def _rows(
         for file in report.files
         if file.target == due.target
     ]
-    frame = frame_of_blocks(spark, journal, paths, spark.table(name.quoted).schema)
+    frame = _frame_of_blocks(spark, journal, paths, spark.table(name.quoted).schema)
     if replaces_all:
         return frame, own_rows(due.table.path, journal.name)
     runs = sorted(run.spec.run for run in (*publication.adds, *publication.removes))
@@ -218,7 +303,7 @@ def own_rows(path: str, job: str) -> str:
     return f"{SHARED_TABLES[path]} = '{job}' AND _run IS NOT NULL" if path in SHARED_TABLES else "true"
 
 
-def frame_of_blocks(
+def _frame_of_blocks(
     spark: SparkSession, journal: SparkJournal, paths: Sequence[str], schema: T.StructType
 ) -> DataFrame:
     """Return the rows of some blocks: from memory if all are there, else decoded by workers.

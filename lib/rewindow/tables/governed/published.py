@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterable
 from pyspark.sql import SparkSession
 
 from rewindow.control.plan.job_state import Publication
-from rewindow.tables.governed.commit import is_there
-from rewindow.tables.governed.commit_history import TableLook, is_newest, look_at
-from rewindow.tables.governed.ledger_folds import RecordedVersion
+from rewindow.tables.governed.commit import TableLook, is_newest, is_there, look_at
+from rewindow.tables.governed.ledger import RecordedVersion
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_rows import OwnRows
 from rewindow.tables.shared.publications import Due, missing

@@ -12,7 +12,7 @@ from rewindow.control.plan.planned_tasks import Restored
 from rewindow.control.plan.spec import RunSpec, TargetTotal
 from rewindow.errors import StorageError
 from rewindow.tables.governed.attempts import staged_rows
-from rewindow.tables.governed.journal_blocks import block_path
+from rewindow.tables.governed.journal import block_path
 from rewindow.tables.governed.publish import published_tables
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.audit import audit_counts, totals

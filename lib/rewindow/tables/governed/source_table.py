@@ -13,12 +13,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.ingest import ARRIVAL, NEW_ROWS, OLD_ROWS, Governed, LogSpec, Piece, ReadWindow, SourceLook
-from rewindow.engine.spark.open_table import named, open_delta
-from rewindow.engine.spark.spark_job import mapped
+from rewindow.engine.spark.spark_job import mapped, named, open_delta
 from rewindow.errors import ConfigError, SourceError
-from rewindow.tables.governed.commit_history import exists, is_quiet
+from rewindow.tables.governed.commit import exists, is_quiet
+from rewindow.tables.governed.drift import difference_from_runs
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.shared.feeds import DELTA, missing_source, rows_changed
+from rewindow.tables.governed.warehouse import CatalogTables
+from rewindow.tables.shared.feeds import DELTA, altered, missing_source, new_epochs, output_gone, rows_changed
 
 _TRACKING = "delta.enableRowTracking"
 _TAKE = ("DELETE", "UPDATE", "TRUNCATE", "RESTORE", "REPLACE", "CREATE OR REPLACE", "CLONE")
@@ -167,3 +168,33 @@ def _check_only_adds(name: TableName, versions: Iterable[_Version]) -> None:
     for version in versions:
         if version.takes_rows:
             raise rows_changed(str(name), version.number, version.operation)
+
+
+def look_at_output(
+    spark: SparkSession, tables: CatalogTables, spec: LogSpec, position: Mapping[str, Any] | None
+) -> SourceLook:
+    """Return a job's output as it is now, compared with the landed position (None: nothing is landed).
+
+    Raises `SourceError` (66) if the job never ran, has no such output, or was rewound behind the landed position, and
+    `StorageError` (74) if rows that are not landed yet are not those that were published.
+    """
+    new = new_epochs(tables, spec, position)
+    name, version = tables.name_of(new.table.path), tables.version_of(new.table)
+    if version is None:
+        raise output_gone(str(name))
+    if (change := difference_from_runs(spark, new, name, tables.known_tables(new.job))) is not None:
+        raise altered(new.job, str(name), change)
+    with mapped():
+        schema = open_delta(spark, named(name.quoted), version).schema.json()
+    # The epoch of a row says whether it is new.
+    governed = Governed(name.quoted)
+    return SourceLook(
+        {},
+        (Piece(NEW_ROWS),),
+        schema=new.marked(schema),
+        version=version,
+        epochs=new.epochs,
+        on_hold=new.on_hold,
+        governed=governed,
+        keys=new.keys,
+    )

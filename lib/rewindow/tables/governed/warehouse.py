@@ -20,8 +20,7 @@ from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, PLAN, RESTAGE, SNAPSHOT
 from rewindow.control.plan.spec import MAIN, OUTPUT, Commit, JournalFile, RunSpec, TableSpec, TargetTotal
 from rewindow.control.run import Job
-from rewindow.engine.spark.open_table import named
-from rewindow.engine.spark.spark_job import mapped
+from rewindow.engine.spark.spark_job import mapped, named
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.governed.attempts import audit, check_repeats, may_hold, stage, staged_rows
@@ -29,36 +28,32 @@ from rewindow.tables.governed.checkpoints import changelog_files, find_checkpoin
 from rewindow.tables.governed.create_table import OWNER, check_owners, create_table, owner, table_version
 from rewindow.tables.governed.diff import compare_frames, frame_hash
 from rewindow.tables.governed.drift import check_ledger, check_published, find_drift
-from rewindow.tables.governed.journal import JournalRows, SparkJournal
-from rewindow.tables.governed.journal_blocks import ROOT, block_path
-from rewindow.tables.governed.ledger import SparkLedger
-from rewindow.tables.governed.ledger_folds import give_state
-from rewindow.tables.governed.log_copies import LogCopies
-from rewindow.tables.governed.log_tables import landed_files
+from rewindow.tables.governed.journal import ROOT, JournalRows, SparkJournal, block_path
+from rewindow.tables.governed.ledger import SparkLedger, give_state
+from rewindow.tables.governed.log_tables import LogCopies, landed_files
 from rewindow.tables.governed.names import TableName, log_name
 from rewindow.tables.governed.own_rows import OwnRows, feed_name, stored_tables
 from rewindow.tables.governed.own_table import METRIC, NAME
 from rewindow.tables.governed.publish import (
     check_targets,
     claim,
+    finish_reset,
+    is_finished,
     is_published,
     lagging,
     publish,
     published_tables,
+    unknown_tables,
     unpublished,
 )
 from rewindow.tables.governed.published import KnownTablesOfJobs, lacking
-from rewindow.tables.governed.quarantine import CatalogQuarantine, open_quarantine
-from rewindow.tables.governed.reset import finish_reset, is_finished, unknown_tables
+from rewindow.tables.governed.quarantine import CatalogQuarantine, first_of, open_quarantine, rows_of_key, similar_value
 from rewindow.tables.governed.run_rows import RunReports, block_batches
-from rewindow.tables.governed.table_rows import first_of, rows_of_key, similar_value
 from rewindow.tables.shared.audit import INTERNAL, add_up_runs, reported, totals
 from rewindow.tables.shared.checkpoints import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
 from rewindow.tables.shared.drift import Drift
-from rewindow.tables.shared.folded_feeds import Feeds
-from rewindow.tables.shared.folded_jobs import JobStates
-from rewindow.tables.shared.ledger import dated
+from rewindow.tables.shared.ledger import Feeds, JobStates, dated
 from rewindow.tables.shared.paths import METRICS, QUARANTINE
 from rewindow.tables.shared.publications import SHARED_TABLES
 from rewindow.tables.shared.stored_formats import StoredTable

@@ -11,16 +11,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
 import pyarrow as pa
 
-from rewindow.control.plan.job_state import LedgerRow
+from rewindow.control.ingest.feed_progress import progress_lines
+from rewindow.control.ingest.landings import Feed, fold_feed
+from rewindow.control.ingest.stored_progress import feed_of
+from rewindow.control.plan.job_state import JobState, LedgerRow
+from rewindow.control.plan.ledger_state import fold, fold_row
 from rewindow.control.plan.spec import canonical_json
-from rewindow.control.plan.stored_rows import FORMAT, StoredFold, load_stored, stored_json
-from rewindow.control.plan.stored_state import LAYOUT
-from rewindow.errors import CheckpointError, InvariantError
+from rewindow.control.plan.stored_rows import (
+    FORMAT,
+    StoredFold,
+    StoredRows,
+    identity,
+    known_part,
+    load_stored,
+    stored_json,
+)
+from rewindow.control.plan.stored_state import LAYOUT, state_lines, state_of
+from rewindow.errors import CheckpointError, InvariantError, SourceError
 
 _WRITER = "_writer"
 """A token of each append: two writers may append equal rows at one number, and only one of them has won."""
@@ -113,7 +125,7 @@ class Bodies:
         return body, token
 
 
-class Unpacked(NamedTuple):
+class _Unpacked(NamedTuple):
     """A stored fold, and what else its head says."""
 
     fold: StoredFold
@@ -128,7 +140,7 @@ def packed(name: str, fold: StoredFold, more: Mapping[str, Any]) -> bytes:
     return f"{_digest_of(body)} {len(data)}\n".encode() + body
 
 
-def unpacked(name: str, data: bytes, removal: str) -> Unpacked | None:
+def unpacked(name: str, data: bytes, removal: str) -> _Unpacked | None:
     """Return the stored fold of a ledger; None if the bytes are torn, of another ledger or of another version.
 
     ``removal``: see `StoredFold`.
@@ -143,9 +155,121 @@ def unpacked(name: str, data: bytes, removal: str) -> Unpacked | None:
         head = json.loads(head_line)
         if head["version"] == _VERSION and head["name"] == name:
             covers = frozenset(head.get("files", ()))
-            return Unpacked(StoredFold(head["rows"], head["token"], covers, lines, digest, removal), head)
+            return _Unpacked(StoredFold(head["rows"], head["token"], covers, lines, digest, removal), head)
     return None
 
 
 def _digest_of(data: bytes) -> str:
     return blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()
+
+
+class JobStates:
+    """The states of jobs, folded from their ledgers. Only rows that were not seen before are folded."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Sequence[LedgerRow], JobState]] = {}
+        self._kept: dict[str, JobState] = {}
+
+    def fold(self, job: str, rows: Sequence[LedgerRow]) -> JobState:
+        """Return the state that a job's ledger describes. Raises `InvariantError` (70) if a row does not fit."""
+        known_rows, state = self._known.get(job, ((), JobState()))
+        if rows is known_rows:
+            return state
+        (was, folded), (stored, later) = known_part(known_rows), known_part(rows)
+        if was is not stored or list(later[: len(folded)]) != list(folded) or not known_rows:
+            folded, state = [], state_of(stored.lines) if stored else JobState()
+        keeps_until = rows.keeps_until if isinstance(rows, StoredRows) else 0
+        for row in later[len(folded) :]:
+            state = fold_row(state, row)
+            if row.seq == keeps_until:
+                self._kept[job] = state
+        if keeps_until and state.rows == keeps_until:
+            self._kept[job] = state
+        self._known[job] = (rows, state)
+        return state
+
+    def store(self, job: str, ledger: _KeepsFold) -> None:
+        """Store the state after the last row in files that are never merged again, if that was folded and is not stored."""
+        if (state := self._kept.pop(job, None)) is not None:
+            ledger.keep_fold(state.rows, state_lines(state))
+
+
+class _KeepsFold(Protocol):
+    """A ledger that stores what its rows give, for later processes."""
+
+    def keep_fold(self, rows: int, lines: Sequence[str]) -> None:
+        """Store what folding the first ``rows`` rows gives, as lines."""
+        ...
+
+
+def check_stored(name: str, rows: Sequence[LedgerRow]) -> None:
+    """Raise `InvariantError` (70) if the stored fold of a job's ledger is not what its rows give. Reads all rows."""
+    stored, _ = known_part(rows)
+    if stored is not None and state_of(stored.lines) != fold(rows[: stored.rows]):
+        raise _wrong_fold(name, stored)
+
+
+def _wrong_fold(name: str, stored: StoredFold) -> InvariantError:
+    """Return the error of a stored fold that is not what the rows of the ledger give."""
+    return InvariantError(
+        "ledger-fold-wrong",
+        "the stored fold of the ledger of {name!r} is not what its first {rows} rows give. {removal}: the "
+        "next commands read all rows, and write it anew",
+        name=name,
+        rows=stored.rows,
+        removal=stored.removal,
+    )
+
+
+class Feeds:
+    """The feeds, folded from their landing ledgers. Only rows that were not seen before are folded."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Sequence[LedgerRow], Feed | None]] = {}
+
+    def find(self, name: str, rows: Sequence[LedgerRow], home: str) -> Feed:
+        """Return a feed as the rows of its landing ledger define it. Raises as `find_feed` does."""
+        known_rows, feed = self._known.get(name, ((), None))
+        if rows is known_rows:
+            return _landed(name, feed, home)
+        (was, folded), (stored, later) = known_part(known_rows), known_part(rows)
+        if was is not stored or list(later[: len(folded)]) != list(folded) or not known_rows:
+            feed = _with_rows(None, rows)
+        else:
+            feed = _with_rows(feed, later[len(folded) :])
+        self._known[name] = rows, feed
+        return _landed(name, feed, home)
+
+
+def find_feed(name: str, rows: Sequence[LedgerRow], home: str) -> Feed:
+    """Return a feed as the rows of its landing ledger define it. Raises `SourceError` (66) if it was never landed."""
+    return _landed(name, _with_rows(None, rows), home)
+
+
+def _with_rows(before: Feed | None, rows: Sequence[LedgerRow]) -> Feed | None:
+    stored, later = known_part(rows)
+    base = feed_of(stored.lines, stored.token) if stored else before
+    feed = fold_feed(((row.kind, row.body) for row in later), base)
+    return replace(feed, ledger=base.ledger if base else identity(rows)) if feed else None
+
+
+def _landed(name: str, feed: Feed | None, home: str) -> Feed:
+    if feed is None:
+        raise SourceError(
+            "feed-never-landed",
+            "feed {feed!r} was never landed in {warehouse}: `rewindow land {feed}` first",
+            feed=name,
+            warehouse=home,
+        )
+    return feed
+
+
+def check_stored_feed(name: str, rows: Sequence[LedgerRow]) -> None:
+    """Raise `InvariantError` (70) if the stored fold of a landing ledger is not what its rows give. Reads all rows."""
+    stored, _ = known_part(rows)
+    if stored is not None and _read(stored.lines) != _read(progress_lines(rows[: stored.rows])):
+        raise _wrong_fold(name, stored)
+
+
+def _read(lines: Sequence[str]) -> list[Any]:
+    return [json.loads(line) for line in lines]

@@ -33,15 +33,14 @@ from rewindow.contracts.text_options import TEXT_FORMATS
 from rewindow.engine.worker.code_of_users import as_in_a_worker
 from rewindow.engine.worker.faults import naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
-from rewindow.engine.worker.landing.expected_columns import wrong_columns
 from rewindow.engine.worker.landing.log_columns import log_columns
-from rewindow.engine.worker.landing.scratch import scratch_folder
 from rewindow.engine.worker.landing.sorted_runs import (
     Run,
     merged,
     read_run,
     released,
     row_order,
+    scratch_folder,
     sorted_chunks,
     write_runs,
 )
@@ -51,6 +50,7 @@ from rewindow.engine.worker.landing.source import (
     inferred_schema,
     open_source,
     open_text,
+    wrong_columns,
 )
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import UnsuitableError, normalized

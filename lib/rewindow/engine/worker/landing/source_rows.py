@@ -22,8 +22,15 @@ from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece
 from rewindow.contracts.instants import MILLISECONDS, RANGES, wrong_unit
 from rewindow.contracts.source_fields import read_columns
 from rewindow.engine.worker.faults import BadRowsError, fix_of
-from rewindow.engine.worker.landing.parquet_types import shown_type
-from rewindow.engine.worker.landing.source_types import INTEGERS, TIMES, arrow_type, as_landed, as_time, in_micros
+from rewindow.engine.worker.landing.source_types import (
+    INTEGERS,
+    TIMES,
+    arrow_type,
+    as_landed,
+    as_time,
+    in_micros,
+    shown_type,
+)
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP, order_name
 from rewindow.engine.worker.text.pages import Page
 from rewindow.engine.worker.text.rows import BadValueError, TextRows

@@ -27,11 +27,10 @@ from rewindow.contracts.source_fields import (
 )
 from rewindow.contracts.text_options import CSV, TextOptions, text_options
 from rewindow.engine.worker.faults import BadRowsError, fix_of
-from rewindow.engine.worker.file_fields import directory_columns, shown, stored_fields
-from rewindow.engine.worker.landing.ddl import declared_schema
+from rewindow.engine.worker.file_fields import declared_schema, directory_columns, shown, stored_fields
 from rewindow.engine.worker.landing.directories import Values, directory_values
 from rewindow.engine.worker.landing.log_columns import shown_type, source_types
-from rewindow.engine.worker.landing.scratch import scratch_folder, shared_folder
+from rewindow.engine.worker.landing.sorted_runs import scratch_folder, shared_folder
 from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of, with_fields
 from rewindow.engine.worker.source_files import COMPRESSED
 from rewindow.engine.worker.text.accepted_values import ALL_KINDS, inferred_kind, kinds_of

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from itertools import pairwise
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +20,63 @@ import pyarrow.compute as pc
 
 from rewindow.contracts.text_options import TextOptions, TimePattern
 from rewindow.engine.worker.landing.source_types import arrow_type, decimal_of
-from rewindow.engine.worker.text.zones import instants
+
+_DAY_US = 86_400_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""0001-01-01 and 9999-12-31."""
+_FIRST_CHANGE, _BY_RULE, _DAYS_OF_WEEK = -47_482, 43_099, 7
+"""1840-01-01, before which no zone changed, and 2088-01-01, since when all changes follow rules and are months apart."""
+
+
+def instants(local_us: npt.NDArray[np.int64], zone: str) -> npt.NDArray[np.int64]:
+    """Return local times (microseconds since 1970-01-01 in the zone) as instants (microseconds since 1970 in UTC).
+
+    A time that the clocks skip becomes that much later. A time that they show twice becomes the earlier instant.
+    """
+    if zone == "UTC" or not len(local_us):
+        return local_us
+    first_day, last_day = int(local_us.min()) // _DAY_US - 2, int(local_us.max()) // _DAY_US + 2
+    changes, offsets = _offsets(zone, max(first_day, _FIRST_DAY), min(last_day, _LAST_DAY))
+    # Until both clocks, the one before a change and the one after it, show a later time, the offset before the change counts.
+    until = changes + np.maximum(offsets[:-1], offsets[1:])
+    return local_us - offsets[np.searchsorted(until, local_us, side="right")]
+
+
+@cache
+def _offsets(zone: str, first_day: int, last_day: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return when the offset of a zone changes within some days since 1970, and the offsets before and after (microseconds)."""
+    info = ZoneInfo(zone)
+    changes: list[int] = []
+    offsets = [_offset(info, first_day * _DAY_US)]
+    days = [
+        day
+        for day in range(first_day, last_day)
+        if first_day == day or _FIRST_CHANGE <= day < _BY_RULE or day % _DAYS_OF_WEEK == 0
+    ]
+    for day, next_day in pairwise([*days, last_day]):
+        start, end = day * _DAY_US, next_day * _DAY_US
+        while (after := _offset(info, end)) != offsets[-1]:
+            low, high = start, end
+            while high - low > 1_000_000:
+                middle = (low + high) // 2 // 1_000_000 * 1_000_000
+                low, high = (middle, high) if _offset(info, middle) == offsets[-1] else (low, middle)
+            changes.append(high)
+            offsets.append(_offset(info, high))
+            start = high
+            if offsets[-1] == after:
+                break
+    return np.array(changes, np.int64), np.array(offsets, np.int64)
+
+
+def _offset(info: ZoneInfo, at_us: int) -> int:
+    offset = (_EPOCH + timedelta(microseconds=at_us)).astimezone(info).utcoffset() or timedelta()
+    return round(offset.total_seconds() * 1_000_000)
+
 
 Flags = npt.NDArray[np.bool_]
 
-WHOLE = r"^-?[0-9]{1,30}$"
+_WHOLE = r"^-?[0-9]{1,30}$"
 _NUMBER = r"^-?([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _FRACTION = r"^-?([0-9]+(\.[0-9]+)?|\.[0-9]+)$"
 _FLAG = r"^(?i:true|false)$"
@@ -42,7 +98,7 @@ _EXACT: Mapping[str, int] = {"double": 2**53, "float": 2**24}
 """Whole numbers up to these are exact."""
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
-FORMS: Mapping[str, str] = {
+_FORMS: Mapping[str, str] = {
     "byte": "whole numbers of 8 bits, like 42",
     "short": "whole numbers of 16 bits, like 42",
     "integer": "whole numbers of 32 bits, like 42",
@@ -105,7 +161,7 @@ def form_of(kind: str, column: str, options: TextOptions) -> str:
         digits, scale = decimal_of(kind)
         signs = f"{'1' + options.thousands + '234' if options.thousands else '42'}{options.decimal}50"
         return f"decimals with {digits - scale} digits before the {options.decimal} and {scale} after it, like {signs}"
-    return FORMS.get(kind, kind)
+    return _FORMS.get(kind, kind)
 
 
 ALL_KINDS = frozenset({"long", "double", "boolean", "date", "timestamp"})
@@ -200,7 +256,7 @@ def _with_points(texts: pa.Array, options: TextOptions, *, is_decimal: bool) -> 
 
 
 def _whole(texts: pa.Array, bits: int) -> Typed:
-    numbers = _cast(texts, WHOLE, lambda fit: fit.cast(pa.int64()), pa.int64())
+    numbers = _cast(texts, _WHOLE, lambda fit: fit.cast(pa.int64()), pa.int64())
     if bits == 64 or len(numbers.values) == numbers.values.null_count:
         return numbers
     least, most = -(1 << bits - 1), (1 << bits - 1) - 1

@@ -18,7 +18,7 @@ import pyarrow.csv as pa_csv
 
 from rewindow.contracts.text_options import TextOptions
 from rewindow.engine.worker.text.blocks import BadTextError
-from rewindow.engine.worker.text.records import Records
+from rewindow.engine.worker.text.pages import Records
 
 Longs = npt.NDArray[np.int64]
 _LF, _CR = 10, 13

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.engine.worker.text.json_tokens import Member, TokenError, is_nested_value, members
-from rewindow.engine.worker.text.records import Records
+from rewindow.engine.worker.text.pages import Records
 
 Positions = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]

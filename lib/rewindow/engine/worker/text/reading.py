@@ -26,8 +26,7 @@ from rewindow.engine.worker.text.csv_records import csv_header, csv_rows, whole_
 from rewindow.engine.worker.text.json_lines import UndividedError, json_lines
 from rewindow.engine.worker.text.json_records import json_records
 from rewindow.engine.worker.text.json_types import JsonType, inferred, merge
-from rewindow.engine.worker.text.pages import Page, written
-from rewindow.engine.worker.text.records import Records
+from rewindow.engine.worker.text.pages import Page, Records, written
 
 Longs = npt.NDArray[np.int64]
 

@@ -17,10 +17,9 @@ from rewindow.contracts.text_options import CSV, text_options
 from rewindow.engine.worker.file_fields import shown
 from rewindow.engine.worker.landing.log_columns import shown_type
 from rewindow.engine.worker.text.accepted_tokens import TypedTokens, field_tokens, typed_tokens, unquoted
-from rewindow.engine.worker.text.accepted_values import Typed, form_of, pattern_of, typed
+from rewindow.engine.worker.text.accepted_values import Typed, form_of, instants, pattern_of, typed
 from rewindow.engine.worker.text.json_values import Misfit
 from rewindow.engine.worker.text.reading import LINE, WRONG
-from rewindow.engine.worker.text.zones import instants
 from rewindow.engine.worker.timestamps import UNREADABLE
 
 Flags = npt.NDArray[np.bool_]

@@ -10,7 +10,7 @@ from typing import Any
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import SubTopologyWork, TaskWork
 from rewindow.engine.worker.staging import staging_target
-from rewindow.engine.worker.vectorized import changelog
+from rewindow.engine.worker.vectorized import final_results
 from rewindow.engine.worker.vectorized.arrays import UnfitError
 from rewindow.engine.worker.vectorized.final_results import WindowTask
 from rewindow.engine.worker.vectorized.joins.join_plan import JoinPlan
@@ -38,14 +38,14 @@ def _run_windows(work: SubTopologyWork, task_work: TaskWork, plan: FinalResultsP
     restore: Any
     stage: Any
     if isinstance(plan.windows, SessionWindows):
-        from rewindow.engine.worker.vectorized import session_changelog  # noqa: PLC0415 - few jobs have sessions
+        from rewindow.engine.worker.vectorized import session_results  # noqa: PLC0415 - few jobs have sessions
         from rewindow.engine.worker.vectorized.session_results import SessionTask  # noqa: PLC0415
 
         task = SessionTask(plan, plan.windows, work.code.semantics, task_work.state)
-        restore, stage = session_changelog.restore, session_changelog.stage
+        restore, stage = session_results.restore, session_results.stage
     else:
         task = WindowTask(plan, plan.windows, work.code.semantics, task_work.state)
-        restore, stage = changelog.restore, changelog.stage
+        restore, stage = final_results.restore, final_results.stage
     results = sent_results(task, work, task_work)
     buffers = [plan.suppress.store] if plan.suppress else []
     stores = [plan.store.name, *buffers]

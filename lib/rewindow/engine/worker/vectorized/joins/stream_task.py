@@ -24,7 +24,7 @@ from rewindow.engine.worker.arrow_rows import distinct
 from rewindow.engine.worker.changelog_reader import RowGroupFilter, changelog_batches, row_columns
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.vectorized.arrays import Array, UnfitError
-from rewindow.engine.worker.vectorized.changelog import write_changes
+from rewindow.engine.worker.vectorized.final_results import write_changes
 from rewindow.engine.worker.vectorized.joins.join_plan import JoinPlan, JoinStore
 from rewindow.engine.worker.vectorized.joins.join_task import LATEST_MS, Arrivals, Joined, JoinTask
 from rewindow.engine.worker.vectorized.joins.stream_input import NEW, Found, Records, StreamInput, groups_of, numbers_in

@@ -19,7 +19,7 @@ from rewindow.dsl.operators.table_join import TableJoinSide
 from rewindow.engine.worker.restore import Restore
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.vectorized.arrays import Array
-from rewindow.engine.worker.vectorized.changelog import write_changes
+from rewindow.engine.worker.vectorized.final_results import write_changes
 from rewindow.engine.worker.vectorized.joins.join_plan import JoinPlan
 from rewindow.engine.worker.vectorized.joins.join_task import Arrivals, Joined, JoinTask
 from rewindow.engine.worker.vectorized.joins.value_rows import NO_ROW, KeptTable, Updates, ValueRows

@@ -8,30 +8,105 @@ that no ledger row names (a verification, a snapshot or a repair that died), can
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from itertools import chain
+from urllib.parse import unquote
+from uuid import uuid4
+
+import pyarrow.compute as pc
+from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.gc import UNKNOWN_MS, Garbage
+from rewindow.control.ingest.feed_progress import Progress, fold_progress
+from rewindow.control.ingest.landings import LANDING
 from rewindow.control.plan.job_state import Branch, JobState
 from rewindow.control.plan.planner import Alive
 from rewindow.control.plan.retention import dead_attempts
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.control.plan.stored_runs import attempts_of, bindings_of, run_facts
-from rewindow.tables.delta.claims import is_of_another
-from rewindow.tables.delta.commit import commit_files, open_table, table_path
+from rewindow.errors import StorageError
+from rewindow.tables.delta.claims import is_of_another, removals
+from rewindow.tables.delta.commit import commit_files, direct_problem, open_table, table_path
+from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.ledger_files import check_once
-from rewindow.tables.delta.merging import due_run_merges, merge, merged_by, run_files
-from rewindow.tables.delta.retract import removals
+from rewindow.tables.delta.ledger import Ledger, check_once
+from rewindow.tables.delta.merging import (
+    LogPartition,
+    compact,
+    due_in,
+    due_run_merges,
+    is_covered,
+    log_parts,
+    merge,
+    merged_by,
+    run_files,
+)
 from rewindow.tables.delta.table_rows import table_files
-from rewindow.tables.delta.unnamed_files import Unnamed
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.folded_jobs import check_stored
-from rewindow.tables.shared.paths import JOURNAL, RUNS, staged_by
+from rewindow.tables.shared.ledger import check_stored, check_stored_feed
+from rewindow.tables.shared.paths import JOURNAL, LANDINGS, QUARANTINE, RUNS, staged_by
 from rewindow.tables.shared.publications import SHARED_TABLES, published_attempts
+
+_HOUR_MS = 3_600_000
+
+
+class Unnamed:
+    """The files of a folder that the table there does not name, from one listing."""
+
+    def __init__(self, root: str, table: DeltaTable | None, suffix: str | tuple[str, ...], below: str = "") -> None:
+        """Bind to a table's path, its handle (None: no table), and the files whose names end so, in one of its folders."""
+        self._root, self._table, self._suffix, self._below = root, table, suffix, below
+        self._facts: dict[str, Callable[[], tuple[int, int]]] = {}
+        # Not a cache of a method: in a reference cycle, the handle would return to its own cache late (`handle`).
+        self._left: dict[int, set[str]] = {}
+
+    def paths(self) -> Iterator[str]:
+        """Yield the path of each file, in order. Most are not garbage, so nothing else is read about them yet."""
+        named = {file.path for file in table_files(self._root, self._table)} if self._table else set()
+        start = f"{self._below}/" if self._below else ""
+        for name, facts in Folder(f"{self._root}/{self._below}".rstrip("/")).listed():
+            path = f"{start}{name}"
+            if path not in named and path.endswith(self._suffix):
+                self._facts[path] = facts
+                yield path
+
+    def is_left(self, path: str, keep_ms: int) -> bool:
+        """Return whether one of these files left the table, or was written, at least ``keep_ms`` ago."""
+        # It was written before it left the table, so most files are too young for a look into the log.
+        facts = self._facts_of(path)
+        is_old = facts is not None and facts[1] <= time.time_ns() // 1_000_000 - keep_ms
+        if not is_old or self._table is None:
+            return False
+        if keep_ms not in self._left:
+            self._left[keep_ms] = _left_before(self._table, keep_ms)
+        return path in self._left[keep_ms]
+
+    def garbage(self, path: str, why: str) -> Iterator[Garbage]:
+        """Yield one of these files as garbage, unless it is gone."""
+        if (facts := self._facts_of(path)) is not None:
+            yield Garbage(self._root, path, facts[0], why)
+
+    def old_garbage(self, start: str, keep_ms: int, why: str) -> Iterator[Garbage]:
+        """Yield the files whose names start so and that left the table ``keep_ms`` ago, and at least a day."""
+        for path in self.paths():
+            if path.rpartition("/")[2].startswith(start) and self.is_left(path, max(keep_ms, UNKNOWN_MS)):
+                yield from self.garbage(path, why)
+
+    def _facts_of(self, path: str) -> tuple[int, int] | None:
+        try:
+            return self._facts[path]()
+        except FileNotFoundError:
+            return None
+
+
+def _left_before(table: DeltaTable, keep_ms: int) -> set[str]:
+    """Return the files below a table that it does not name: removed or written at least ``keep_ms`` ago."""
+    hours = -(-keep_ms // _HOUR_MS)
+    paths = table.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=True)
+    return {unquote(path) for path in paths}
 
 
 class JobGc:
@@ -69,14 +144,14 @@ class JobGc:
         """Merge the ledger's files."""
         self._tables.ledger(self._job).compact()
 
-    def _orphan_files(self) -> JobOrphanFiles:
+    def _orphan_files(self) -> _JobOrphanFiles:
         state = self._tables.state(self._job)
         plans = [branch.pending for branch in state.branches.values() if branch.pending]
         is_quiet = not any(self._alive(plan.attempt) for plan in plans)
-        return JobOrphanFiles(self._tables.warehouse, self._job, state, dead_attempts(state), is_quiet=is_quiet)
+        return _JobOrphanFiles(self._tables.warehouse, self._job, state, dead_attempts(state), is_quiet=is_quiet)
 
 
-class JobOrphanFiles:
+class _JobOrphanFiles:
     """The folders of one job."""
 
     def __init__(self, warehouse: str, job: str, state: JobState, dead: Collection[str], *, is_quiet: bool) -> None:
@@ -230,3 +305,110 @@ def _own_outputs(branch: Branch) -> set[str]:
         return set()
     tables = [table for run in runs for table in run.spec.binding.tables.items()]
     return _outputs(branch) & {table.path for target, table in tables if target.startswith(OUTPUT)}
+
+
+class FeedGc:
+    """The files of one feed."""
+
+    def __init__(self, tables: DeltaFeedTables, feed: str, is_quiet: Callable[[], bool]) -> None:
+        """Bind to a feed. ``is_quiet`` returns whether no run is in progress that reads it."""
+        self._tables, self._feed, self._is_quiet = tables, feed, is_quiet
+
+    def topics(self) -> list[str]:
+        """Return the logs that `land` ever wrote; logs that are read from their source tables are not among them."""
+        return list(self._progress.topics)
+
+    def compact(self, topic: str) -> Iterator[str | tuple[int, int]]:
+        """Merge a log's small files; see `merging.compact`."""
+        return compact(self._root(topic), topic, self._progress.held_paths(topic), uuid4().hex)
+
+    def due(self) -> int:
+        """Return how many files would be merged."""
+        progress = self._progress
+        merges = (due_in(self._root(topic), progress.held_paths(topic)) for topic in progress.topics)
+        return sum(len(group) for merge in merges for _, group in merge)
+
+    def garbage(self, keep_ms: int) -> Iterator[Garbage]:
+        """Yield what can be deleted now. All of it is found before the first is yielded."""
+        ledger = self._ledger()
+        check_once(Folder(ledger.path), self._feed, self._tables.state(self._feed), check_stored_feed)
+        progress = self._progress
+        of_logs = [item for topic in progress.topics for item in self._of_log(topic, progress, keep_ms)]
+        yield from [*of_logs, *self._of_quarantine(progress), *self._of_ledger(keep_ms)]
+
+    def delete(self, garbage: Sequence[Garbage]) -> None:
+        """Delete files, if they still exist."""
+        for item in garbage:
+            Folder(item.folder).delete(item.path, is_folder=item.is_folder)
+
+    def compact_ledger(self) -> None:
+        """Merge the landing ledger's files."""
+        self._ledger().compact()
+
+    def _of_log(self, topic: str, progress: Progress, keep_ms: int) -> Iterator[Garbage]:
+        """Yield files of dead landings at once, others when they are old and their offsets are in other files.
+
+        It is not enough that the table does not name a file: a RESTORE may have removed it, and may be undone.
+        """
+        root = self._root(topic)
+        table = open_table(root)
+        if table is None or direct_problem(table):
+            return
+        parts, held, is_quiet = log_parts(root, table), progress.held_paths(topic), self._is_quiet()
+        unnamed = Unnamed(root, table, (".parquet", ".arrow"))
+        for name in unnamed.paths():
+            if staged_by(name) in progress.dead:
+                yield from unnamed.garbage(name, "of a landing that died")
+            elif is_quiet and name not in held and unnamed.is_left(name, max(keep_ms, UNKNOWN_MS)):
+                log_partition = _log_partition(name)
+                offsets = self._offsets(topic, name) if log_partition else None
+                if log_partition and offsets and is_covered(*offsets, parts.get(log_partition, ())):
+                    yield from unnamed.garbage(name, "its rows are in another file")
+
+    def _offsets(self, topic: str, name: str) -> tuple[int, int] | None:
+        """Return the first and last offset of a log's file; None if they are unknown.
+
+        The file is asked, because the landing that staged it may be among thousands that this process has not read.
+        """
+        try:
+            offsets = pc.min_max(Folder(self._root(topic)).read_table(name, ["offset"])["offset"]).as_py()
+        except StorageError:
+            return self._landed(topic).get(name)
+        return (0, -1) if offsets["min"] is None else (offsets["min"], offsets["max"])
+
+    def _landed(self, topic: str) -> dict[str, tuple[int, int]]:
+        """Return the first and last offset of each file that a landing names. Reads the whole ledger."""
+        landings = [row.body for row in self._tables.state(self._feed) if row.kind == LANDING]
+        files = [file for body in landings for file in body.get("files", {}).get(topic, ())]
+        bounds = {file["path"]: file["stats"] for file in files}
+        return {path: (of["minValues"]["offset"], of["maxValues"]["offset"]) for path, of in bounds.items()}
+
+    def _of_quarantine(self, progress: Progress) -> Iterator[Garbage]:
+        root = table_path(self._tables.warehouse, QUARANTINE)
+        unnamed = Unnamed(root, open_table(root), "")
+        for name in unnamed.paths() if progress.dead else ():
+            if staged_by(name) in progress.dead:
+                yield from unnamed.garbage(name, "of a landing that died")
+
+    def _of_ledger(self, keep_ms: int) -> Iterator[Garbage]:
+        root = table_path(self._tables.warehouse, LANDINGS)
+        rows = Unnamed(root, open_table(root), ".parquet", f"name={self._feed}")
+        yield from rows.old_garbage("", keep_ms, "merged into another file of the ledger")
+
+    def _ledger(self) -> Ledger:
+        return Ledger(table_path(self._tables.warehouse, LANDINGS), self._feed)
+
+    @property
+    def _progress(self) -> Progress:
+        return fold_progress(self._tables.state(self._feed))
+
+    def _root(self, topic: str) -> str:
+        return self._tables.roots(self._feed, topic)[0]
+
+
+def _log_partition(name: str) -> LogPartition | None:
+    values = dict(part.partition("=")[::2] for part in name.split("/")[:-1])
+    try:
+        return int(values["generation"]), int(values["partition"])
+    except (KeyError, ValueError):
+        return None
