@@ -157,7 +157,9 @@ def check_outputs(tables: Warehouse, job: str, state: JobState, branch: str, tar
     tables.check_published(job, state, branch)
     own_tables = state.branch(branch).tables
     rewritten = [target for target in targets if target in own_tables and tables.has_foreign_rows(own_tables[target])]
-    _refuse([told for one in rewritten for told in described_drift(tables, job, state, branch, one)], job, branch)
+    _refuse(
+        [sentence for one in rewritten for sentence in described_drift(tables, job, state, branch, one)], job, branch
+    )
 
 
 def _refuse(altered: Sequence[str], job: str, branch: str) -> None:

@@ -190,20 +190,22 @@ def _observed(
     on_values = [
         expectation for expectation in output.expectations if expectation.kind not in (Kind.ROWS, Kind.LATE, Kind.SQL)
     ]
-    found = []
+    observations = []
     if on_values:
         names = needed_columns(on_values, output.keys)
         batches = rows.staged_batches(spec, reports, target, names)
-        found += observe_rows(on_values, output.columns, output.keys, batches)
+        observations += observe_rows(on_values, output.columns, output.keys, batches)
     queries = [expectation for expectation in output.expectations if expectation.kind is Kind.SQL]
     if queries:
         parent = None if spec.parent is None else state.find_run(spec.parent)
-        found += _queried(queries, output, target, partial(rows.staged_batches, spec, reports), parent, rows)
-    found += [
+        observations += _queried(queries, output, target, partial(rows.staged_batches, spec, reports), parent, rows)
+    observations += [
         _counted(expectation, target, reports) for expectation in output.expectations if expectation.kind is Kind.ROWS
     ]
-    found += [_late(expectation, spec, reports) for expectation in output.expectations if expectation.kind is Kind.LATE]
-    return {one.name: one for one in found}
+    observations += [
+        _late(expectation, spec, reports) for expectation in output.expectations if expectation.kind is Kind.LATE
+    ]
+    return {observed.name: observed for observed in observations}
 
 
 def _queried(

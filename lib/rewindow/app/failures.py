@@ -25,8 +25,8 @@ class Failure(NamedTuple):
 
 def failure_of(error: BaseException) -> Failure:
     """Return what to say of an error. An unknown one is a bug of rewindow (70)."""
-    known = as_rewindow_error(error)
-    return Failure(str(known), known.exit_code, type(error).__name__, known.code, known.facts)
+    shown = as_rewindow_error(error)
+    return Failure(str(shown), shown.exit_code, type(error).__name__, shown.code, shown.facts)
 
 
 def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") -> RewindowError:

@@ -110,11 +110,11 @@ def naming_unlikely_columns(report: LandReport, tables: Warehouse, config: FeedC
     if report.landings[0] != feed.definition.kept + 1:
         return report
     specs = feed_spec(config, project_root=project_root, warehouse=tables.warehouse).logs
-    found = (
+    warnings = (
         *_unlikely_texts(tables, feed, {spec.topic for spec in specs if _is_inferred(spec)}),
         *_no_times(feed, config),
     )
-    return replace(report, warnings=(*report.warnings, *found))
+    return replace(report, warnings=(*report.warnings, *warnings))
 
 
 def _unlikely_texts(tables: Warehouse, feed: Feed, inferred: AbstractSet[str]) -> Iterator[WarningMessage]:

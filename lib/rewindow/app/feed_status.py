@@ -95,15 +95,15 @@ def _with_rows(spec: FeedSpec, looks: Mapping[str, SourceLook]) -> tuple[dict[st
     """
     from rewindow.engine.worker.file_fields import has_rows  # noqa: PLC0415 - loads pyarrow
 
-    found, names = dict(looks), []
+    with_rows, names = dict(looks), []
     for log in spec.logs:
         if log.source.format != "parquet":  # of texts, a look has only files with rows
             continue
         fresh = looks[log.topic].fresh
         if fresh and not any(has_rows(log.source, piece.path) for piece in fresh):
-            found[log.topic] = replace(looks[log.topic], fresh=())
+            with_rows[log.topic] = replace(looks[log.topic], fresh=())
             names.append(fresh[0].name)
-    return found, names
+    return with_rows, names
 
 
 def _mistakes(spec: FeedSpec, progress: Progress) -> Iterator[str]:
@@ -116,16 +116,16 @@ def _mistakes(spec: FeedSpec, progress: Progress) -> Iterator[str]:
 def _looks(project: OpenProject, spec: FeedSpec, progress: Progress, window: ReadWindow) -> dict[str, SourceLook]:
     from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415 - loads pyarrow
 
-    found = {}
+    looks = {}
     for log in spec.logs:
         position = progress.positions.get(log.topic)
         is_table = log.source.format in TABLE_FORMATS
-        found[log.topic] = (
+        looks[log.topic] = (
             project.feed_tables.look(log, position, window)
             if is_table
             else look_at_files(log.source, position, to_land=False)
         )
-    return found
+    return looks
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class _Files:
 
     def new_ones_may_be_due(self) -> bool:
         """Return whether new files may hold rows that are due. If their rows cannot be read here, they may."""
-        for log in (one for one in self.spec.logs if self.looks[one.topic].fresh):
+        for log in (spec for spec in self.spec.logs if self.looks[spec.topic].fresh):
             if log.source.format in TABLE_FORMATS:
                 return True
             look = without_finished(self.looks[log.topic], self.progress.positions.get(log.topic), self.until_ms)
@@ -197,8 +197,8 @@ def next_columns(
     unknown: list[ReasonMessage] = []
     with naming(FEED=feed.feed):
         new = [spec for spec in feed.logs if spec.topic not in columns and not spec.is_output]
-        found = [wrong_columns(spec, looks[spec.topic]) for spec in new]
-        raise_all(feed.feed, [error for error in found if error is not None])
+        errors = [wrong_columns(spec, looks[spec.topic]) for spec in new]
+        raise_all(feed.feed, [error for error in errors if error is not None])
         for spec in feed.logs:
             if spec.topic in columns and not spec.is_output and looks[spec.topic].fresh:
                 unknown += _compared(spec, columns[spec.topic], looks[spec.topic], progress)

@@ -114,9 +114,9 @@ def _unaccepted(module: Module, source: Source) -> Iterator[Finding]:
     """Yield the findings of a module, without those that a comment accepts."""
     lines = module.file.read_text(encoding="utf-8").splitlines()
     names = banned_names(module.tree, module.imports)
-    for line, code, what in (*names, *_shared_state(module, source)):
+    for line, code, expression in (*names, *_shared_state(module, source)):
         if ALLOW not in lines[line - 1]:
-            yield Finding(module.shown, line, code, what, _INSTEAD[code])
+            yield Finding(module.shown, line, code, expression, _INSTEAD[code])
 
 
 def banned_names(tree: ast.Module, imports: Mapping[str, tuple[str, str | None]]) -> Iterator[tuple[int, str, str]]:

@@ -46,8 +46,8 @@ def reading_ledgers(project: OpenProject, feeds: Iterable[str], jobs: Iterable[s
     return project.tables.reading(sorted(needed), named)
 
 
-class Looks:
-    """One look at each ledger and at each feed's sources, at one time."""
+class ProjectView:
+    """The ledgers of a project and the sources of its feeds, each read once."""
 
     def __init__(self, project: OpenProject) -> None:
         self.now_ms = round(time.time() * 1000)
@@ -81,40 +81,40 @@ class Looks:
 
 def list_project(project: OpenProject) -> tuple[list[Entry], list[Entry]]:
     """Return the feeds and the jobs of a project."""
-    looks = Looks(project)
+    view = ProjectView(project)
     feeds, jobs = names_in(project.root, "feeds"), names_in(project.root, "jobs")
     with reading_ledgers(project, feeds, jobs):
-        return [feed_entry(name, looks) for name in feeds], [job_entry(project, name, looks) for name in jobs]
+        return [feed_entry(name, view) for name in feeds], [job_entry(project, name, view) for name in jobs]
 
 
 def list_feeds(project: OpenProject) -> list[Entry]:
     """Return the feeds of a project."""
-    looks, feeds = Looks(project), names_in(project.root, "feeds")
+    view, feeds = ProjectView(project), names_in(project.root, "feeds")
     with reading_ledgers(project, feeds, ()):
-        return [feed_entry(name, looks) for name in feeds]
+        return [feed_entry(name, view) for name in feeds]
 
 
 def list_jobs(project: OpenProject) -> list[Entry]:
     """Return the jobs of a project."""
-    looks, jobs = Looks(project), names_in(project.root, "jobs")
+    view, jobs = ProjectView(project), names_in(project.root, "jobs")
     with reading_ledgers(project, (), jobs):
-        return [job_entry(project, name, looks) for name in jobs]
+        return [job_entry(project, name, view) for name in jobs]
 
 
-def feed_entry(name: str, looks: Looks) -> Entry:
+def feed_entry(name: str, view: ProjectView) -> Entry:
     """Return one feed of a project. One that is broken keeps what its ledger says."""
-    entry = _entry_of(name, partial(_feed, name, looks))
-    return _with_landings(entry, looks) if entry.status is Status.BROKEN else entry
+    entry = _entry_of(name, partial(_feed, name, view))
+    return _with_landings(entry, view) if entry.status is Status.BROKEN else entry
 
 
-def job_entry(project: OpenProject, name: str, looks: Looks | None = None) -> Entry:
+def job_entry(project: OpenProject, name: str, view: ProjectView | None = None) -> Entry:
     """Return one job of a project with its branches."""
-    return with_feed_trouble(project, _entry_of(name, partial(_job, project, name, looks or Looks(project))))
+    return with_feed_trouble(project, _entry_of(name, partial(_job, project, name, view or ProjectView(project))))
 
 
-def branch_entry(project: OpenProject, job: str, branch: str, looks: Looks) -> Entry:
+def branch_entry(project: OpenProject, job: str, branch: str, view: ProjectView) -> Entry:
     """Return one branch of a job. That of `main` is the job's."""
-    return _entry_of(job, partial(_job_branch, project, job, branch, looks))
+    return _entry_of(job, partial(_job_branch, project, job, branch, view))
 
 
 def missing_feed(project: OpenProject, entry: Entry) -> FindingMessage | None:
@@ -172,34 +172,34 @@ def _entry_of(name: str, entry: Callable[[], Entry]) -> Entry:
         return Entry(name, Status.BROKEN, [bug], exit_code=70)
 
 
-def _feed(name: str, looks: Looks) -> Entry:
+def _feed(name: str, view: ProjectView) -> Entry:
     with naming(FEED=name):
-        return entry_of_feed(name, looks.feed(name))
+        return entry_of_feed(name, view.feed(name))
 
 
-def _with_landings(entry: Entry, looks: Looks) -> Entry:
+def _with_landings(entry: Entry, view: ProjectView) -> Entry:
     with suppress(Exception):  # what is wrong with the ledger is the entry's own detail
-        progress = looks.progress(entry.name)
+        progress = view.progress(entry.name)
         if progress.feed is not None:
             return replace(entry, epoch=len(progress.feed.landings), watermark_ms=known_time(progress.watermark_ms))
     return entry
 
 
-def _job(project: OpenProject, name: str, looks: Looks) -> Entry:
-    main, config, state = _job_branch(project, name, MAIN, looks), load_job(project.root, name), looks.job(name)
+def _job(project: OpenProject, name: str, view: ProjectView) -> Entry:
+    main, config, state = _job_branch(project, name, MAIN, view), load_job(project.root, name), view.job(name)
     others = [branch.name for branch in state.branches.values() if branch.is_open and branch.name != MAIN]
     if not others:
         return main
-    feed = find_feed(config.feed, looks.rows(config.feed), project.tables.home)
+    feed = find_feed(config.feed, view.rows(config.feed), project.tables.home)
     branches = [_entry_of(other, partial(_branch, project, config, state, feed, other)) for other in others]
     return replace(main, branches=branches)
 
 
-def _job_branch(project: OpenProject, name: str, branch: str, looks: Looks) -> Entry:
+def _job_branch(project: OpenProject, name: str, branch: str, view: ProjectView) -> Entry:
     config = load_job(project.root, name)
-    state = looks.job(name)
+    state = view.job(name)
     try:
-        feed = find_feed(config.feed, looks.rows(config.feed), project.tables.home)
+        feed = find_feed(config.feed, view.rows(config.feed), project.tables.home)
     except SourceError as never_landed:
         try:
             project.bind(name)

@@ -59,14 +59,14 @@ def create_project(root: Path, example: Example) -> NewProject:
 
 
 def _files(folder: Traversable, path: str) -> list[tuple[str, str]]:
-    found = []
+    files = []
     for entry in folder.iterdir():
         below = f"{path}{entry.name}"
         if entry.is_dir():
-            found += _files(entry, f"{below}/")
+            files += _files(entry, f"{below}/")
         else:
-            found.append((_own_name(below), entry.read_text(encoding="utf-8")))
-    return found
+            files.append((_own_name(below), entry.read_text(encoding="utf-8")))
+    return files
 
 
 def _own_name(path: str) -> str:

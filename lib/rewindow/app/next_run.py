@@ -44,12 +44,12 @@ def with_all_reasons(root: Path, tables: Warehouse, job: Job, request: RunReques
 
 def _with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
     """Return why there is nothing to run, with the changes since the checkpoint that the next run will accept."""
-    known = tables.state(job.name).branch(request.branch)
-    changed = changes_since(known, job.binding)
-    if not changed or known.head is None or known.is_sealed:
+    branch = tables.state(job.name).branch(request.branch)
+    changed = changes_since(branch, job.binding)
+    if not changed or branch.head is None or branch.is_sealed:
         return done
-    needs_option = not is_accepted_code(known, job.binding, changed, request)
-    return UpToDateButChanged(done.reason, known.head.spec.name, tuple(changed), needs_option)
+    needs_option = not is_accepted_code(branch, job.binding, changed, request)
+    return UpToDateButChanged(done.reason, branch.head.spec.name, tuple(changed), needs_option)
 
 
 def _with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:

@@ -57,39 +57,39 @@ def output_rows(
     config, topics = find_outputs(project, name, or_else=f", or {_QUARANTINE}")
     tables = project.tables
     state = tables.state(config.job)
-    known = state.branch(safe_name(branch or MAIN, "branch"))
-    check_has_branch(config.job, state, known.name)
-    check_not_deleted(config.job, known, tables.version_of)
-    runs = {run.spec.run: run.spec.name for run in known.runs}
+    of_branch = state.branch(safe_name(branch or MAIN, "branch"))
+    check_has_branch(config.job, state, of_branch.name)
+    check_not_deleted(config.job, of_branch, tables.version_of)
+    runs = {run.spec.run: run.spec.name for run in of_branch.runs}
     for topic in topics:
-        table = known.tables.get(f"{OUTPUT}{topic}")
+        table = of_branch.tables.get(f"{OUTPUT}{topic}")
         # The job's file may name another table since.
         named = config.outputs[topic].table if table is None else table.path.replace("/", ".")
-        held = [run.spec.name for run in state.on_hold(known.name)]
-        found: dict[str, Any] = {
+        held = [run.spec.name for run in state.on_hold(of_branch.name)]
+        described: dict[str, Any] = {
             "job": config.job,
             "topic": topic,
             "table": named,
             "on_hold": held,
-            "keys": list(known.head.spec.binding.keys.get(f"{OUTPUT}{topic}", ())) if known.head else [],
+            "keys": list(of_branch.head.spec.binding.keys.get(f"{OUTPUT}{topic}", ())) if of_branch.head else [],
         }
         if table is None or tables.version_of(table) is None:
             if table is not None:
                 # Names the repair of a table that runs have written.
-                tables.check_published(config.job, state, known.name)
-            yield {**found, "count": None, "rows": []}
+                tables.check_published(config.job, state, of_branch.name)
+            yield {**described, "count": None, "rows": []}
             continue
         keys = [column.name for column in table.columns if not column.name.startswith("_")]
         try:
             rows = tables.first_rows(table, limit, last=last, keys=keys)
         except StorageError:
-            tables.check_published(config.job, state, known.name)  # if files are gone, it names the repair
+            tables.check_published(config.job, state, of_branch.name)  # if files are gone, it names the repair
             raise
         shown = [
             {column: value for column, value in row.items() if column not in INTERNAL} | {"_run": runs.get(row["_run"])}
             for row in as_rows(rows)
         ]
-        yield {**found, "count": tables.count_rows(table), "rows": shown}
+        yield {**described, "count": tables.count_rows(table), "rows": shown}
 
 
 def _quarantine(project: OpenProject, limit: int, *, last: bool, of: str | None, branch: str | None) -> dict[str, Any]:
@@ -103,9 +103,9 @@ def _quarantine(project: OpenProject, limit: int, *, last: bool, of: str | None,
     tables = project.tables
     feeds = [feed for feed in all_feeds if of in (None, feed)]
     quarantine = tables.quarantine(feeds)
-    found: dict[str, Any] = {"job": None, "topic": None, "table": _QUARANTINE, "on_hold": [], "keys": []}
+    described: dict[str, Any] = {"job": None, "topic": None, "table": _QUARANTINE, "on_hold": [], "keys": []}
     if quarantine is None:
-        return {**found, "count": 0, "rows": [], "replaced": 0}
+        return {**described, "count": 0, "rows": [], "replaced": 0}
     count, first = quarantine.first(_chosen(project, of, branch), limit, last=last)
     rows = as_rows(first)
     columns = [name for name in _SHOWN if any(row[name] is not None for row in rows)]
@@ -115,7 +115,7 @@ def _quarantine(project: OpenProject, limit: int, *, last: bool, of: str | None,
         | ({"_run": runs.of(row)} if has_runs else {})
         for row in rows
     ]
-    return {**found, "count": count, "rows": shown, "replaced": quarantine.replaced_rows}
+    return {**described, "count": count, "rows": shown, "replaced": quarantine.replaced_rows}
 
 
 def _chosen(project: OpenProject, of: str | None, branch: str | None) -> Chosen:
@@ -170,16 +170,16 @@ def find_outputs(project: OpenProject, name: str, *, or_else: str = "") -> tuple
     if name in jobs:
         config = load_job(project.root, name)
         return config, list(config.outputs)
-    known: list[str] = []
+    tables: list[str] = []
     topics: list[str] = []
     for job in jobs:
         config = load_job(project.root, job)
         if (topic := topic_of(config, name)) is not None:
             return config, [topic]
-        known += [output.table for output in config.outputs.values()]
+        tables += [output.table for output in config.outputs.values()]
         topics += config.outputs
-    shown = [", ".join(names) or "there are none" for names in (jobs, known)]
-    hint = did_you_mean(name, [*jobs, *known, *topics])
+    shown = [", ".join(names) or "there are none" for names in (jobs, tables)]
+    hint = did_you_mean(name, [*jobs, *tables, *topics])
     raise UsageError(
         "name-not-found",
         "{name!r} is neither a job ({jobs}) nor an output table ({tables}): {hint}name one of these{or_else}",

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from croniter import croniter
 
 from rewindow.app.listing import (
-    Looks,
+    ProjectView,
     branch_entry,
     feed_entry,
     missing_feed,
@@ -85,16 +85,16 @@ def overview(project: OpenProject, names: Collection[str] = (), branch: str = MA
     Raises `UsageError` (2) for a name or a branch that does not exist, `ConfigError` (78) if a catalog has the tables and there
     is no Spark session.
     """
-    looks = Looks(project)
+    view = ProjectView(project)
     feeds, jobs = _selected(project, "feeds", names), _selected(project, "jobs", names)
     _check_names(project, names, {*feeds, *jobs})
     with reading_ledgers(project, feeds, jobs):
         if branch != MAIN:
-            jobs = _having(safe_name(branch, "branch"), jobs, names, looks)
+            jobs = _having(safe_name(branch, "branch"), jobs, names, view)
         return Overview(
-            looks.now_ms,
-            sorted((_check_feed(project, name, looks) for name in feeds), key=_urgency),
-            sorted((_check_job(project, name, branch, looks) for name in jobs), key=_urgency),
+            view.now_ms,
+            sorted((_check_feed(project, name, view) for name in feeds), key=_urgency),
+            sorted((_check_job(project, name, branch, view) for name in jobs), key=_urgency),
         )
 
 
@@ -112,12 +112,12 @@ def _check_names(project: OpenProject, names: Collection[str], existing: Collect
             raise unknown_name(project.root, name)
 
 
-def _having(branch: str, jobs: Sequence[str], names: Collection[str], looks: Looks) -> list[str]:
+def _having(branch: str, jobs: Sequence[str], names: Collection[str], view: ProjectView) -> list[str]:
     """Return the jobs that have an open branch. One whose ledger cannot be read is kept, so that it is reported."""
     having = []
     for name in jobs:
         try:
-            has_branch = branch in looks.job(name).branches and looks.job(name).branch(branch).is_open
+            has_branch = branch in view.job(name).branches and view.job(name).branch(branch).is_open
         except RewindowError:
             has_branch = True
         if has_branch:
@@ -138,16 +138,16 @@ def _having(branch: str, jobs: Sequence[str], names: Collection[str], looks: Loo
     return having
 
 
-def _check_feed(project: OpenProject, name: str, looks: Looks) -> Subject:
+def _check_feed(project: OpenProject, name: str, view: ProjectView) -> Subject:
     """Return the line of a feed: its sources, its landings, and attempts that died."""
-    entry, command = feed_entry(name, looks), Command(name, project.target.target)
+    entry, command = feed_entry(name, view), Command(name, project.target.target)
     is_broken, land = entry.status is Status.BROKEN, command("land")
-    rows = () if is_broken and entry.epoch is None else looks.rows(name)
-    health = None if is_broken else looks.feed(name)
-    progress = health.progress if health else None if entry.epoch is None else looks.progress(name)
+    rows = () if is_broken and entry.epoch is None else view.rows(name)
+    health = None if is_broken else view.feed(name)
+    progress = health.progress if health else None if entry.epoch is None else view.progress(name)
     landings = len(progress.feed.landings) if progress and progress.feed else 0
     landed_ms = findings.landed_at(rows, landings) if landings else None
-    figures = feed_figures(entry, progress, landed_ms, looks.now_ms) | {"due": health.is_due if health else None}
+    figures = feed_figures(entry, progress, landed_ms, view.now_ms) | {"due": health.is_due if health else None}
     if health is None:
         gone = checked(
             lambda: findings.replayed(replayed_of_removed(project.root, project.tables, name), land), "replayed", land
@@ -167,7 +167,7 @@ def _check_feed(project: OpenProject, name: str, looks: Looks) -> Subject:
             "lagging",
             land,
         )
-    found += findings.of_landings(health, looks.now_ms, name, command)
+    found += findings.of_landings(health, view.now_ms, name, command)
     return Subject("feed", name, entry, figures, found)
 
 
@@ -176,20 +176,20 @@ def _unfinished(project: OpenProject, attempt: Attempt, planned_ms: int | None) 
     return unfinished(project.warehouse, attempt, in_catalog=in_catalog, planned_ms=planned_ms)
 
 
-def _check_job(project: OpenProject, name: str, branch: str, looks: Looks) -> Subject:
+def _check_job(project: OpenProject, name: str, branch: str, view: ProjectView) -> Subject:
     """Return the line of a job's branch: its next run, its attempts, its tables, its schedule and the bounds in its file."""
-    entry, command = branch_entry(project, name, branch, looks), Command(name, project.target.target, branch)
+    entry, command = branch_entry(project, name, branch, view), Command(name, project.target.target, branch)
     found = [*findings.refused(entry, "run", command("plan"))]
     if missing := missing_feed(project, entry):
         found.append(Finding(Level.BROKEN, "refused", missing, f"{command('run')} --land"))
     try:
-        config, state = load_job(project.root, name), looks.job(name)
+        config, state = load_job(project.root, name), view.job(name)
     except RewindowError:  # the entry says so
-        return Subject("job", name, entry, progress_figures(entry, None, looks.now_ms), found)
+        return Subject("job", name, entry, progress_figures(entry, None, view.now_ms), found)
     of = state.branch(branch)
     has_files = project.target.catalog is None
-    figures = progress_figures(entry, of, looks.now_ms) | growth_figures(state, of, has_files=has_files)
-    check = _JobCheck(project, entry, config, state, of, looks, command, figures)
+    figures = progress_figures(entry, of, view.now_ms) | growth_figures(state, of, has_files=has_files)
+    check = _JobCheck(project, entry, config, state, of, view, command, figures)
     is_refused, is_running = entry.status is Status.BROKEN, entry.status is Status.RUNNING
     if of.head is not None:
         found += checked(check.health, "figures", command("report"))
@@ -205,7 +205,7 @@ def _check_job(project: OpenProject, name: str, branch: str, looks: Looks) -> Su
     if not of.is_sealed:
         if not is_running:
             found += checked(check.missed, "schedule", command("plan"))
-        found += exceeded(config.alerts, figures, command, Upkeep(state, of.head, looks.now_ms, has_files))
+        found += exceeded(config.alerts, figures, command, Upkeep(state, of.head, view.now_ms, has_files))
     return Subject("job", name, with_feed_trouble(project, entry), figures, found)
 
 
@@ -218,7 +218,7 @@ class _JobCheck:
     config: JobConfig
     state: JobState
     branch: Branch
-    looks: Looks
+    view: ProjectView
     command: Command
     figures: dict[str, Any]
 
@@ -230,7 +230,7 @@ class _JobCheck:
         config, tables, runs = self.config, self.project.tables, self.branch.runs[-self.config.alerts.runs :]
         inputs = Inputs(
             self.branch,
-            find_feed(config.feed, self.looks.rows(config.feed), tables.home),
+            find_feed(config.feed, self.view.rows(config.feed), tables.home),
             runs,
             rules=rules_of(self.project.root, config.feed),
             reports={run.spec.run: tables.reports(run) for run in runs},
@@ -279,17 +279,17 @@ class _JobCheck:
 
     def replayed(self) -> Iterator[Finding]:
         """Yield a finding if the branch has replayed rows of another job's runs that are gone."""
-        if told := removed_runs(self.project, self.entry):
+        if message := removed_runs(self.project, self.entry):
             land = Command(self.entry.feed or "", self.command.target)("land")
-            yield Finding(Level.BROKEN, "replayed", told, land, "It says how to land them again")
+            yield Finding(Level.BROKEN, "replayed", message, land, "It says how to land them again")
 
     def missed(self) -> Iterator[Finding]:
         """Yield a finding if a landing waits that the run before the last scheduled one should have taken."""
         config, schedule = self.config, self.config.schedule
         if schedule is None or not self.entry.waiting:
             return
-        due = last_due(schedule, self.looks.now_ms, load_feed(self.project.root, config.feed).zone, 2)
-        landed_ms = findings.landed_at(self.looks.rows(config.feed), (self.entry.epoch or 0) + 1)
+        due = last_due(schedule, self.view.now_ms, load_feed(self.project.root, config.feed).zone, 2)
+        landed_ms = findings.landed_at(self.view.rows(config.feed), (self.entry.epoch or 0) + 1)
         yield from findings.overdue_run(self.entry, landed_ms, schedule, due, self.command)
 
 
@@ -326,9 +326,11 @@ def exceeded(bounds: AlertsConfig, figures: Mapping[str, Any], command: Command,
     yield from _freshness(bounds, figures, command)
     if bounds.waiting is not None and not _within(figures.get("waiting"), bounds.waiting):
         waiting = figures.get("waiting")
-        what = "it is unknown how many landings wait" if waiting is None else f"{counted(waiting, 'landing')} not taken"
+        waits = (
+            "it is unknown how many landings wait" if waiting is None else f"{counted(waiting, 'landing')} not taken"
+        )
         message = FindingMessage(
-            "too-many-landings-wait", "{what}, at most {bound} may wait", what=what, bound=bounds.waiting
+            "too-many-landings-wait", "{what}, at most {bound} may wait", what=waits, bound=bounds.waiting
         )
         yield Finding(Level.ALERT, "waiting", message, command("run"))
     for kind in KINDS:
@@ -348,7 +350,7 @@ def _freshness(bounds: AlertsConfig, figures: Mapping[str, Any], command: Comman
     if bound is None or _within(figures.get("age_ms"), bound):
         return
     through = figures.get("watermark_ms")
-    what = (
+    progress = (
         "complete through no time yet"
         if through is None
         else f"complete through {to_the_second(through)}, {span(figures['age_ms'])} ago"
@@ -357,7 +359,7 @@ def _freshness(bounds: AlertsConfig, figures: Mapping[str, Any], command: Comman
     message = FindingMessage(
         "results-too-old",
         "{what}, at most {bound} are allowed{cause}",
-        what=what,
+        what=progress,
         bound=in_words(bound),
         cause="" if is_waiting else ". No landing waits: nothing was landed, or the source has become silent",
     )
@@ -366,8 +368,8 @@ def _freshness(bounds: AlertsConfig, figures: Mapping[str, Any], command: Comman
 
 def _share(kind: str, bound: float, figures: Mapping[str, Any], command: Command) -> Iterator[Finding]:
     """Yield a finding if the last runs dropped too many records of a kind. Without records there is no share."""
-    found, records = figures.get(f"{kind}_share"), figures.get("records")
-    if found is None or found <= bound:
+    lost, records = figures.get(f"{kind}_share"), figures.get("records")
+    if lost is None or lost <= bound:
         return
     runs = "run" if figures["over_runs"] == 1 else f"{figures['over_runs']:,} runs"
     message = FindingMessage(
@@ -376,7 +378,7 @@ def _share(kind: str, bound: float, figures: Mapping[str, Any], command: Command
         lost=counted(figures[kind], f"{kind} record", many=f"{kind} records"),
         records=number(records),
         runs=runs,
-        share=share(found, 1),
+        share=share(lost, 1),
         bound=_percent(bound),
     )
     yield Finding(Level.ALERT, kind, message, command("report"))
@@ -458,8 +460,8 @@ def _restore(bound: int | None, restore: int | None, command: Command, upkeep: U
 
 
 def _sum(figures: Mapping[str, Any], *names: str) -> int | None:
-    found = [figures.get(name) for name in names]
-    return None if None in found else sum(one for one in found if one is not None)
+    parts = [figures.get(name) for name in names]
+    return None if None in parts else sum(part for part in parts if part is not None)
 
 
 def _percent(part: float) -> str:

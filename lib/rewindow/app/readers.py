@@ -42,7 +42,9 @@ def replayed_removed(root: Path, tables: Warehouse, feed: str, last_epoch: int) 
 def replayed_of_removed(root: Path, tables: Warehouse, feed: str) -> dict[str, tuple[str, ...]]:
     """Return the jobs of which a feed holds rows of removed runs, each with the jobs that have replayed these rows."""
     return {
-        source: found.jobs for source in sorted(_sources(root, feed)) for found in _outdated(root, tables, feed, source)
+        source: reader.jobs
+        for source in sorted(_sources(root, feed))
+        for reader in _outdated(root, tables, feed, source)
     }
 
 

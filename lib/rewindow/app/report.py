@@ -150,22 +150,33 @@ def _outlook(project: OpenProject, job: str, branch: Branch) -> Outlook:
 
 def _compared(branches: JobBranches, first: str, second: str, samples: int = 5) -> BranchDiff:
     """Compare two branches."""
-    found = branches.diff(first, second, samples)
+    compared = branches.diff(first, second, samples)
     outputs = [
         OutputDiff(
             output,
-            one.equal,
-            one.different,
-            one.only_first,
-            one.only_second,
-            [Sample(as_assignments(key, key), _texts(ours), _texts(theirs)) for key, ours, theirs in one.samples],
+            difference.equal,
+            difference.different,
+            difference.only_first,
+            difference.only_second,
+            [
+                Sample(as_assignments(key, key), _texts(ours), _texts(theirs))
+                for key, ours, theirs in difference.samples
+            ],
         )
-        for output, one in found.diffs.items()
+        for output, difference in compared.diffs.items()
     ]
-    epochs = (found.epochs[0], found.epochs[-1]) if found.epochs else None
+    epochs = (compared.epochs[0], compared.epochs[-1]) if compared.epochs else None
     changed = branches.code_changes(second, first)
     return BranchDiff(
-        first, second, found.shared, epochs, found.extent or None, changed, outputs, found.on_hold, found.left_out
+        first,
+        second,
+        compared.shared,
+        epochs,
+        compared.extent or None,
+        changed,
+        outputs,
+        compared.on_hold,
+        compared.left_out,
     )
 
 

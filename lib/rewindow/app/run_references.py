@@ -71,7 +71,7 @@ def unknown_name(root: Path, name: str) -> UsageError:
 
 def no_runs(job: str, state: JobState, branch: str) -> UsageError:
     """Return the error of a branch without runs."""
-    others = sorted(name for name, one in state.branches.items() if one.runs)
+    others = sorted(name for name, other in state.branches.items() if other.runs)
     more = f" (branches with runs: {', '.join(others)})" if others else f": run `rewindow run {job}` first"
     return UsageError(
         "branch-not-run-yet",
@@ -105,9 +105,9 @@ def as_of(project: OpenProject, job: str, branch: str, at: str | None) -> AsOf:
     state = project.tables.state(job)
     for _step in project.tables.publish(job, state, name):
         pass
-    known = state.branch(name)
-    run = known.head if at is None else None if at == BEGINNING else find_run(state, known, at)
-    if not known.runs:
+    of_branch = state.branch(name)
+    run = of_branch.head if at is None else None if at == BEGINNING else find_run(state, of_branch, at)
+    if not of_branch.runs:
         raise no_runs(job, state, name)
     if run is None:
         raise UsageError(
@@ -116,4 +116,4 @@ def as_of(project: OpenProject, job: str, branch: str, at: str | None) -> AsOf:
             job=job,
             branch=name,
         )
-    return AsOf(state, known, run)
+    return AsOf(state, of_branch, run)

@@ -39,16 +39,16 @@ def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
     if report.held_ms:
         yield f"Its watermark is {in_words(report.held_ms)} below that of its job, which may hold rows back for so long."
     if report.behind:
-        one = report.behind == 1
+        is_one = report.behind == 1
         yield (
-            f"{counted(report.behind, 'row')} became visible after {'its' if one else 'their'} interval of arrival had been "
-            f"landed; {'it is' if one else 'they are'} part of {'this landing' if first == last else 'these landings'}."
+            f"{counted(report.behind, 'row')} became visible after {'its' if is_one else 'their'} interval of arrival had been "
+            f"landed; {'it is' if is_one else 'they are'} part of {'this landing' if first == last else 'these landings'}."
         )
     if report.unarrived:
-        one = report.unarrived == 1
+        is_one = report.unarrived == 1
         yield (
-            f"{counted(report.unarrived, 'row')} {'has' if one else 'have'} no arrival time, so "
-            f"{'it was' if one else 'they were'} quarantined."
+            f"{counted(report.unarrived, 'row')} {'has' if is_one else 'have'} no arrival time, so "
+            f"{'it was' if is_one else 'they were'} quarantined."
         )
     if report.was_interrupted:
         yield (
@@ -109,17 +109,17 @@ def consequences(done: Mapping[str, Any]) -> Iterator[str]:
 
 def outdated_lines(outdated: Iterable[Mapping[str, Any]], *, is_emptied: bool) -> Iterator[str]:
     """Yield the feeds that hold rows of removed runs of a job, and what follows. ``is_emptied``: it has no run left."""
-    for one in outdated:
-        keep = f" --keep {one['keep']}" if one["keep"] else ""
-        which = f"its landings after {one['keep']} hold" if one["keep"] else "it holds"
+    for reader in outdated:
+        keep = f" --keep {reader['keep']}" if reader["keep"] else ""
+        which = f"its landings after {reader['keep']} hold" if reader["keep"] else "it holds"
         replay = ""
-        if one["jobs"]:
-            what = "the job {} has" if len(one["jobs"]) == 1 else "the jobs {} have"
-            replay = f" Then {what.format(', '.join(one['jobs']))} to replay them, as the next `rewindow run` says."
+        if reader["jobs"]:
+            jobs = "the job {} has" if len(reader["jobs"]) == 1 else "the jobs {} have"
+            replay = f" Then {jobs.format(', '.join(reader['jobs']))} to replay them, as the next `rewindow run` says."
         when = "Run this job, and land them again" if is_emptied else "Land them again"
         yield (
-            f"Feed {one['feed']} reads this job's output, and {which} rows of runs that are gone. {when}: "
-            f"`rewindow land {one['feed']} --new-generation{keep}`.{replay}"
+            f"Feed {reader['feed']} reads this job's output, and {which} rows of runs that are gone. {when}: "
+            f"`rewindow land {reader['feed']} --new-generation{keep}`.{replay}"
         )
 
 
@@ -162,39 +162,39 @@ def verified_lines(job: str, proofs: Sequence[Verified]) -> Iterator[str]:
 
 def _counts(counts: Mapping[str, int]) -> str:
     """Return how many rows a replay made, in all and for each target, which `show` lists; outputs first."""
-    listed = sorted(counts.items(), key=lambda one: not one[0].startswith(OUTPUT))
+    listed = sorted(counts.items(), key=lambda item: not item[0].startswith(OUTPUT))
     each = ", ".join(f"{rows:,} of {target}" for target, rows in listed)
     return f"{counted(sum(counts.values()), 'row')} that it wrote{f': {each}' if each else ''}"
 
 
-def compared_line(found: Compared) -> str:
+def compared_line(compared: Compared) -> str:
     """Return which epochs of two branches were compared, as a sentence."""
     from rewindow.report.text import told_holds, told_left_out  # noqa: PLC0415 - few commands compare
 
-    first, second = found.first, found.second
-    since = f" Both have every run through {found.shared}." if found.shared else ""
-    held = f" {told_holds(found.on_hold)}" if found.on_hold else ""
-    if not found.extent and held:
+    first, second = compared.first, compared.second
+    since = f" Both have every run through {compared.shared}." if compared.shared else ""
+    held = f" {told_holds(compared.on_hold)}" if compared.on_hold else ""
+    if not compared.extent and held:
         return f"Nothing to compare yet.{held}"
-    left_out = f" {told_left_out(found.left_out)}." if found.left_out else ""
-    if not found.extent:
+    left_out = f" {told_left_out(compared.left_out)}." if compared.left_out else ""
+    if not compared.extent:
         return (
             f"Nothing to compare: {first} and {second} share no epoch that they replayed separately.{since}{left_out}"
         )
-    return f"Compared {found.extent}, which {first} and {second} replayed separately.{since}{left_out}{held}"
+    return f"Compared {compared.extent}, which {first} and {second} replayed separately.{since}{left_out}{held}"
 
 
-def compared_rows(found: Compared) -> list[dict[str, Any]]:
+def compared_rows(compared: Compared) -> list[dict[str, Any]]:
     """Return for each output how many keys differ between two branches."""
     return [
         {
             "output": output,
             "equal": table_diff.equal,
             "different": table_diff.different,
-            f"only in {found.first}": table_diff.only_first,
-            f"only in {found.second}": table_diff.only_second,
+            f"only in {compared.first}": table_diff.only_first,
+            f"only in {compared.second}": table_diff.only_second,
         }
-        for output, table_diff in found.diffs.items()
+        for output, table_diff in compared.diffs.items()
     ]
 
 
@@ -227,7 +227,7 @@ def as_assignments(row: Mapping[str, Any], keys: Iterable[str] = ()) -> str:
 
 def in_one_line(text: str) -> str:
     """Return a text with its line breaks and control characters escaped, which would break a list or steer a terminal."""
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _CONTROL.sub(lambda control: control[0].encode("unicode_escape").decode(), text)
 
 
 def readable(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,7 +242,7 @@ def _shown(name: str, value: Any) -> Any:
     if name == "watermark_ms":
         return "-" if value is None else instant(value)
     if name == "epochs":
-        return "-" if value is None else "-".join(str(one) for one in value)
+        return "-" if value is None else "-".join(str(epoch) for epoch in value)
     if isinstance(value, bool):
         return "yes" if value else ""
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value

@@ -64,10 +64,10 @@ def after_last_run(root: Path, tables: Warehouse, branch: Branch, feed: Feed, ag
     """
     pending = branch.pending
     ended = unfinished(tables.warehouse, pending.attempt).hint(f"Run it again: `{again}`") if pending else None
-    found = stalled(_after_head(root, tables, branch, feed))
-    if isinstance(found, Unknown):
-        return {"ended": ended, "silent": [], "unknown": [{"about": "silent", "reason": found.reason}]}
-    return {"ended": ended, "silent": [one.as_json() for one in found], "unknown": []}
+    waiting = stalled(_after_head(root, tables, branch, feed))
+    if isinstance(waiting, Unknown):
+        return {"ended": ended, "silent": [], "unknown": [{"about": "silent", "reason": waiting.reason}]}
+    return {"ended": ended, "silent": [result.as_json() for result in waiting], "unknown": []}
 
 
 def _after_head(root: Path, tables: Warehouse, branch: Branch, feed: Feed) -> Inputs:
@@ -75,8 +75,8 @@ def _after_head(root: Path, tables: Warehouse, branch: Branch, feed: Feed) -> In
     head = branch.head
     if head is None:
         return Inputs(branch, feed, ())
-    found = known(lambda: tables.known_reports(head))
-    if found is None:
-        found = Unknown("in a catalog only `report` and `status` read task reports")
-    reports = found if isinstance(found, Unknown) else {head.spec.run: found}
+    reports_of_head = known(lambda: tables.known_reports(head))
+    if reports_of_head is None:
+        reports_of_head = Unknown("in a catalog only `report` and `status` read task reports")
+    reports = reports_of_head if isinstance(reports_of_head, Unknown) else {head.spec.run: reports_of_head}
     return Inputs(branch, feed, [head], rules=rules_of(root, feed.definition.feed), reports=reports)

@@ -16,8 +16,8 @@ _WITH = ("pyspark", "delta-spark", "deltalake", "pyarrow")
 
 def running_version() -> str:
     """Return the version of what is running, not of what is installed."""
-    found: str = sys.modules["rewindow"].__version__
-    return found
+    version: str = sys.modules["rewindow"].__version__
+    return version
 
 
 def check_own_code(root: Path, running: str = RUNNING) -> None:

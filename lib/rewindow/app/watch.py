@@ -67,11 +67,11 @@ class Watch:
         """Log a task that has finished."""
         if not self._log:
             return
-        known = {name: self._known[name] for name in ("job", "branch", "run", "ledger_row") if name in self._known}
+        of_step = {name: self._known[name] for name in ("job", "branch", "run", "ledger_row") if name in self._known}
         records = sum(report.consumed.values())
         self._log.info(
             "task",
-            **known,
+            **of_step,
             sub_topology=report.sub_topology,
             partition=report.partition,
             records=records,

@@ -89,14 +89,14 @@ def run_figures(inputs: Inputs) -> Iterator[RunFigures]:
 
 def clocks(inputs: Inputs) -> list[Clocks]:
     """Return the clocks after each run whose reports are read: those of the task that is furthest behind."""
-    found = []
+    clocks_of_tasks = []
     for run in inputs.runs:
         reports = inputs.known_reports.get(run.spec.run)
         if reports is None:
             continue
         states = [report.state for report in reports if report.state]
         rows = [row for report in reports for row in report.metrics if row["name"] == PUNCTUATE]
-        found.append(
+        clocks_of_tasks.append(
             Clocks(
                 run=run.spec.name,
                 committed_at_ms=known_time(run.recorded_at),
@@ -110,15 +110,17 @@ def clocks(inputs: Inputs) -> list[Clocks]:
                 ),
             )
         )
-    return found
+    return clocks_of_tasks
 
 
 def schedules(inputs: Inputs) -> list[Schedule]:
     """Return the schedules after the head, by node, clock and interval, with the calls of the selected runs."""
     grouped: dict[tuple[str, str, int], list[int | None]] = {}
     for state in inputs.known_tasks.values():
-        for one in state["schedules"]:
-            grouped.setdefault((one["node"], one["type"], one["interval_ms"]), []).append(one["due_ms"])
+        for schedule in state["schedules"]:
+            grouped.setdefault((schedule["node"], schedule["type"], schedule["interval_ms"]), []).append(
+                schedule["due_ms"]
+            )
     calls: dict[tuple[str, str], int] = {}
     for row in inputs.metrics:
         if row["name"] == PUNCTUATE and row["level"] == NODE:
@@ -133,12 +135,12 @@ def schedules(inputs: Inputs) -> list[Schedule]:
 def store_sizes(inputs: Inputs) -> list[StoreSize]:
     """Return the stores after the head: entries, and what the selected runs wrote to the changelogs."""
     kinds = {store["name"]: store["kind"] for part in inputs.head.spec.binding.topology for store in part["stores"]}
-    found = []
+    sizes = []
     for store in sorted(inputs.head.spec.binding.stores):
         totals = [(run, run.commit.targets.get(f"{CHANGELOG}{store}")) for run in inputs.runs]
         written = [(run, total) for run, total in totals if total is not None and total.rows]
         columns = inputs.stores.get(store)
-        found.append(
+        sizes.append(
             StoreSize(
                 store=store,
                 kind=kinds.get(store, ""),
@@ -148,7 +150,7 @@ def store_sizes(inputs: Inputs) -> list[StoreSize]:
                 last_run=written[-1][0].spec.name if written else None,
             )
         )
-    return found
+    return sizes
 
 
 def _least(times: Any) -> int | None:
@@ -196,16 +198,16 @@ def _changelog(run: CommittedRun) -> int:
 
 def replaced(inputs: Inputs) -> Replaced | None:
     """Return what the last promotion replaced, as far as its runs are among the report's; None without one."""
-    found = _last_promotion(inputs)
-    if found is None or not {run.spec.run for run in found.adds} & {run.spec.run for run in inputs.runs}:
+    promotion = _last_promotion(inputs)
+    if promotion is None or not {run.spec.run for run in promotion.adds} & {run.spec.run for run in inputs.runs}:
         return None
-    old, new = found.removes[-1], found.adds[-1]
+    old, new = promotion.removes[-1], promotion.adds[-1]
     targets = {target for run in (old, new) for target in run.spec.binding.tables if target.startswith(OUTPUT)}
     outputs = sorted(target.removeprefix(OUTPUT) for target in targets)
-    rows_before, rows_now = rows_of(found.removes), rows_of(found.adds)
+    rows_before, rows_now = rows_of(promotion.removes), rows_of(promotion.adds)
     return Replaced(
-        before=_named(found.removes),
-        now=_named(found.adds),
+        before=_named(promotion.removes),
+        now=_named(promotion.adds),
         lines=differences_besides_tables(old.spec.binding, new.spec.binding),
         rows=[Change(output, rows_before[output], rows_now[output]) for output in outputs],
     )
@@ -214,9 +216,9 @@ def replaced(inputs: Inputs) -> Replaced | None:
 def _last_promotion(inputs: Inputs) -> Publication | None:
     publications = inputs.branch.publications
     for index in range(len(publications) - 1, max(len(publications) - _MOST_PUBLICATIONS, 0) - 1, -1):
-        one = publications[index]
-        if one.adds and one.removes:
-            return one
+        publication = publications[index]
+        if publication.adds and publication.removes:
+            return publication
     return None
 
 
@@ -247,13 +249,13 @@ def _steps(inputs: Inputs, waiting_records: int) -> Sequence[StepCost]:
     for run in runs:
         for step, seconds in _seconds(run, inputs.planned_at.get(run.spec.run), ended.get(run.spec.run)).items():
             timed[step].append((records_of(run), seconds))
-    found = []
+    costs = []
     for step, known in timed.items():
         if known:
             typical, line = median([one for _, one in known]), _line(known)
             forecast = line[0] + line[1] * waiting_records if line and waiting_records else None
-            found.append(StepCost(step, len(known), typical, sum(one for _, one in known), forecast))
-    return found
+            costs.append(StepCost(step, len(known), typical, sum(one for _, one in known), forecast))
+    return costs
 
 
 def _seconds(run: CommittedRun, planned_ms: int | None, ended: StepTimes | None) -> Mapping[str, float]:

@@ -163,11 +163,11 @@ def _behind(job: str, report: Report, health: JobHealth, *, is_newest: bool) -> 
         message = VerdictMessage("verdict-run-planned", "{pending}", pending=outlook.pending)
         yield Sentence.of(Level.WARNING, message)
     if health.waiting and is_newest:
-        what = f"{counted(len(health.waiting), 'landing')} with {counted(health.waiting_records, 'record')}"
+        waiting = f"{counted(len(health.waiting), 'landing')} with {counted(health.waiting_records, 'record')}"
         message = VerdictMessage(
             "verdict-landings-wait",
             "Not replayed yet: {what}, landed through {through} (`rewindow run {job}`)",
-            what=what,
+            what=waiting,
             through=to_the_second(health.landed_through_ms),
             job=job,
         )
@@ -227,15 +227,18 @@ def _compared(diff: BranchDiff | None) -> Iterator[Sentence]:
         yield Sentence.of(Level.NOTE, message)
     if not diff.extent:
         return
-    unequal = {one.output: one.different + one.only_first + one.only_second for one in diff.outputs}
-    told = ", ".join(f"{output} in {counted(keys, 'key')}" for output, keys in unequal.items() if keys)
-    if told:
+    unequal = {
+        of_output.output: of_output.different + of_output.only_first + of_output.only_second
+        for of_output in diff.outputs
+    }
+    listed = ", ".join(f"{output} in {counted(keys, 'key')}" for output, keys in unequal.items() if keys)
+    if listed:
         message = VerdictMessage(
             "verdict-branch-differs",
             "Differs from branch {branch} in {extent}: {keys}",
             branch=diff.second,
             extent=diff.extent,
-            keys=told,
+            keys=listed,
         )
         yield Sentence.of(Level.WARNING, message)
     else:
@@ -265,7 +268,7 @@ def _open(windows: OpenWindows) -> Iterator[Sentence]:
     if windows.unknown is not None:
         yield _not_known("open windows", windows.unknown)
     if windows.results:
-        where = f" {told}" if (told := where_results_wait(windows)) else ""
+        where = f" {words}" if (words := where_results_wait(windows)) else ""
         closes = "is sent at" if windows.shown and windows.shown[0].waits_for else "closes at"
         first = f"; the first {closes} {instant(windows.shown[0].closes_at_ms)}" if windows.shown else ""
         message = VerdictMessage(
@@ -350,11 +353,11 @@ def _expectations(job: str, results: Sequence[Expected]) -> Iterator[Sentence]:
         yield Sentence.of(Level.WARNING, message)
     warned = [result for result in results if result.became in (WARNED, ACCEPTED)]
     if warned:
-        what = counted(len(warned), "expectation")
+        unmet = counted(len(warned), "expectation")
         message = VerdictMessage(
             "verdict-expectations-not-met",
             "Published although {what} not met; the last: {expected}",
-            what=what,
+            what=unmet,
             expected=_expected(warned[-1]),
         )
         yield Sentence.of(Level.WARNING, message)

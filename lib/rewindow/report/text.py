@@ -76,10 +76,10 @@ def seconds(value: float | None) -> str:
     )
 
 
-def where_results_wait(found: OpenWindows) -> str:
+def where_results_wait(waiting_results: OpenWindows) -> str:
     """Return ``in 2 windows and in joins``; empty where a time limit or nothing holds them."""
-    windows = f"in {counted(found.windows, 'window')}" if found.windows else ""
-    joins = "in joins" if any(waiting.waits_for is not None for waiting in found.shown) else ""
+    windows = f"in {counted(waiting_results.windows, 'window')}" if waiting_results.windows else ""
+    joins = "in joins" if any(waiting.waits_for is not None for waiting in waiting_results.shown) else ""
     return " and ".join(filter(None, (windows, joins)))
 
 
@@ -115,5 +115,5 @@ def share(part: float, whole: float) -> str:
 
 def share_of_records(drops: Sequence[Drop]) -> str:
     """Return which part of the records one node dropped, in words; nothing if it may count a record several times."""
-    known = [drop.share for drop in drops if drop.share is not None]
-    return f"{share(sum(known), 1)} of the records" if len(known) == len(drops) else ""
+    shares = [drop.share for drop in drops if drop.share is not None]
+    return f"{share(sum(shares), 1)} of the records" if len(shares) == len(drops) else ""

@@ -49,11 +49,11 @@ class Locator:
         """Return the source of each log of a feed, as the feed's file names it."""
         config = load_feed(self.root, feed)
         spec = feed_spec(config, project_root=str(self.root), warehouse=self.warehouse)
-        found = {}
+        sources = {}
         for log in spec.logs:
             given = config.logs[log.topic]
-            found[log.topic] = replace(self._source(given.source, log.source), renamed=given.columns)
-        return found
+            sources[log.topic] = replace(self._source(given.source, log.source), renamed=given.columns)
+        return sources
 
     def _source(self, given: SourceConfig, spec: SourceSpec) -> Table:
         if given.job is not None:
@@ -168,7 +168,7 @@ def run_planned(locator: Locator, job: Job) -> Facts:
         if target.startswith(OUTPUT)
     }
     origins = _origins(job, logs)
-    return Facts(inputs, tuple(replace(one, origins=origins.get(target)) for target, one in outputs.items()))
+    return Facts(inputs, tuple(replace(written, origins=origins.get(target)) for target, written in outputs.items()))
 
 
 def run_done(locator: Locator, job: Job, result: RunReport | UpToDate) -> Facts:
@@ -190,9 +190,11 @@ def run_done(locator: Locator, job: Job, result: RunReport | UpToDate) -> Facts:
         total = commit.targets.get(target)
         if not target.startswith(OUTPUT) or not result.is_published:
             continue  # readers see nothing new while a run is on hold
-        known = {"run": spec.name, "rows": total.rows if total else 0, "digest": total.digest if total else None}
+        last_commit = {"run": spec.name, "rows": total.rows if total else 0, "digest": total.digest if total else None}
         counts = (total.rows, total.bytes, total.files) if total else (0, 0, 0)
-        wrote = Written(locator.output(table, with_version=True), *counts, commit=known, origins=origins.get(target))
+        wrote = Written(
+            locator.output(table, with_version=True), *counts, commit=last_commit, origins=origins.get(target)
+        )
         outputs.append(wrote)
     dropped = dropped_by_reason(result.metrics)
     behind = len(not_taken(job.feed, spec.input.last))
@@ -253,8 +255,8 @@ def branch_changed(
         if not target.startswith(OUTPUT):
             continue
         total = head.commit.targets.get(target) if head else None
-        known = {"run": head.spec.name if head else None, "digest": total.digest if total else None}
-        outputs.append(Written(locator.output(table, with_version=True), commit=known))
+        last_commit = {"run": head.spec.name if head else None, "digest": total.digest if total else None}
+        outputs.append(Written(locator.output(table, with_version=True), commit=last_commit))
     inputs = _outputs_of(locator, state.branch(source)) if source else ()
     did_something = any(details.get(name) for name in ("is_new", "rewound", "accepted", "lagged"))
     if not did_something:
@@ -277,8 +279,10 @@ def _copied(feed: Feed, topic: str, source: Table) -> ColumnOrigins:
 
 
 def _origins(job: Job, logs: Mapping[str, Table]) -> dict[str, ColumnOrigins]:
-    known = column_origins(job.code.topology, job.code.load_logs())
-    return {f"{OUTPUT}{topic}": ColumnOrigins(logs, one.columns, one.rows) for topic, one in known.items()}
+    by_topic = column_origins(job.code.topology, job.code.load_logs())
+    return {
+        f"{OUTPUT}{topic}": ColumnOrigins(logs, origins.columns, origins.rows) for topic, origins in by_topic.items()
+    }
 
 
 def _topics(job: Job) -> list[str]:
@@ -315,5 +319,5 @@ def _records(landings: Sequence[Landing], topic: str) -> int:
 
 def _last_positions(locator: Locator, feed: str) -> Mapping[str, Any]:
     last = next((row.body for row in reversed(locator.tables.feed_rows(feed)) if row.kind == LANDING), {})
-    found: Mapping[str, Any] = last.get("positions") or {}
-    return found
+    positions: Mapping[str, Any] = last.get("positions") or {}
+    return positions

@@ -29,11 +29,11 @@ class _Facet(BaseFacet):  # type: ignore[misc, unused-ignore]
     """The base of a facet of ours: the client asks its class for the schema."""
 
 
-def custom(name: str, known: Mapping[str, Any]) -> Any:
+def custom(name: str, values: Mapping[str, Any]) -> Any:
     """Return a facet with JSON values. Unknown ones (None) are left out."""
     url = f"{SCHEMAS}:{name}.json#/$defs/{name}"
     facet = type(name, (_Facet,), {"_get_schema": staticmethod(lambda: url), "__slots__": ()})
-    return facet(producer=PRODUCER).with_additional_properties(**known)
+    return facet(producer=PRODUCER).with_additional_properties(**values)
 
 
 def parent_of(operation: Operation, environ: Mapping[str, str]) -> Any:
@@ -49,11 +49,11 @@ def parent_of(operation: Operation, environ: Mapping[str, str]) -> Any:
     parent = _own(operation.parent) if operation.parent else given
     if parent is None:
         return None
-    known = facets.parent_run
-    return known.ParentRunFacet(
-        run=known.Run(parent.run),
-        job=known.Job(parent.namespace, parent.job),
-        root=known.Root(known.RootRun(root.run), known.RootJob(root.namespace, root.job)),
+    facet = facets.parent_run
+    return facet.ParentRunFacet(
+        run=facet.Run(parent.run),
+        job=facet.Job(parent.namespace, parent.job),
+        root=facet.Root(facet.RootRun(root.run), facet.RootJob(root.namespace, root.job)),
         producer=PRODUCER,
     )
 
@@ -78,7 +78,7 @@ def event(state: str, operation: Operation, at_ms: int, facts: Facts, failure: F
 
 
 def _run_facets(operation: Operation, facts: Facts, failure: Failure | None) -> dict[str, Any]:
-    known: dict[str, Any] = {
+    values: dict[str, Any] = {
         "command": operation.kind,
         "project": operation.project,
         "target": operation.target,
@@ -86,7 +86,7 @@ def _run_facets(operation: Operation, facts: Facts, failure: Failure | None) -> 
         **({"branch": operation.branch} if operation.branch else {}),
         **facts.details,
     }
-    found: dict[str, Any] = {
+    run_facets: dict[str, Any] = {
         "processing_engine": _made(
             facets.processing_engine_run.ProcessingEngineRunFacet,
             VERSION,
@@ -95,14 +95,14 @@ def _run_facets(operation: Operation, facts: Facts, failure: Failure | None) -> 
         )
     }
     if parent := parent_of(operation, os.environ):
-        found["parent"] = parent
+        run_facets["parent"] = parent
     if failure is not None:
-        known["exit_code"], known["error"] = failure.exit_code, failure.kind
-        known["next"] = what_next(failure.exit_code).value
+        values["exit_code"], values["error"] = failure.exit_code, failure.kind
+        values["next"] = what_next(failure.exit_code).value
         text = f"exit code {failure.exit_code}: {failure.message}"
-        found["errorMessage"] = _made(facets.error_message_run.ErrorMessageRunFacet, text, "PYTHON")
-    found["rewindow_run"] = custom("RewindowRunFacet", known)
-    return found
+        run_facets["errorMessage"] = _made(facets.error_message_run.ErrorMessageRunFacet, text, "PYTHON")
+    run_facets["rewindow_run"] = custom("RewindowRunFacet", values)
+    return run_facets
 
 
 def _input(read: Read) -> InputDataset:
@@ -111,10 +111,10 @@ def _input(read: Read) -> InputDataset:
         statistics["inputStatistics"] = _made(
             facets.input_statistics_input_dataset.InputStatisticsInputDatasetFacet, rowCount=read.records
         )
-    found = _dataset_facets(read.table)
+    dataset_facets = _dataset_facets(read.table)
     if read.landings is not None:
-        found["rewindow_landings"] = custom("RewindowLandingsDatasetFacet", read.landings)
-    return InputDataset(*dataset_of(read.table), inputFacets=statistics, facets=found)
+        dataset_facets["rewindow_landings"] = custom("RewindowLandingsDatasetFacet", read.landings)
+    return InputDataset(*dataset_of(read.table), inputFacets=statistics, facets=dataset_facets)
 
 
 def _output(written: Written) -> OutputDataset:
@@ -126,30 +126,30 @@ def _output(written: Written) -> OutputDataset:
             size=written.bytes,
             fileCount=written.files,
         )
-    found = _dataset_facets(written.table)
+    dataset_facets = _dataset_facets(written.table)
     if written.landings is not None:
-        found["rewindow_landings"] = custom("RewindowLandingsDatasetFacet", written.landings)
+        dataset_facets["rewindow_landings"] = custom("RewindowLandingsDatasetFacet", written.landings)
     if written.commit is not None:
-        found["rewindow_commit"] = custom("RewindowCommitDatasetFacet", written.commit)
+        dataset_facets["rewindow_commit"] = custom("RewindowCommitDatasetFacet", written.commit)
     if written.origins is not None:
-        found["columnLineage"] = _column_origins(written.origins)
-    return OutputDataset(*dataset_of(written.table), outputFacets=statistics, facets=found)
+        dataset_facets["columnLineage"] = _column_origins(written.origins)
+    return OutputDataset(*dataset_of(written.table), outputFacets=statistics, facets=dataset_facets)
 
 
 def _dataset_facets(table: Table) -> dict[str, Any]:
     is_delta = table.format == "delta"
     layer, files = ("delta", "parquet") if is_delta else ("file", table.format)
-    found: dict[str, Any] = {"storage": _made(facets.storage_dataset.StorageDatasetFacet, layer, files)}
+    dataset_facets: dict[str, Any] = {"storage": _made(facets.storage_dataset.StorageDatasetFacet, layer, files)}
     if table.columns:
         fields = [
             facets.schema_dataset.SchemaDatasetFacetFields(column.name, column.type, ordinal_position=position)
             for position, column in enumerate(table.columns, start=1)
         ]
-        found["schema"] = _made(facets.schema_dataset.SchemaDatasetFacet, fields)
+        dataset_facets["schema"] = _made(facets.schema_dataset.SchemaDatasetFacet, fields)
     if table.version is not None:
-        found["version"] = _made(facets.dataset_version_dataset.DatasetVersionDatasetFacet, str(table.version))
+        dataset_facets["version"] = _made(facets.dataset_version_dataset.DatasetVersionDatasetFacet, str(table.version))
     if table.catalog_host is not None:
-        found["catalog"] = _made(
+        dataset_facets["catalog"] = _made(
             facets.catalog_dataset.CatalogDatasetFacet,
             "delta",
             "unitycatalog",
@@ -158,27 +158,27 @@ def _dataset_facets(table: Table) -> dict[str, Any]:
         )
     elif link := symlink_of(table):
         identifier = facets.symlinks_dataset.Identifier(*link, "TABLE")
-        found["symlinks"] = _made(facets.symlinks_dataset.SymlinksDatasetFacet, [identifier])
-    return found
+        dataset_facets["symlinks"] = _made(facets.symlinks_dataset.SymlinksDatasetFacet, [identifier])
+    return dataset_facets
 
 
-def _column_origins(found: ColumnOrigins) -> Any:
-    known = facets.column_lineage_dataset
-    columns = {column: known.Fields(_fields(found, origins)) for column, origins in found.columns.items()}
-    return _made(known.ColumnLineageDatasetFacet, columns, _fields(found, found.rows))
+def _column_origins(of: ColumnOrigins) -> Any:
+    facet = facets.column_lineage_dataset
+    columns = {column: facet.Fields(_fields(of, origins)) for column, origins in of.columns.items()}
+    return _made(facet.ColumnLineageDatasetFacet, columns, _fields(of, of.rows))
 
 
 def _made(facet: Any, *values: Any, **named: Any) -> Any:
     return facet(*values, **named, producer=PRODUCER)
 
 
-def _fields(found: ColumnOrigins, origins: Iterable[Origin]) -> list[Any]:
-    known = facets.column_lineage_dataset
+def _fields(of: ColumnOrigins, origins: Iterable[Origin]) -> list[Any]:
+    facet = facets.column_lineage_dataset
     fields: dict[tuple[str, str, str], list[Any]] = {}
     for origin in sorted(origins, key=lambda one: (one.topic, one.column, one.how, one.described)):
         kind = "DIRECT" if origin.is_direct else "INDIRECT"
-        how = known.Transformation(kind, origin.how, origin.described or None, masking=False)
-        table = found.tables[origin.topic]
+        how = facet.Transformation(kind, origin.how, origin.described or None, masking=False)
+        table = of.tables[origin.topic]
         column = table.renamed.get(origin.column, origin.column)
         fields.setdefault((*dataset_of(table), column), []).append(how)
-    return [known.InputField(*field, transformations=hows) for field, hows in fields.items()]
+    return [facet.InputField(*field, transformations=hows) for field, hows in fields.items()]

@@ -59,14 +59,14 @@ def _with_protocol(name: str, signal: str, environ: Mapping[str, str]) -> str:
     if name != "otlp":
         return name
     protocols = (environ.get(f"OTEL_EXPORTER_OTLP_{part}PROTOCOL") for part in (f"{signal}_", ""))
-    protocol = next((one.strip() for one in protocols if one), "grpc")
+    protocol = next((text.strip() for text in protocols if text), "grpc")
     return "otlp_proto_http" if protocol == "http/protobuf" else "otlp_proto_grpc"
 
 
 def _exporters(signal: str, environ: Mapping[str, str]) -> Iterator[Any]:
     for name in exporter_names(signal, environ):
-        found = next(iter(entry_points(group=_GROUPS[signal], name=name)), None)
-        if found is None:
+        entry_point = next(iter(entry_points(group=_GROUPS[signal], name=name)), None)
+        if entry_point is None:
             raise ConfigError(
                 "exporter-unknown",
                 "OTEL_{signal}_EXPORTER: there is no exporter {exporter!r}. pip install "
@@ -74,7 +74,7 @@ def _exporters(signal: str, environ: Mapping[str, str]) -> Iterator[Any]:
                 signal=signal,
                 exporter=name,
             )
-        made = found.load()
+        made = entry_point.load()
         # Standard output is the command's result.
         yield made(out=sys.stderr) if name == "console" else made()
 

@@ -89,21 +89,23 @@ class SpanObserver:
 
     def step(self, operation: Operation, step: str) -> None:
         """End the span of the step before, and start that of this one."""
-        known = self._open.get(operation.id)
-        if known is None:
+        opened = self._open.get(operation.id)
+        if opened is None:
             return
-        self._end_step(known)
+        self._end_step(opened)
         name, details = str(step), getattr(step, "known", {})
-        found = _STEP.match(name)
-        if name == _LAST or found is None:
+        matched = _STEP.match(name)
+        if name == _LAST or matched is None:
             return
         attributes = {f"rewindow.{key}": value for key, value in details.items() if isinstance(value, str | int)}
-        known.step = self._tracer.start_span(found[0], known.context, attributes={**attributes, "rewindow.step": name})
+        opened.step = self._tracer.start_span(
+            matched[0], opened.context, attributes={**attributes, "rewindow.step": name}
+        )
 
     def task(self, operation: Operation, report: TaskReport) -> None:
         """Note a finished task in the span of its step."""
-        known = self._open.get(operation.id)
-        if known is None or known.step is None:
+        opened = self._open.get(operation.id)
+        if opened is None or opened.step is None:
             return
         attributes = {
             "rewindow.sub_topology": report.sub_topology,
@@ -111,16 +113,16 @@ class SpanObserver:
             "rewindow.records": sum(report.consumed.values()),
             "rewindow.rows": report.rows,
         }
-        known.step.add_event("task", attributes)
+        opened.step.add_event("task", attributes)
 
     def ended(self, operation: Operation, facts: Facts) -> None:
         """End the operation's span with its counts, and add these to the metrics."""
-        known = self._open.pop(operation.id, None)
-        if known is None:
+        opened = self._open.pop(operation.id, None)
+        if opened is None:
             return
-        self._end_step(known)
-        known.span.set_attributes(_results(facts))
-        known.span.end()
+        self._end_step(opened)
+        opened.span.set_attributes(_results(facts))
+        opened.span.end()
         own = {name: value for name, value in _attributes(operation).items() if name in _DIMENSIONS}
         for measure in facts.measures:
             self._count(measure.name, measure.value, {**own, **measure.attributes})
@@ -128,17 +130,17 @@ class SpanObserver:
 
     def failed(self, operation: Operation, failure: Failure) -> None:
         """End the operation's span as an error, with the message that people see."""
-        known = self._open.pop(operation.id, None)
-        if known is None:
+        opened = self._open.pop(operation.id, None)
+        if opened is None:
             return
         from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415 - only if it is configured
 
-        self._end_step(known)
-        known.span.set_attributes(
+        self._end_step(opened)
+        opened.span.set_attributes(
             {"error.type": failure.kind, "rewindow.exit_code": failure.exit_code, "rewindow.error_code": failure.code}
         )
-        known.span.set_status(Status(StatusCode.ERROR, failure.message))
-        known.span.end()
+        opened.span.set_status(Status(StatusCode.ERROR, failure.message))
+        opened.span.end()
         own = {name: value for name, value in _attributes(operation).items() if name in _DIMENSIONS}
         self._count("duration", _seconds_since(operation), {**own, "command": operation.kind, "outcome": "failed"})
 
@@ -188,10 +190,10 @@ class SpanObserver:
         getattr(self._instruments[name], method)(value, shown)
 
     @staticmethod
-    def _end_step(known: _Open) -> None:
-        if known.step is not None:
-            known.step.end()
-            known.step = None
+    def _end_step(opened: _Open) -> None:
+        if opened.step is not None:
+            opened.step.end()
+            opened.step = None
 
 
 _DIMENSIONS = ("rewindow.feed", "rewindow.job", "rewindow.branch", "rewindow.project", "rewindow.target")
@@ -199,24 +201,24 @@ _DIMENSIONS = ("rewindow.feed", "rewindow.job", "rewindow.branch", "rewindow.pro
 
 
 def _attributes(operation: Operation) -> dict[str, Any]:
-    found = {
+    attributes = {
         "rewindow.command": operation.kind,
         "rewindow.project": operation.project,
         "rewindow.target": operation.target,
         "rewindow.feed" if operation.kind == LAND else "rewindow.job": operation.subject,
     }
-    return {**found, **({"rewindow.branch": operation.branch} if operation.branch else {})}
+    return {**attributes, **({"rewindow.branch": operation.branch} if operation.branch else {})}
 
 
 def _results(facts: Facts) -> dict[str, Any]:
     """Return the details that a span can hold: scalars, lists of scalars, and the sums of counts by name."""
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for name, value in facts.details.items():
         if isinstance(value, str | int | float) or (isinstance(value, list) and value):
-            found[f"rewindow.{name}"] = value
+            attributes[f"rewindow.{name}"] = value
         elif name in {"records", "rows"} and isinstance(value, dict):
-            found[f"rewindow.{name}"] = sum(value.values())
-    return found
+            attributes[f"rewindow.{name}"] = sum(value.values())
+    return attributes
 
 
 def _seconds_since(operation: Operation) -> float:

@@ -141,7 +141,7 @@ class Telemetry:
         if self._open:
             self.tell(lambda observer, _: observer.task(self._open[-1], report))
 
-    def tell(self, what: Callable[[Observer, Facts], None], facts: Callable[[], Facts] = lambda: NOTHING) -> None:
+    def tell(self, call: Callable[[Observer, Facts], None], facts: Callable[[], Facts] = lambda: NOTHING) -> None:
         """Tell each observer something about some facts. An error becomes a warning, at most one for each observer."""
         if not self.observers:
             return
@@ -153,7 +153,7 @@ class Telemetry:
             known = NOTHING
         for observer in self.observers:
             try:
-                what(observer, known)
+                call(observer, known)
             except Exception as error:  # noqa: BLE001 - telemetry never fails a command
                 observer.warner.warn(str(error))
 

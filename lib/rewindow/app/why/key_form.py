@@ -83,8 +83,8 @@ def is_landed(output: Output, key: Mapping[str, Sequence[Any]]) -> bool:
         past.check()
     except (ConfigError, SourceError):
         return False
-    found = ask(past, key, None, None)
-    return bool(found.taken or found.waiting)
+    records = ask(past, key, None, None)
+    return bool(records.taken or records.waiting)
 
 
 def example(output: Output) -> str:
@@ -112,16 +112,16 @@ def choose_row(
     """
     chosen = None if run is None else find_run(output.state, output.branch, run)
     start_ms = None if at is None else at.start(rows)
-    found = output.in_window(rows, start_ms)
+    of_window = output.in_window(rows, start_ms)
     key = " ".join(words)
     command = output.key_words(words) if at is None else at.command(at.time_ms)
     ask = f"`rewindow why {command} --missing` says why"
-    if not found:
+    if not of_window:
         column = output.start_column
         starts = sorted({row[column] for row in rows}) if column else []
         last = f", the last {_MOST_NAMED} of {len(starts):,}" if len(starts) > _MOST_NAMED else ""
         named = ", ".join(instant(start) for start in starts[-_MOST_NAMED:])
-        known = f" (it has windows from {named}{last})" if starts else ""
+        windows = f" (it has windows from {named}{last})" if starts else ""
         where = "" if at is None or start_ms is None else at.where(start_ms)
         raise NothingFoundError(
             "key-row-missing",
@@ -129,15 +129,15 @@ def choose_row(
             table=output.table,
             key=key,
             where=where,
-            hint=known,
+            hint=windows,
             fix=ask,
         )
     if run is None:
-        return found, found[-1]
-    own = [row for row in found if chosen is not None and row["_run"] == chosen.spec.run]
+        return of_window, of_window[-1]
+    own = [row for row in of_window if chosen is not None and row["_run"] == chosen.spec.run]
     if not own:
-        written = sorted({row["_run"] for row in found})
-        names = [one.spec.name for one in output.state.committed if one.spec.run in written]
+        written = sorted({row["_run"] for row in of_window})
+        names = [committed.spec.name for committed in output.state.committed if committed.spec.run in written]
         others = (
             f"has rows of {', '.join(names)}: name one of these" if names else "has rows of runs that are forgotten"
         )
@@ -148,7 +148,7 @@ def choose_row(
             key=key,
             hint=others,
         )
-    return found, own[-1]
+    return of_window, own[-1]
 
 
 def null_key(key: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]] | None:

@@ -129,12 +129,12 @@ def _landed(past: History, own: Any, partition: int, times: tuple[int, int] | No
     layout, feed = past.output.layout, past.output.job.feed
     if not_looked_for(past.output) is not None or not feed.landings:
         return {}
-    found: Candidates = {}
+    landed_records: Candidates = {}
     for source in layout.part.sources:
         landed = feed.landings[-1].ranges.get(TopicPartition(source.topic, partition))
         bounds = 0, landed.end if landed else 0
-        found[source.topic, partition] = dict(past.records.of_key(source.topic, partition, own, bounds, times))
-    return found
+        landed_records[source.topic, partition] = dict(past.records.of_key(source.topic, partition, own, bounds, times))
+    return landed_records
 
 
 def _window(
@@ -147,7 +147,7 @@ def _window(
     if isinstance(windows, SessionWindows):
         if start_ms is None:
             return own[-1] if own else None
-        around = [one for one in own if one.start_ms <= start_ms <= one.end_ms]
+        around = [session for session in own if session.start_ms <= start_ms <= session.end_ms]
         return around[0] if around else Window(start_ms, start_ms, is_session=True)
     if isinstance(windows, SlidingWindows) and start_ms is not None and at is not None:
         start = at.only(sliding_starts(times, start_ms, windows.size_ms))
@@ -164,7 +164,7 @@ Where = tuple[str, int]
 
 
 @dataclass
-class Fate:
+class Outcomes:
     """The outcomes of the ``followed`` records in a replay. Each record is given as its topic and offset.
 
     ``kept`` are those that a store above the output took, ``in_windows`` those that the store of its windows took, each with the
@@ -242,19 +242,19 @@ class Fate:
         ]
 
 
-def fate_of(past: History, asked: Asked) -> Fate:
+def outcomes_of(past: History, asked: Asked) -> Outcomes:
     """Replay the input of the key's task, and note the outcome of each of the key's records."""
-    traced, fate = past.output.traced(asked.partition), Fate.following(past.output, asked.taken)
+    traced, outcomes = past.output.traced(asked.partition), Outcomes.following(past.output, asked.taken)
     if not asked.taken:
-        return fate
+        return outcomes
     nothing = Search(traced, Wanted({}, past.epochs[-1].number + 1))
     oldest = min(time for known in asked.taken.values() for time in known.values())
     extent = extents(traced, asked.key, oldest)[0]
     epochs = past.within(extent, asked.own, asked.partition, past.epochs[-1].number, {})
     reading = past.reading(nothing, extent, asked.own, {})
     with as_in_a_worker():
-        traced.replay(epochs, reading, nothing.take, fate.drops.append, fate.wrote, nothing.follow)
-    return fate
+        traced.replay(epochs, reading, nothing.take, outcomes.drops.append, outcomes.wrote, nothing.follow)
+    return outcomes
 
 
 def among(taken: Candidates, chosen: Collection[Where]) -> list[int]:
@@ -262,15 +262,15 @@ def among(taken: Candidates, chosen: Collection[Where]) -> list[int]:
     return [time for (topic, _), known in taken.items() for offset, time in known.items() if (topic, offset) in chosen]
 
 
-def as_reached(past: History, asked: Asked, fate: Fate, start_ms: int | None) -> Asked:
+def as_reached(past: History, asked: Asked, outcomes: Outcomes, start_ms: int | None) -> Asked:
     """Return what is asked for, with the sessions or sliding windows of only the records that reached the windows.
 
     Nothing changes if none did, and for a grid of windows, which no records make.
     """
-    windows, times = past.output.windows, among(asked.taken, fate.in_windows)
+    windows, times = past.output.windows, among(asked.taken, outcomes.in_windows)
     if not times or not past.output.is_windowed or not isinstance(windows, SessionWindows | SlidingWindows):
         return asked
-    own = fate.sessions
+    own = outcomes.sessions
     still_open = asked.still_open
     if still_open is not None and asked.holding is not None:
         still_open = open_windows(windows, times, asked.holding, own)
@@ -278,7 +278,11 @@ def as_reached(past: History, asked: Asked, fate: Fate, start_ms: int | None) ->
     if still_open:
         window = still_open[0]
     elif own:
-        window = own[-1] if start_ms is None else next((one for one in own if contains(one, start_ms, windows)), None)
+        window = (
+            own[-1]
+            if start_ms is None
+            else next((session for session in own if contains(session, start_ms, windows)), None)
+        )
     spans = still_open or ([] if window is None else [window])
     taken = asked.taken if not spans else _within(asked.taken, spans, windows)
     return replace(asked, window=window, taken=taken, sessions=own, still_open=still_open)
@@ -293,25 +297,27 @@ def _within(taken: Candidates, spans: Iterable[Window], windows: Windows | None)
     }
 
 
-def missed(output: Output, fate: Fate, window: Window, used: Collection[tuple[str | None, int, int]]) -> list[Drop]:
+def missed(
+    output: Output, outcomes: Outcomes, window: Window, used: Collection[tuple[str | None, int, int]]
+) -> list[Drop]:
     """Return the drops of the followed records that a window lacks. ``used``: those that its row is made of.
 
     If the code declares no windows, the records that a session lacks are unknown: all that were dropped are returned.
     """
-    drops = [one for one in fate.missed([window]) if one.dropped.at not in used]
+    drops = [drop for drop in outcomes.missed([window]) if drop.dropped.at not in used]
     windows = output.windows
     if window.is_session and isinstance(windows, SessionWindows):
-        return _of_session(window, drops, fate.followed, windows.gap_ms)
+        return _of_session(window, drops, outcomes.followed, windows.gap_ms)
     return drops
 
 
 def _of_session(session: Window, drops: Sequence[Drop], followed: Candidates, gap_ms: int) -> list[Drop]:
     """Return the drops of records that would have made a session longer, or of times within it."""
     timed = []
-    for one in drops:
-        topic, partition, offset = one.dropped.at
+    for drop in drops:
+        topic, partition, offset = drop.dropped.at
         if (time := followed.get((topic or "", partition), {}).get(offset)) is not None:
-            timed.append((one, time))
+            timed.append((drop, time))
     times = sorted(time for _, time in timed)
     start_ms, end_ms, _ = session
     for time in reversed(times):
@@ -320,7 +326,7 @@ def _of_session(session: Window, drops: Sequence[Drop], followed: Candidates, ga
     for time in times:
         if end_ms < time <= end_ms + gap_ms:
             end_ms = time
-    return [one for one, time in timed if start_ms <= time <= end_ms]
+    return [drop for drop, time in timed if start_ms <= time <= end_ms]
 
 
 def quarantined(past: History, own: Any) -> Iterator[ReasonMessage]:
@@ -354,14 +360,14 @@ def dropped_by_runs(past: History, own: Any, times: tuple[int, int] | None) -> I
     yield from _told([*reasons.values()], past.output.job.name, "record", "was dropped", "were dropped")
 
 
-def _told(reasons: Sequence[str], of: str, what: str, one: str, many: str) -> Iterator[ReasonMessage]:
+def _told(reasons: Sequence[str], of: str, noun: str, singular: str, plural: str) -> Iterator[ReasonMessage]:
     """Yield their number, their outcome, and the last reason; nothing if there are none. ``of`` is the job or feed."""
     if reasons:
-        verb, which = (one, "") if len(reasons) == 1 else (many, "the last one ")
+        verb, which = (singular, "") if len(reasons) == 1 else (plural, "the last one ")
         yield ReasonMessage(
             "key-in-quarantine",
             "{records} with this key {verb}, {which}because of: {reason} (`{command}`)",
-            records=counted(len(reasons), what),
+            records=counted(len(reasons), noun),
             verb=verb,
             which=which,
             reason=reasons[-1],

@@ -12,14 +12,14 @@ from rewindow.app.why.facts import LateFacts, Missing, MissingFacts, OpenFacts, 
 from rewindow.app.why.history import History
 from rewindow.app.why.key_records import (
     Asked,
-    Fate,
+    Outcomes,
     among,
     as_reached,
     ask,
     contains,
     dropped_by_runs,
-    fate_of,
     not_looked_for,
+    outcomes_of,
     quarantined,
 )
 from rewindow.app.why.output import AskedTime, Output, Row, told_sessions
@@ -64,12 +64,14 @@ def explain_missing(
     Raises `SourceError` (66) if the feed lacks the landings of the last run, and `DataError` (65) if the job's code fails.
     """
     start_ms = None if at is None else at.start(rows)
-    found = output.in_window(rows, start_ms)
+    of_window = output.in_window(rows, start_ms)
     may_be_open = at is None and output.is_windowed and output.branch.head is not None
-    told = (
-        _there(output, found[-1]) if found and not may_be_open else _absent(project, output, key, start_ms, at, found)
+    answer = (
+        _there(output, of_window[-1])
+        if of_window and not may_be_open
+        else _absent(project, output, key, start_ms, at, of_window)
     )
-    return told if at is None else replace(told, asked_ms=at.time_ms)
+    return answer if at is None else replace(answer, asked_ms=at.time_ms)
 
 
 def _absent(
@@ -78,7 +80,7 @@ def _absent(
     key: Mapping[str, Sequence[Any]],
     start_ms: int | None,
     at: AskedTime | None,
-    found: Sequence[Row],
+    rows: Sequence[Row],
 ) -> MissingFacts:
     head, name = output.branch.head, output.job.name
     if head is None:
@@ -89,25 +91,25 @@ def _absent(
     past = History(output, head)
     past.check()
     asked = ask(past, key, start_ms, at)
-    fate = Fate()
-    if asked.still_open or not found:
-        fate = fate_of(past, asked)
-        asked = as_reached(past, asked, fate, start_ms)
-    windows = _open(past, asked, fate, found)
-    if found and not windows:
-        there = _there(output, found[-1])
+    outcomes = Outcomes()
+    if asked.still_open or not rows:
+        outcomes = outcomes_of(past, asked)
+        asked = as_reached(past, asked, outcomes, start_ms)
+    windows = _open(past, asked, outcomes, rows)
+    if rows and not windows:
+        there = _there(output, rows[-1])
         return replace(there, reasons=[*there.reasons, *_nothing_open(output, asked)])
     if at is not None and asked.window is None and asked.sessions:
-        told = _in_no_session(past, asked, fate, at)
+        answer = _in_no_session(past, asked, outcomes, at)
     else:
-        told = _told(project, past, asked, fate, windows)
-    if found:
+        answer = _told(project, past, asked, outcomes, windows)
+    if rows:
         newest = ReasonMessage(
             "row-of-other-window",
             "Of another window {headline}: omit --missing to see it",
-            headline=_there(output, found[-1]).headline,
+            headline=_there(output, rows[-1]).headline,
         )
-        told = replace(told, reasons=[*told.reasons, newest])
+        answer = replace(answer, reasons=[*answer.reasons, newest])
     for hold in describe_holds(output.state, output.branch.name)[:1]:
         reason = ReasonMessage(
             "rows-on-hold",
@@ -115,15 +117,15 @@ def _absent(
             run=hold["run"],
             accept=hold["accept"],
         )
-        return replace(told, reasons=[reason, *told.reasons])
-    return told
+        return replace(answer, reasons=[reason, *answer.reasons])
+    return answer
 
 
-def _open(past: History, asked: Asked, fate: Fate, found: Sequence[Row]) -> list[OpenFacts]:
+def _open(past: History, asked: Asked, outcomes: Outcomes, rows: Sequence[Row]) -> list[OpenFacts]:
     """Return the open windows of the key without a row, with how many of their records reached it."""
-    times = among(asked.taken, fate.in_windows)
+    times = among(asked.taken, outcomes.in_windows)
     column, windows = past.output.start_column, past.output.windows
-    written = {row[column or ""] for row in found}
+    written = {row[column or ""] for row in rows}
     counts = [
         (window, sum(contains(window, time, windows) for time in times))
         for window in asked.still_open or ()
@@ -159,7 +161,7 @@ def _there(output: Output, row: Row) -> MissingFacts:
     return no_answer(output, Missing.EXISTS, headline, [fix], window_start_ms=start_ms)
 
 
-def _in_no_session(past: History, asked: Asked, fate: Fate, at: AskedTime) -> MissingFacts:
+def _in_no_session(past: History, asked: Asked, outcomes: Outcomes, at: AskedTime) -> MissingFacts:
     """Return why no session contains a time that is between records of which others did not reach the windows."""
     facts, windows = Facts(past), past.output.windows
     near = facts.unused(asked.taken, set())
@@ -169,7 +171,7 @@ def _in_no_session(past: History, asked: Asked, fate: Fate, at: AskedTime) -> Mi
     wheres = {(record.topic, record.offset) for record in left}
     late = [
         dropped
-        for dropped in facts.late(fate.missed(asked.spans), asked.taken)
+        for dropped in facts.late(outcomes.missed(asked.spans), asked.taken)
         if (dropped.record.topic, dropped.record.offset) in wheres
     ]
     made = told_sessions(asked.sessions, "its other records near it make", at.time_ms)
@@ -177,17 +179,19 @@ def _in_no_session(past: History, asked: Asked, fate: Fate, at: AskedTime) -> Mi
         past.output,
         Missing.DROPPED if left and len(late) == len(left) else Missing.LET_GO,
         _no_session(at.time_ms),
-        [made, *_left_out(past.output, left, fate, late), *map(_dropped, late)],
+        [made, *_left_out(past.output, left, outcomes, late), *map(_dropped, late)],
         partition=asked.partition,
         records=left,
         late=late,
     )
 
 
-def _told(project: OpenProject, past: History, asked: Asked, fate: Fate, windows: Sequence[OpenFacts]) -> MissingFacts:
+def _told(
+    project: OpenProject, past: History, asked: Asked, outcomes: Outcomes, windows: Sequence[OpenFacts]
+) -> MissingFacts:
     output, facts = past.output, Facts(past)
     landings, is_on_hold = output.job.feed.landings, bool(output.state.on_hold(output.branch.name))
-    late = facts.late(fate.missed(asked.spans), asked.taken)
+    late = facts.late(outcomes.missed(asked.spans), asked.taken)
     records = facts.unused(asked.taken, set())  # of all open windows
     is_session = isinstance(output.windows, SessionWindows)
     newest = asked.still_open[-1] if asked.still_open else asked.window
@@ -229,14 +233,14 @@ def _told(project: OpenProject, past: History, asked: Asked, fate: Fate, windows
         return no_answer(output, Missing.DROPPED, headline, dropped, **known)
     if asked.waiting:
         dropped.append(_records_not_taken(output, asked.waiting))
-    if not fate.kept and (fate.stores or not is_on_hold):
+    if not outcomes.kept and (outcomes.stores or not is_on_hold):
         reasons = [_let_go(output, counted(len(records) - len(late), "record")), *dropped]
-        what = "reached a store" if fate.stores else "led to a row"
+        what = "reached a store" if outcomes.stores else "led to a row"
         headline = ReasonMessage("key-without-result", "no record of the key has {what}", what=what)
         return no_answer(output, Missing.LET_GO, headline, reasons, **known)
-    dropped += _left_out(output, shown, fate, late)
+    dropped += _left_out(output, shown, outcomes, late)
     if waits is not None and waits.is_open and first is not None:
-        reached = sum(fate.reached((record.topic, record.offset), [first]) for record in shown)
+        reached = sum(outcomes.reached((record.topic, record.offset), [first]) for record in shown)
         named = windows or [OpenFacts(first.start_ms, first.end_ms, waits.closes_at_ms, reached)]
         if not windows and not reached:
             headline = open_headline(named).followed(", but no record of the key has reached it")
@@ -259,19 +263,19 @@ def _records_not_taken(output: Output, times: Sequence[int]) -> ReasonMessage:
 
 def _not_taken(output: Output, times: Sequence[int]) -> tuple[ReasonMessage, str]:
     """Return why landed records with these times are not taken, and what takes them."""
-    what = f"{counted(len(times), 'record')} of the key"
+    records = f"{counted(len(times), 'record')} of the key"
     if len(output.job.feed.landings) > output.branch.last_epoch:
         job = command_words(output.job.name, output.branch.name)
-        return _waits(what, "landed after the last run"), f"run the job, `rewindow run {job}`"
+        return _waits(records, "landed after the last run"), f"run the job, `rewindow run {job}`"
     watermark_ms, is_one = output.job.feed.landings[-1].watermark_ms, len(times) == 1
     is_later = [time > watermark_ms for time in times]
     if all(is_later):
         are = "is" if is_one else "are"
-        return _waits(what, f"{are} later than the feed's watermark"), "a run takes them once a landing raises it"
+        return _waits(records, f"{are} later than the feed's watermark"), "a run takes them once a landing raises it"
     where = f"wait{'s' if is_one else ''} behind records of the partition that are later than the feed's watermark"
     if any(is_later):
         where = "are later than the feed's watermark, or wait behind such records of the partition"
-    return _waits(what, where), "a run takes them, in this order, once a landing raises it"
+    return _waits(records, where), "a run takes them, in this order, once a landing raises it"
 
 
 def _waits(records: str, why: str) -> ReasonMessage:
@@ -291,18 +295,18 @@ def _waiting(waits: Waits | None) -> Iterator[ReasonMessage]:
 
 
 def _left_out(
-    output: Output, records: Sequence[RecordFacts], fate: Fate, late: Sequence[LateFacts]
+    output: Output, records: Sequence[RecordFacts], outcomes: Outcomes, late: Sequence[LateFacts]
 ) -> Iterator[ReasonMessage]:
     """Yield how many of some records did not reach the output's windows, if it has any, without those that are dropped."""
-    if output.windowed_node is None or not fate.kept:
+    if output.windowed_node is None or not outcomes.kept:
         return
-    gone = {(one.record.topic, one.record.offset) for one in late} | fate.in_windows.keys()
+    gone = {(dropped.record.topic, dropped.record.offset) for dropped in late} | outcomes.in_windows.keys()
     left = [where for record in records if (where := (record.topic, record.offset)) not in gone]
-    held = sum(where in fate.kept for where in left)
+    held = sum(where in outcomes.kept for where in left)
     of = "" if len(left) == len(records) else f" of the {len(records):,} records of the key in the window"
     if len(left) > held:
-        what = f"{len(left) - held:,}{of}" if of else counted(len(left) - held, "record")
-        yield _let_go(output, what)
+        let_go = f"{len(left) - held:,}{of}" if of else counted(len(left) - held, "record")
+        yield _let_go(output, let_go)
     if held:
         records = f"{held:,}{of or ' of the records'}"
         yield ReasonMessage(
@@ -310,24 +314,24 @@ def _left_out(
         )
 
 
-def _let_go(output: Output, what: str) -> ReasonMessage:
-    """Return why some records, ``what``, reached no store."""
+def _let_go(output: Output, records: str) -> ReasonMessage:
+    """Return why some records, ``records``, reached no store."""
     layout = output.layout
     joins = list(inner_joins(layout.topology, layout.sink))
     if not joins:
         return ReasonMessage(
             "records-let-go",
             "A condition or function of the job let {records} go: see `rewindow explain`",
-            records=what,
+            records=records,
         )
-    where = ", ".join(f"{one.name!r} ({describe_supplier(one.supplier)})" for one in joins)
+    where = ", ".join(f"{join.name!r} ({describe_supplier(join.supplier)})" for join in joins)
     job = command_words(output.job.name, output.branch.name)
-    them = "it" if what == "1 record" else "them"
+    them = "it" if records == "1 record" else "them"
     return ReasonMessage(
         "records-without-partner",
         "{records} found no partner in {joins}, unless a condition or function left {them} out: `rewindow state show {job} "
         "{store}` lists what is joined, `rewindow explain` the topology",
-        records=what,
+        records=records,
         joins=where,
         them=them,
         job=job,
@@ -423,9 +427,7 @@ def _is_ahead(past: History, window: Window) -> bool:
     """Whether a window begins after every landed record of the output's logs."""
     landings, topics = past.output.job.feed.landings, past.output.layout.external
     ranges = landings[-1].ranges.items() if landings else ()
-    return window.start_ms > max(
-        (landed.max_timestamp for one, landed in ranges if one.topic in topics), default=UNKNOWN
-    )
+    return window.start_ms > max((landed.max_timestamp for tp, landed in ranges if tp.topic in topics), default=UNKNOWN)
 
 
 def _looked(past: History, asked: Asked) -> Iterator[ReasonMessage]:

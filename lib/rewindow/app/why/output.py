@@ -76,9 +76,15 @@ class Output:
         tables = project.tables
         job = project.bind(config.job, safe_name(branch, "branch"))
         state = tables.state(config.job)
-        found = state.branch(branch) if branch == MAIN else with_runs(config.job, state, branch)
+        of_branch = state.branch(branch) if branch == MAIN else with_runs(config.job, state, branch)
         return cls(
-            job, topics[0], config.outputs[topics[0]].table, tables, state, found, rules_of(project.root, config.feed)
+            job,
+            topics[0],
+            config.outputs[topics[0]].table,
+            tables,
+            state,
+            of_branch,
+            rules_of(project.root, config.feed),
         )
 
     def traced(self, partition: int) -> Traced:
@@ -160,12 +166,12 @@ def parse_key(columns: Sequence[Column], words: Sequence[str]) -> dict[str, Sequ
     Text in a column of JSON may stand for a text or for any other value. Raises `UsageError` (2) if the words do not name
     each column, and no other, or if a value does not fit its column.
     """
-    known = {column.name: column.type for column in columns}
+    types = {column.name: column.type for column in columns}
     object_ = _of_json(words[0]) if len(words) == 1 else {}
     given: dict[str, str | None] = {}
-    if set(object_) == set(known):
+    if set(object_) == set(types):
         given = object_
-    elif len(words) == 1 and len(known) == 1 and not words[0].startswith(f"{columns[0].name}="):
+    elif len(words) == 1 and len(types) == 1 and not words[0].startswith(f"{columns[0].name}="):
         given = {columns[0].name: words[0]}
     else:
         for word in words:
@@ -175,29 +181,29 @@ def parse_key(columns: Sequence[Column], words: Sequence[str]) -> dict[str, Sequ
                     "key-word-without-column",
                     "{word!r} names no column: write COLUMN=VALUE for each of {columns}",
                     word=word,
-                    columns=", ".join(known),
+                    columns=", ".join(types),
                 )
             given[name] = value
-    if set(given) != set(known):
+    if set(given) != set(types):
         raise UsageError(
             "key-columns-differ",
             "the key has the columns {columns}, but {given} was given: name each once",
-            columns=", ".join(known),
+            columns=", ".join(types),
             given=", ".join(given) or "none",
         )
-    return {name: _values(given[name], Column(name, known[name])) for name in known}
+    return {name: _values(given[name], Column(name, types[name])) for name in types}
 
 
 def _of_json(text: str) -> dict[str, str | None]:
     """Return the columns of a JSON object as texts, and None for null; nothing for any other text."""
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except ValueError:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         return {}
     return {
-        name: value if value is None or isinstance(value, str) else json.dumps(value) for name, value in found.items()
+        name: value if value is None or isinstance(value, str) else json.dumps(value) for name, value in parsed.items()
     }
 
 
@@ -276,10 +282,10 @@ class AskedTime:
 
     def only(self, starts: Iterable[int]) -> int:
         """Return the only one of some starts, or the time itself if there are none. Raises `UsageError` (2) for several."""
-        found = sorted(set(starts))
-        if len(found) > 1 and self.time_ms not in found:
-            raise self._several(found)
-        return found[0] if len(found) == 1 else self.time_ms
+        known_starts = sorted(set(starts))
+        if len(known_starts) > 1 and self.time_ms not in known_starts:
+            raise self._several(known_starts)
+        return known_starts[0] if len(known_starts) == 1 else self.time_ms
 
     def where(self, start_ms: int) -> str:
         """Return the window that was looked for, as the end of a sentence."""
@@ -329,12 +335,12 @@ class AskedTime:
         )
 
 
-def told_sessions(found: Sequence[Window], making: str, time_ms: int) -> ReasonMessage:
+def told_sessions(made: Sequence[Window], making: str, time_ms: int) -> ReasonMessage:
     """Return the sessions that records make, as ``making`` says. It names those nearest to the time."""
-    near = sorted(found, key=lambda one: max(one.start_ms - time_ms, time_ms - one.end_ms))[:_MOST_NAMED]
+    near = sorted(made, key=lambda one: max(one.start_ms - time_ms, time_ms - one.end_ms))[:_MOST_NAMED]
     named = ", ".join(f"{instant(session.start_ms)} to {instant(session.end_ms)}" for session in sorted(near))
-    more = "" if len(near) == len(found) else f" {len(found):,}, the nearest ones"
-    which, are = ("session", "is") if len(found) == 1 else ("sessions", f"are{more}")
+    more = "" if len(near) == len(made) else f" {len(made):,}, the nearest ones"
+    which, are = ("session", "is") if len(made) == 1 else ("sessions", f"are{more}")
     return ReasonMessage(
         "key-sessions", "The {which} that {making} {are} {named}", which=which, making=making, are=are, named=named
     )
@@ -342,13 +348,13 @@ def told_sessions(found: Sequence[Window], making: str, time_ms: int) -> ReasonM
 
 def sessions(times: Iterable[int], gap_ms: int) -> list[Window]:
     """Return the sessions of a key's records, oldest first, given the records' times."""
-    found: list[Window] = []
+    made: list[Window] = []
     for time in sorted(times):
-        if found and time - found[-1].end_ms <= gap_ms:
-            found[-1] = Window(found[-1].start_ms, time, is_session=True)
+        if made and time - made[-1].end_ms <= gap_ms:
+            made[-1] = Window(made[-1].start_ms, time, is_session=True)
         else:
-            found.append(Window(time, time, is_session=True))
-    return found
+            made.append(Window(time, time, is_session=True))
+    return made
 
 
 def sliding_starts(times: Iterable[int], time_ms: int, size_ms: int) -> list[int]:
@@ -358,7 +364,7 @@ def sliding_starts(times: Iterable[int], time_ms: int, size_ms: int) -> list[int
 
 def all_sliding_starts(times: Iterable[int], size_ms: int) -> list[int]:
     """Return the starts of the sliding windows of some records: each ends with a record, or begins right after one."""
-    known = sorted(set(times))
-    starts = {max(one - size_ms, 0) for one in known}
-    starts |= {one + 1 for one, following in pairwise(known) if following <= one + 1 + size_ms}
+    ordered = sorted(set(times))
+    starts = {max(time - size_ms, 0) for time in ordered}
+    starts |= {time + 1 for time, following in pairwise(ordered) if following <= time + 1 + size_ms}
     return sorted(starts)

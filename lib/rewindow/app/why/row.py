@@ -19,7 +19,7 @@ from rewindow.app.why.facts import (
     json_rows,
 )
 from rewindow.app.why.history import Candidates, History
-from rewindow.app.why.key_records import Fate, dropped_by_runs, missed, not_looked_for, quarantined
+from rewindow.app.why.key_records import Outcomes, dropped_by_runs, missed, not_looked_for, quarantined
 from rewindow.app.why.output import Output, Row
 from rewindow.control.health.phrases import command_words
 from rewindow.control.plan.job_diff import differences_besides_tables, removed_suppresses
@@ -61,7 +61,7 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
     key = _key_of(traced, row)
     candidates = candidates_of(past, traced, key)
     with as_in_a_worker():
-        behind, fate = _behind(past, traced, key, row, rows, candidates)
+        behind, outcomes = _behind(past, traced, key, row, rows, candidates)
     if behind is None:
         raise not_given(output, run)
     changed = differences_besides_tables(run.spec.binding, output.job.binding)
@@ -69,7 +69,7 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
     made = {(cause.topic, cause.partition, cause.offset) for cause in behind.records}
     used = made | {(cause.topic, cause.partition, cause.offset) for cause in behind.clocks}
     window = key.window if key.__class__ is Windowed else None
-    late = [] if window is None else facts.late(missed(output, fate, window, made), candidates)
+    late = [] if window is None else facts.late(missed(output, outcomes, window, made), candidates)
     dropped = {(one.record.topic, one.record.partition, one.record.offset) for one in late}
     shown = [json_row(one) for one in reversed(rows)]
     return RowFacts(
@@ -88,7 +88,7 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
         late=late,
         unused=[]
         if window is None or window.is_session
-        else facts.unused(candidates, used | dropped | fate.all_in(window)),
+        else facts.unused(candidates, used | dropped | outcomes.all_in(window)),
         is_reproduced=behind.is_checked,
         is_exact=behind.is_exact and behind.is_checked,
         notes=[*_notes(past, traced, run, key, changed), *quarantined(past, own_key(key))],
@@ -133,28 +133,30 @@ def candidates_of(past: History, traced: Traced, key: Any) -> Candidates:
 
 def _behind(
     past: History, traced: Traced, key: Any, row: Row, rows: Sequence[Row], candidates: Candidates
-) -> tuple[Behind | None, Fate]:
+) -> tuple[Behind | None, Outcomes]:
     columns = {name: value for name, value in row.items() if name not in META}
     wanted = Wanted(columns, row["_epoch"])
-    same = [one for one in rows if (one["_epoch"], one["_partition"]) == (row["_epoch"], row["_partition"])]
+    same = [other for other in rows if (other["_epoch"], other["_partition"]) == (row["_epoch"], row["_partition"])]
     earlier = [
-        one for one in same if one["_offset"] < row["_offset"] and wanted.is_like({name: one[name] for name in columns})
+        other
+        for other in same
+        if other["_offset"] < row["_offset"] and wanted.is_like({name: other[name] for name in columns})
     ]
     wanted = replace(wanted, equal_before=len(earlier))
     for extent in extents(traced, key, row["_timestamp"]):
-        fate = Fate.following(past.output, candidates)
-        found = find(
+        outcomes = Outcomes.following(past.output, candidates)
+        behind = find(
             traced,
             past.within(extent, own_key(key), traced.partition, row["_epoch"], candidates),
             lambda search, extent=extent: past.reading(search, extent, own_key(key), candidates),  # type: ignore[misc]
             past.records,
             wanted,
-            fate.drops.append,
-            fate.wrote,
+            outcomes.drops.append,
+            outcomes.wrote,
         )
-        if found is not None:
-            return found, fate
-    return None, Fate()
+        if behind is not None:
+            return behind, outcomes
+    return None, Outcomes()
 
 
 def _run_facts(run: CommittedRun) -> RunFacts:
@@ -253,7 +255,10 @@ class Facts:
         where = TopicPartition(topic, partition)
         if where not in self._ends:
             landings = [landing for landing in self._feed.landings if where in landing.ranges]
-            self._ends[where] = [landing.ranges[where].end for landing in landings], [one.number for one in landings]
+            self._ends[where] = (
+                [landing.ranges[where].end for landing in landings],
+                [landed.number for landed in landings],
+            )
         ends, numbers = self._ends[where]
         at = bisect_right(ends, offset)
         return numbers[at] if at < len(ends) else None
@@ -267,19 +272,19 @@ def check_not_altered(output: Output) -> None:
     spec = output.branch.tables.get(f"{OUTPUT}{output.topic}")
     if spec is None or not output.tables.has_foreign_rows(spec):
         return
-    for told in _altered(output):
-        raise StorageError("why-table-altered", "{reason}", reason=told)
+    for sentence in _altered(output):
+        raise StorageError("why-table-altered", "{reason}", reason=sentence)
 
 
 def not_given(output: Output, run: CommittedRun) -> RewindowError:
     """Return the error: `StorageError` (74) if the table lacks rows that were published, else `CheckpointError` (76)."""
     name = run.spec.name
-    for told in _altered(output):
+    for sentence in _altered(output):
         return StorageError(
             "row-altered-since-published",
             "a replay of run {run} does not give this row, and {reason}",
             run=name,
-            reason=told,
+            reason=sentence,
         )
     if changed := _changes(run.spec.binding, output.job.binding):
         listed = "\n".join(f"  - {line}" for line in changed)
@@ -302,8 +307,8 @@ def not_given(output: Output, run: CommittedRun) -> RewindowError:
 def _altered(output: Output) -> Iterator[str]:
     """Yield how the table differs from what was published, and what helps; nothing if it does not."""
     job, branch = output.job.name, output.branch.name
-    for told in described_drift(output.tables, job, output.state, branch, f"{OUTPUT}{output.topic}"):
-        yield f"{told}. Publish it again, then ask again: `rewindow republish {command_words(job, branch)}`"
+    for sentence in described_drift(output.tables, job, output.state, branch, f"{OUTPUT}{output.topic}"):
+        yield f"{sentence}. Publish it again, then ask again: `rewindow republish {command_words(job, branch)}`"
 
 
 def _other_code(output: Output, run: CommittedRun) -> Iterator[str]:

@@ -207,32 +207,32 @@ def _sliding(size_ms: int, newest_first: Sequence[int], held: Holding) -> list[W
 
 def _on_grid(windows: GridWindows, newest_first: Sequence[int], held: Holding) -> set[Window]:
     """Return the windows of the newest records, up to a record that has no open window: earlier records have none either."""
-    found: set[Window] = set()
+    open_ones: set[Window] = set()
     for time in newest_first:
         own = [windows.window(start) for start in windows.starts(time)]
         if own and not held.is_open(own[-1]):
             break
-        found.update(own)
-    return found
+        open_ones.update(own)
+    return open_ones
 
 
-def open_headline(found: Sequence[OpenFacts]) -> ReasonMessage:
+def open_headline(windows: Sequence[OpenFacts]) -> ReasonMessage:
     """Return until when the windows of a key are open."""
-    which, until = f"the window from {instant(found[0].start_ms)} is open", ""
-    if len(found) > 1:
-        which, until = f"{len(found):,} windows of the key are open", ", the first of them"
+    which, until = f"the window from {instant(windows[0].start_ms)} is open", ""
+    if len(windows) > 1:
+        which, until = f"{len(windows):,} windows of the key are open", ", the first of them"
     return ReasonMessage(
         "window-still-open",
         "{which}{first} until {time}",
         which=which,
         first=until,
-        time=instant(found[0].closes_at_ms),
+        time=instant(windows[0].closes_at_ms),
     )
 
 
-def open_sentences(found: Sequence[OpenFacts]) -> Iterator[ReasonMessage]:
+def open_sentences(windows: Sequence[OpenFacts]) -> Iterator[ReasonMessage]:
     """Yield until when each of several windows is open, and how many records it has."""
-    for window in found[:_MOST_NAMED] if len(found) > 1 else ():
+    for window in windows[:_MOST_NAMED] if len(windows) > 1 else ():
         yield ReasonMessage(
             "open-window",
             "The window from {start} is open until {end}, and has {records} so far",
@@ -240,5 +240,5 @@ def open_sentences(found: Sequence[OpenFacts]) -> Iterator[ReasonMessage]:
             end=instant(window.closes_at_ms),
             records=counted(window.records, "record"),
         )
-    if len(found) > _MOST_NAMED:
-        yield ReasonMessage("more-open-windows", "{count:,} more windows close later", count=len(found) - _MOST_NAMED)
+    if len(windows) > _MOST_NAMED:
+        yield ReasonMessage("more-open-windows", "{count:,} more windows close later", count=len(windows) - _MOST_NAMED)
