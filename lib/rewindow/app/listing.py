@@ -22,12 +22,12 @@ from rewindow.config.load import Kind, load_job
 from rewindow.control.health.entries import Entry, Status
 from rewindow.control.health.feed_health import FeedHealth
 from rewindow.control.health.feed_health import feed_entry as entry_of_feed
-from rewindow.control.health.job_health import Decided
 from rewindow.control.health.job_health import branch_entry as entry_of_branch
 from rewindow.control.ingest.feed_progress import Progress, fold_progress
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.job_state import JobState, LedgerRow
-from rewindow.control.plan.spec import MAIN, RunRequest
+from rewindow.control.plan.planner import UpToDate
+from rewindow.control.plan.spec import MAIN, RunRequest, RunSpec
 from rewindow.errors import FindingMessage, ReasonMessage, RewindowError, SourceError, naming, one_line
 from rewindow.streams.record import known_time
 from rewindow.tables.shared.ledger import find_feed
@@ -217,7 +217,7 @@ def _job_branch(project: OpenProject, name: str, branch: str, view: ProjectView)
 def _branch(project: OpenProject, config: JobConfig, state: JobState, feed: Feed, name: str) -> Entry:
     """Return the entry of a branch. That of `main` is the job's."""
 
-    def decide() -> Decided:
+    def decide() -> RunSpec | UpToDate | RewindowError:
         try:
             bound = bind_to_feed(project.root, project.target, config, feed, name)
             request = RunRequest(branch=name, accept_code=config.on_code_change == "accept")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rewindow.control.health.entries import Entry, Status, age_ms
 from rewindow.control.health.inputs import Held, Inputs, Unknown, held_records, not_taken
@@ -16,10 +16,13 @@ from rewindow.control.health.waiting_results import Stalled, stalled
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import BEGINNING
 from rewindow.control.plan.job_state import Branch, JobState
-from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, RunSpec
 from rewindow.errors import NotNowError, ReasonMessage, RewindowError
 from rewindow.streams.record import known_time
+
+if TYPE_CHECKING:
+    from rewindow.control.plan.planner import UpToDate
+
 
 UNFINISHED = ReasonMessage("attempt-unfinished", "an attempt did not finish: the next run completes it")
 Hold = Mapping[str, Any]
@@ -131,20 +134,17 @@ def held_words(held: Sequence[Held]) -> str:
     return waits(sum(records.records for records in held), "landed record")
 
 
-Decided = RunSpec | UpToDate | RewindowError
-"""The next run of a branch, or the error with which it would be refused."""
-
-
 def branch_entry(
     state: JobState,
     feed: Feed,
     name: str,
-    decide: Callable[[], Decided],
+    decide: Callable[[], RunSpec | UpToDate | RewindowError],
     lagging: Callable[[], Mapping[str, int]],
 ) -> Entry:
     """Return the entry of a branch. Landings wait for `main`; for another branch, those that `main` has taken.
 
-    ``decide`` is called if the branch may take a run, ``lagging``, which returns the commits that tables lack, if nothing is due.
+    ``decide`` is called if the branch may take a run, and returns it, or the error with which it would be refused. ``lagging``
+    is called if nothing is due, and returns the commits that tables lack.
     """
     branch, of_main, held = state.branch(name), state.branch(MAIN).last_epoch, state.on_hold(name)
     waiting = max(0, (len(feed.landings) if name == MAIN else of_main) - branch.last_epoch)
