@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,12 +16,11 @@ from rewindow.contracts.text_options import CSV, text_options
 from rewindow.engine.worker.file_fields import shown
 from rewindow.engine.worker.landing.log_columns import shown_type
 from rewindow.engine.worker.text.accepted_tokens import TypedTokens, field_tokens, typed_tokens, unquoted
-from rewindow.engine.worker.text.accepted_values import Typed, form_of, instants, pattern_of, typed
+from rewindow.engine.worker.text.accepted_values import Flags, Typed, form_of, instants, pattern_of, typed
 from rewindow.engine.worker.text.json_values import Misfit
 from rewindow.engine.worker.text.reading import LINE, WRONG
 from rewindow.engine.worker.timestamps import UNREADABLE
 
-Flags = npt.NDArray[np.bool_]
 _DAY_US = 86_400_000_000
 _MOST_SHOWN = 80
 
