@@ -25,10 +25,9 @@ from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity, 
 from rewindow.errors import InvariantError, RewindowError, StorageError, not_committed
 from rewindow.storage.locations import is_uri
 from rewindow.tables.delta.commit import check_writable, commit_actions, open_table, removal, table_path
-from rewindow.tables.delta.create_table import SHORT_LOG, create_table
+from rewindow.tables.delta.create_table import SHORT_LOG, check_store, create_table
 from rewindow.tables.delta.files import FileFacts, Folder, digest_of
 from rewindow.tables.delta.handle import Mark, mark_of, release
-from rewindow.tables.delta.probe_put_if_absent import check_store
 from rewindow.tables.delta.table_rows import TableFile, table_files
 from rewindow.tables.shared.ledger import (
     Bodies,
