@@ -10,8 +10,8 @@ import pytest
 
 import rewindow
 from rewindow.app.times import time_columns
-from rewindow.contracts.steps import drive
 from rewindow.control.run import write_snapshot
+from rewindow.control.steps import drive
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.bad_input.scene import TARGET, Bench, copy_of, without_spark
 from tests.bad_input.test_why_time_limits import JOB as TWO_OUTPUTS

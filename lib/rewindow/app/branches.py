@@ -16,7 +16,6 @@ from rewindow.app.telemetry.facts import BACKFILL, PROMOTE, REWIND
 from rewindow.app.telemetry.gather import backfill_done, branch_changed
 from rewindow.app.telemetry.telemetry import Observed, OnStep
 from rewindow.app.times import whole_number
-from rewindow.contracts.steps import drive
 from rewindow.control.branch import begin_backfill, catch_up, drop, promote, rewind
 from rewindow.control.health.inputs import fewer_rows, not_taken, rows_of
 from rewindow.control.health.job_health import Hold, describe_holds
@@ -29,6 +28,7 @@ from rewindow.control.plan.output_columns import check_publishable, other_keys
 from rewindow.control.plan.planner import Backfill, UpToDate, check_landings, last_requested_epoch
 from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, RunRequest
 from rewindow.control.run import RunReport
+from rewindow.control.steps import drive
 from rewindow.control.verify import Verified, verify
 from rewindow.errors import UsageError, naming
 from rewindow.streams.record import known_time

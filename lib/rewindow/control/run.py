@@ -17,10 +17,8 @@ from typing import Any, Protocol
 
 from rewindow.contracts.expectations import EXPECTATION_COLUMNS, EXPECTATIONS, Observation
 from rewindow.contracts.staged_files import METRICS, StagedFile, TaskReport
-from rewindow.contracts.steps import Step
 from rewindow.contracts.tasks import JobCode, LogFile, LogTable, SubTopologyWork
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.ledger_update import Ledger, update
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, PLAN
 from rewindow.control.plan.planned_tasks import METRICS_TARGET, Restored, metrics_rows, records_due, sub_topology_work
@@ -28,6 +26,7 @@ from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, pla
 from rewindow.control.plan.retention import EVERY, due_before_run, is_due
 from rewindow.control.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
 from rewindow.control.run_expectations import Evaluator, Observe, StagedRows, check_met, result_rows
+from rewindow.control.steps import Ledger, Step, update
 from rewindow.errors import HintMessage, InvariantError, NotNowError, StorageError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column

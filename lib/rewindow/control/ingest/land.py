@@ -20,7 +20,6 @@ from rewindow.config.feed import TABLE_FORMATS, FeedConfig, feed_spec
 from rewindow.contracts.ingest import DAY_GRID, FeedSpec, LogSpec, LogWrite, PendingLanding, TimestampPolicy
 from rewindow.contracts.instants import instant, unit_in_reason
 from rewindow.contracts.landing import Block, LandingEngine
-from rewindow.contracts.steps import drive
 from rewindow.control.health.feed_health import waiting_files, waiting_read
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.changed_fields import raise_all
@@ -57,10 +56,10 @@ from rewindow.control.ingest.intervals import kept_grid
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
 from rewindow.control.ingest.watermarks import HeldFile
-from rewindow.control.ledger_update import update
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.ledger_state import NOTE
 from rewindow.control.plan.spec import Attempt
+from rewindow.control.steps import drive, update
 from rewindow.errors import (
     DataError,
     InvariantError,
