@@ -14,7 +14,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError
 
-from rewindow.control.plan.output_columns import other_columns
+from rewindow.control.plan.compatibility import other_columns
 from rewindow.control.plan.stored_rows import check_layout
 from rewindow.errors import CheckpointError, ConfigError, failed_io, one_line
 from rewindow.storage.locations import is_uri, options_of
