@@ -16,7 +16,7 @@ import numpy as np
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.tasks import Epoch, SubTopologyWork, TaskWork
 from rewindow.dsl.operators.table_join import TableJoinSide
-from rewindow.engine.worker.restore import Restore
+from rewindow.engine.worker.changelog_reader import Restore
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.vectorized.arrays import Array
 from rewindow.engine.worker.vectorized.final_results import write_changes
