@@ -21,20 +21,20 @@ from rewindow.dsl.operators.table_verbs import TableToStream
 from rewindow.engine.worker.vectorized.arrays import NotVectorizableError, fixed_size
 from rewindow.engine.worker.vectorized.batches import name_at
 from rewindow.engine.worker.vectorized.folds import ValueFold
-from rewindow.engine.worker.vectorized.joins.join_plan import JoinPlan
 from rewindow.engine.worker.vectorized.joins.join_planner import joins_in, plan_join
 from rewindow.engine.worker.vectorized.kernels import fold_for, indexes_of
-from rewindow.engine.worker.vectorized.prefix_operators import bind_prefix, prune_prefix
-from rewindow.engine.worker.vectorized.result_sizes import only_grow
-from rewindow.engine.worker.vectorized.row_functions import FUNCTIONS
-from rewindow.engine.worker.vectorized.window_plan import (
+from rewindow.engine.worker.vectorized.plans import (
     OPERATORS,
     FinalResultsPlan,
+    JoinPlan,
     Suppressing,
     shape_of_results,
     source_types,
     suffix_of,
 )
+from rewindow.engine.worker.vectorized.prefix_operators import bind_prefix, prune_prefix
+from rewindow.engine.worker.vectorized.result_sizes import only_grow
+from rewindow.engine.worker.vectorized.row_functions import FUNCTIONS
 from rewindow.streams.error_policy import policies_of
 from rewindow.streams.nodes import SinkNode, SourceNode
 from rewindow.streams.serde.binding import LogShapes, bind_sink, bind_store

@@ -17,10 +17,17 @@ from rewindow.dsl.operators.table_verbs import TableSource, TableToStream
 from rewindow.dsl.operators.table_view import StoreView
 from rewindow.engine.worker.vectorized.arrays import NotVectorizableError
 from rewindow.engine.worker.vectorized.batches import name_at
-from rewindow.engine.worker.vectorized.joins.join_plan import JoinedTable, JoinInput, JoinPlan, JoinStore
+from rewindow.engine.worker.vectorized.plans import (
+    OPERATORS,
+    JoinedTable,
+    JoinInput,
+    JoinPlan,
+    JoinStore,
+    source_types,
+    suffix_of,
+)
 from rewindow.engine.worker.vectorized.prefix_operators import bind_prefix, prune_prefix
 from rewindow.engine.worker.vectorized.row_functions import FUNCTIONS
-from rewindow.engine.worker.vectorized.window_plan import OPERATORS, source_types, suffix_of
 from rewindow.streams.nodes import Node, SinkNode, SourceNode
 from rewindow.streams.serde.binding import LogShapes, bind, bind_sink, bind_store
 from rewindow.streams.serde.schema import Column, Shape
