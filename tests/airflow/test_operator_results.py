@@ -10,7 +10,7 @@ import pytest
 from rewindow.airflow.task_results import is_result
 from tests.airflow.forked import Airflow
 from tests.airflow.home import environment
-from tests.bad_input.scene import copy_of, make_template, without_spark
+from tests.bad_input.scene import Bench, copy_of, without_spark
 
 COUNTS = {"equal": 3, "different": 1, "only_first": 0, "only_second": 0}
 PROBE = """
@@ -56,9 +56,9 @@ def test_an_exit_code_is_a_result_only_of_a_command_that_printed_one(airflow: Ai
     assert equal == [True, {"exit_code": 0}]
 
 
-def test_what_diff_prints_is_its_result(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+def test_what_diff_prints_is_its_result(two_hours: Bench, tmp_path: Path) -> None:
     with without_spark():
-        bench = copy_of(make_template(tmp_path_factory.mktemp("bench") / "project"), tmp_path / "project")
+        bench = copy_of(two_hours, tmp_path / "project")
         assert bench.run("backfill", "counts", "--from", "1", "--branch", "fix").code == 0
         answer = bench.run("diff", "counts", "main", "fix", "--json")
     assert is_result("diff", json.loads(answer.out))
@@ -83,11 +83,9 @@ print(json.dumps([task._write_report(ran), warned]))
 
 
 @pytest.mark.slow
-def test_a_full_disk_fails_no_task_whose_work_is_done(
-    airflow: Airflow, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
-) -> None:
+def test_a_full_disk_fails_no_task_whose_work_is_done(airflow: Airflow, two_hours: Bench, tmp_path: Path) -> None:
     with without_spark():
-        bench = copy_of(make_template(tmp_path_factory.mktemp("bench") / "project"), tmp_path / "project")
+        bench = copy_of(two_hours, tmp_path / "project")
     code = BROKEN.replace("FOLDER", repr(str(bench.root)))
     printed = airflow.answers(code, environment(tmp_path, tmp_path))
     why = "OSError: [Errno 28] No space left on device"
