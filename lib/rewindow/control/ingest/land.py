@@ -138,7 +138,8 @@ def steps(
     _check_declared(call)
     _refuse_if_alive(feed, progress, attempt, alive)
     yield "look"
-    due, waiting = find_due(call), ""
+    due = find_due(call)
+    waiting: ReasonMessage | None = None
     if isinstance(due, NothingDue):
         call = _with_changed_files(call)
         if not call.generation.is_change:
