@@ -176,10 +176,10 @@ class JobBranches:
         if first > (last := last_requested_epoch(feed, request)):
             raise self._nothing_to_replay(start, end, first, last, feed)
         bound = self._project.bind(self._job, name)
-        accepting = self._project.with_acceptance(self._job, request)
+        request = self._project.with_acceptance(self._job, request)
         self._check_owners(MAIN, job.binding)  # it could not be promoted
         check_publishable(main, job.binding)
-        wanted = Backfill(first, accepting, bound.feed, bound.binding, this_attempt(), self._project.is_alive)
+        wanted = Backfill(first, request, bound.feed, bound.binding, this_attempt(), self._project.is_alive)
         drive(begin_backfill(self._job, wanted, self._tables), observed.watching(on_step))
         own = self.state.branch(name).own_runs
         before = state.branch(name).own_runs

@@ -158,11 +158,7 @@ def steps(
         # Another `land` may have taken over and deleted these files.
         _refuse_if_overtaken(call, error)
         raise
-    grid = feed.grid if feed.every else ""
-    decided = [
-        replace(decision, landing=replace(decision.landing, extractors=request.extractors, grid=grid))
-        for decision in decided
-    ]
+    decided = [_as_landed(call, decision) for decision in decided]
     yield from _append(call, "decide", _ledger_rows(call, due, decided))
     if not decided:
         if call.generation.is_change and not call.generation.kept:
@@ -241,6 +237,12 @@ def _refuse_if_alive(feed: FeedSpec, progress: Progress, attempt: Attempt, alive
                 process=other.pid,
                 host=other.host,
             )
+
+
+def _as_landed(call: Call, decision: DecidedLanding) -> DecidedLanding:
+    """Return a landing with the extractors and the grid of intervals with which this call landed it."""
+    grid = call.feed.grid if call.feed.every else ""
+    return replace(decision, landing=replace(decision.landing, extractors=call.request.extractors, grid=grid))
 
 
 def _ledger_rows(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> list[LedgerRow]:
