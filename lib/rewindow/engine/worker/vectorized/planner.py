@@ -1,8 +1,11 @@
 """Decide which sub-topologies vectorized execution can run, from the graph and its types. Pure.
 
-It runs joins (`joins.planner`), and one form with windows: a log or a repartition topic -> where, select, Python functions ->
-group by key -> time or session windows -> built-in aggregates -> final results -> where, select, Python functions -> a table
-or a repartition topic.
+It runs one form with windows: a log or a repartition topic -> where, select, Python functions -> group by key -> time or
+session windows -> built-in aggregates -> final results -> where, select, Python functions -> a table or a repartition topic.
+
+And one form with a join: two logs or repartition topics -> where, select, Python functions -> a join of two streams, of a
+stream with a table that a topic fills, or of two such tables -> where, select, Python functions -> a table or a repartition
+topic.
 """
 
 from __future__ import annotations
