@@ -6,6 +6,12 @@ commit -> publish
 `steps` is a generator that yields the name of each step before the step, so its driver can stop between any two. If a
 process is killed anywhere, the next call publishes what was decided and repeats what was not
 (`docs/internals/design.md`, "The commit").
+
+A snapshot of the stores is written before planning if that pays off, so that the next run does not read the changelogs of many
+runs; `gc` writes one for every open branch.
+
+Expectations are observed once, before the COMMIT row, which stores the result: from then on the ledger alone says what is
+published.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The only way a ledger grows: read it, decide, append, and decide again if another process appended first."""
+"""Steps of commands, and the only way a ledger grows: read it, decide, append, and decide again if another process was faster.
+
+A step machine is a generator that yields the name of each step before it does it, so a caller can stop between steps.
+"""
 
 from __future__ import annotations
 

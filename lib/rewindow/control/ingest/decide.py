@@ -1,4 +1,14 @@
-"""Turn blocks of rows into landings: decide numbers, watermarks and releases in the order of the intervals. Pure."""
+"""Turn blocks of rows into landings, with numbers, watermarks and releases, and warn about what is unlikely to be meant. Pure.
+
+Landings are decided in the order of their intervals. What is warned about:
+
+* Records that are quarantined by ones and twos are what the policies are for. If all of them are, the source has changed.
+* Kafka allows records without a key, and so does a log. But what works by key skips them, and a newcomer's first empty cell
+  is an accident.
+* A job writes the rows of a run partition by partition. Landed by epochs, with their watermarks, they are in the order of
+  their epochs; landed by commits, many of them are later than what came before.
+* A log has times of two kinds if the function that extracts them has changed since the last landing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A feed as its landing ledger describes it: its definition, its landings, and the epochs that they release. Pure."""
+"""A feed as its landing ledger describes it: its definition, its landings with their watermarks, and their epochs. Pure."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 A store is kept only if its entries still mean the same: same kind, key and columns, in the same sub-topology, used by the
 same nodes with the same description. Anything else is refused, because it would silently give wrong rows.
+
+An output table is one that others read, so its columns never change (ADR-132): other columns need another table.
 """
 
 from __future__ import annotations

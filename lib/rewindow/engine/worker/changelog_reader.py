@@ -1,4 +1,8 @@
-"""Read changelog files in the order of their runs, so that the latest row of a key wins.
+"""Restore a task's stores from changelog files, in the order of their runs, so that the latest row of a key wins.
+
+An hourly run may bring a few keys while its stores hold millions. So a restore omits expired windows and, for stores that
+are read only by the keys of the task's own records (`streams.topology`), all other keys. To find those keys, it reads
+the key columns of the run's records first. Omitted rows stay in the changelog, because a run writes only its changes.
 
 A file may have rows of several partitions, of which a task reads its own. Each of the tasks of a process looks into the same
 small files, so these are decoded once.

@@ -1,6 +1,8 @@
 """Translate the error text of a worker or of Spark into a `RewindowError` with a one-line message that states the fix.
 
 A worker's own `RewindowError` crosses the JVM as text: `mark` encodes it and `find_marked` decodes it.
+
+Code of users that runs in the command's process fails the same way: its prints go to stderr, and it cannot end the command.
 """
 
 from __future__ import annotations

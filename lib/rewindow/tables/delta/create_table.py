@@ -1,4 +1,10 @@
-"""Create a Delta table, or check that an existing one has the columns that are wanted."""
+"""Create a Delta table, or check that an existing one has the columns that are wanted.
+
+A ledger row is true because no second writer can take its version. On a disk delta-rs links a finished file to its name. A
+bucket needs a conditional put (``If-None-Match``), and a store that ignores the condition silently lets several writers win.
+delta-rs looks before it puts, so only concurrent writers show the difference. So a store is probed before the first ledger of a
+warehouse is created there.
+"""
 
 from __future__ import annotations
 

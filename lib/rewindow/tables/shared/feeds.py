@@ -1,4 +1,4 @@
-"""Feeds as both adapters publish them."""
+"""Feeds as both adapters publish them, and another job's output as their source: its new epochs and their watermarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The one pass over a text file: tokenize it into pages, and note what decides its columns."""
+"""The one pass over a text file: tokenize it into pages, and note what decides its columns.
+
+JSON with ``lines: multiple`` has objects over several lines, or one list of objects. Here it is only divided, by counting
+brackets outside of strings. Whether an object is valid JSON is for `json_records` to say. So a file is accepted only if the
+text between its objects is right, which is checked here, and if each object is valid.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan of a vectorized sub-topology: everything that its tasks need to know, as values.
+"""The plans of vectorized sub-topologies, with windows or a join: everything that its tasks need to know, as values.
 
 What follows final results or a join (`where`, `select` and Python functions, then a table or a repartition topic) is a
 suffix: results pass one by one through the processors of record execution.
