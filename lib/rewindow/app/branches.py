@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from rewindow.app.branch_status import outdated_readers
 from rewindow.app.describe_job import check_outputs, check_rows, describe_published
 from rewindow.app.open_project import OpenProject
-from rewindow.app.readers import outdated_readers
 from rewindow.app.run_references import request_through, starting_epoch, with_runs
 from rewindow.app.telemetry.facts import BACKFILL, PROMOTE, REWIND
 from rewindow.app.telemetry.gather import backfill_done, branch_changed

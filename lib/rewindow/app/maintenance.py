@@ -6,9 +6,9 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rewindow.app.branch_status import outdated_readers
 from rewindow.app.open_project import OpenProject
 from rewindow.app.open_target import output_location
-from rewindow.app.readers import outdated_readers
 from rewindow.app.run_references import check_has_branch
 from rewindow.app.telemetry.telemetry import OnStep
 from rewindow.config.load import load_feed, names_of

@@ -138,8 +138,7 @@ class OpenProject:
 
     def plan(self, job: str, request: RunRequest) -> dict[str, Any]:
         """Return what `run` would do, as JSON values. Changes nothing. Raises what `run` would raise before it executes."""
-        from rewindow.app.next_run import next_run
-        from rewindow.app.unfinished import after_last_run
+        from rewindow.app.branch_status import after_last_run, next_run
         from rewindow.control.health.phrases import Command
         from rewindow.control.plan.explain import describe_plan
 
@@ -192,7 +191,7 @@ class OpenProject:
         observed.planned(lambda: self._gather.run_planned(self.locator, bound))
         pending, attempt = self.tables.state(job).branch(request.branch).pending, this_attempt()
         if self._watch and pending:
-            from rewindow.app.unfinished import killed_hint
+            from rewindow.app.branch_status import killed_hint
 
             if killed := killed_hint(self.warehouse, pending, "This command takes its place"):
                 self._watch.say(f"{killed}.")
@@ -201,7 +200,7 @@ class OpenProject:
             done = drive(machine, observed.watching(on_step))
         observed.done(lambda: self._gather.run_done(self.locator, bound, done))
         if isinstance(done, UpToDate):
-            from rewindow.app.next_run import with_all_reasons
+            from rewindow.app.branch_status import with_all_reasons
 
             return with_all_reasons(self.root, self.tables, bound, request, done)
         return replace(done, hints=tuple(hints(bound, done)))

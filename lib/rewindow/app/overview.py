@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 from croniter import croniter
 
+from rewindow.app.branch_status import replayed_of_removed, rules_of, unfinished
 from rewindow.app.listing import (
     ProjectView,
     branch_entry,
@@ -26,9 +27,7 @@ from rewindow.app.listing import (
 )
 from rewindow.app.maintenance import KEEP
 from rewindow.app.open_project import OpenProject
-from rewindow.app.readers import replayed_of_removed
 from rewindow.app.run_references import unknown_name
-from rewindow.app.unfinished import rules_of, unfinished
 from rewindow.config.job import AlertsConfig, JobConfig
 from rewindow.config.load import Kind, load_feed, load_job
 from rewindow.contracts.instants import to_the_second

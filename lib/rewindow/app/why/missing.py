@@ -23,7 +23,7 @@ from rewindow.app.why.key_records import (
     quarantined,
 )
 from rewindow.app.why.output import AskedTime, Output, Row, told_sessions
-from rewindow.app.why.row import META, Facts
+from rewindow.app.why.row import META, RecordLookup
 from rewindow.app.why.waiting import (
     Waits,
     clock_sentences,
@@ -163,7 +163,7 @@ def _there(output: Output, row: Row) -> MissingFacts:
 
 def _in_no_session(past: History, asked: Asked, outcomes: Outcomes, at: AskedTime) -> MissingFacts:
     """Return why no session contains a time that is between records of which others did not reach the windows."""
-    facts, windows = Facts(past), past.output.windows
+    facts, windows = RecordLookup(past), past.output.windows
     near = facts.unused(asked.taken, set())
     left = [
         record for record in near if not any(contains(made, record.timestamp_ms, windows) for made in asked.sessions)
@@ -189,7 +189,7 @@ def _in_no_session(past: History, asked: Asked, outcomes: Outcomes, at: AskedTim
 def _told(
     project: OpenProject, past: History, asked: Asked, outcomes: Outcomes, windows: Sequence[OpenFacts]
 ) -> MissingFacts:
-    output, facts = past.output, Facts(past)
+    output, facts = past.output, RecordLookup(past)
     landings, is_on_hold = output.job.feed.landings, bool(output.state.on_hold(output.branch.name))
     late = facts.late(outcomes.missed(asked.spans), asked.taken)
     records = facts.unused(asked.taken, set())  # of all open windows

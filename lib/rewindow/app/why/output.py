@@ -11,10 +11,10 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from rewindow.app.branch_status import rules_of
 from rewindow.app.open_project import OpenProject
 from rewindow.app.output_rows import find_outputs, is_quarantine
 from rewindow.app.run_references import with_runs
-from rewindow.app.unfinished import rules_of
 from rewindow.contracts.instants import as_argument, instant
 from rewindow.control.health.inputs import FeedRules, Unknown
 from rewindow.control.health.phrases import command_words

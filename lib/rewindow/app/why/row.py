@@ -65,7 +65,7 @@ def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | N
     if behind is None:
         raise not_given(output, run)
     changed = differences_besides_tables(run.spec.binding, output.job.binding)
-    facts = Facts(past)
+    facts = RecordLookup(past)
     made = {(cause.topic, cause.partition, cause.offset) for cause in behind.records}
     used = made | {(cause.topic, cause.partition, cause.offset) for cause in behind.clocks}
     window = key.window if key.__class__ is Windowed else None
@@ -183,8 +183,8 @@ def _notes(past: History, traced: Traced, run: CommittedRun, key: Any, changed: 
         yield "A global table is read: its records are named only if they were read under a key"
 
 
-class Facts:
-    """Looks up what is told of records."""
+class RecordLookup:
+    """Looks records up in the logs, with their landings."""
 
     def __init__(self, past: History) -> None:
         self._past = past

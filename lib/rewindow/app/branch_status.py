@@ -1,0 +1,192 @@
+"""What follows a branch's last run: its next run, an attempt that did not finish, results that wait, and rows of removed runs.
+
+The ledger does not say how an attempt ended. Its heartbeat does: a process that ends by itself removes it, whatever its error,
+and one that was killed leaves it. For governed tables, only `run` makes the refusals that follow its beginning.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rewindow.config.load import load_feed, load_job, names_of
+from rewindow.control.health.findings import Unfinished
+from rewindow.control.health.inputs import FeedRules, Inputs, Unknown, known
+from rewindow.control.health.waiting_results import stalled
+from rewindow.control.heartbeat import this_attempt, was_killed
+from rewindow.control.plan.job_diff import changes_since
+from rewindow.control.plan.planner import Alive, UpToDate, UpToDateButChanged, is_accepted_code, plan_run
+from rewindow.control.plan.spec import MAIN
+from rewindow.errors import ConfigError, RewindowError, naming
+from rewindow.tables.shared.feeds import standing_landings
+
+if TYPE_CHECKING:
+    from rewindow.control.ingest.landings import Feed
+    from rewindow.control.plan.job_state import Branch, JobState
+    from rewindow.control.plan.spec import Attempt, RunRequest, RunSpec
+    from rewindow.control.run import Job
+    from rewindow.tables.shared.warehouse import Warehouse
+
+
+def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, alive: Alive) -> RunSpec | UpToDate:
+    """Return the next run. Changes nothing. Raises what `run` would raise before it executes."""
+    later = tables.later_refusals(job, state)
+    with naming(JOB=job.name, FEED=job.feed.definition.feed):
+        later.check_published(request.branch)
+    decision = plan_run(state, job.feed, request, job.binding, this_attempt(), alive)
+    if not isinstance(decision, UpToDate):
+        tables.check_targets(decision)
+        later.check_run(decision)
+    return decision
+
+
+def with_all_reasons(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
+    """Return why there is nothing to run, with what else the user should know of the branch and the feed."""
+    return _with_refused_landing(
+        root, job, _with_removed(root, tables, job, request, _with_changes(tables, job, request, done))
+    )
+
+
+def _with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
+    """Return why there is nothing to run, with the changes since the checkpoint that the next run will accept."""
+    branch = tables.state(job.name).branch(request.branch)
+    changed = changes_since(branch, job.binding)
+    if not changed or branch.head is None or branch.is_sealed:
+        return done
+    needs_option = not is_accepted_code(branch, job.binding, changed, request)
+    return UpToDateButChanged(done.reason, branch.head.spec.name, tuple(changed), needs_option)
+
+
+def _with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
+    """Return why there is nothing to run, and whether the branch has replayed rows of runs that another job no longer has."""
+    feed = job.feed.definition.feed
+    of = replayed_removed(root, tables, feed, tables.state(job.name).branch(request.branch).last_epoch)
+    if not of:
+        return done
+    replayed = f"The branch has replayed rows of runs that {of} no longer has: `rewindow land {feed}` says how to land them again"
+    return replace(done, reason=done.reason.followed(f". {replayed}"))
+
+
+def _with_refused_landing(root: Path, job: Job, done: UpToDate) -> UpToDate:
+    """Return why there is nothing to run, and what is wrong with the feed's file: nothing more is landed until it is repaired."""
+    feed = job.feed.definition.feed
+    try:
+        load_feed(root, feed)
+    except RewindowError as error:
+        return replace(done, reason=done.reason.followed(f". The next landing of {feed} is refused: {error}"))
+    return done
+
+
+def unfinished(
+    warehouse: str, attempt: Attempt, *, in_catalog: bool = False, planned_ms: int | None = None
+) -> Unfinished:
+    """Return what is known of an attempt that shows no life.
+
+    With tables ``in_catalog``, hosts usually do not share the folder of heartbeats: one on another host may be alive.
+    """
+    is_killed = was_killed(warehouse, attempt)
+    has_ended = not in_catalog or _is_here(attempt) or is_killed
+    return Unfinished(process_of(attempt), is_killed, has_ended=has_ended, planned_ms=planned_ms)
+
+
+def process_of(attempt: Attempt) -> str:
+    """Return the process of an attempt as people read it."""
+    return f"process {attempt.pid} on {'this host' if _is_here(attempt) else attempt.host}"
+
+
+def _is_here(attempt: Attempt) -> bool:
+    return attempt.host in {"", socket.gethostname()}
+
+
+def killed_hint(warehouse: str, planned: RunSpec | None, again: str) -> str | None:
+    """Return what to do about a planned run whose process was killed; None if its attempt is alive or ended by itself."""
+    attempt = unfinished(warehouse, planned.attempt) if planned else None
+    return attempt.hint(again) if attempt and attempt.was_killed else None
+
+
+def rules_of(root: Path, feed: str) -> FeedRules | Unknown:
+    """Return what a feed's file says of its watermark and logs."""
+    spec = known(lambda: load_feed(root, feed))
+    return spec if isinstance(spec, Unknown) else FeedRules(spec.lag_ms, frozenset(spec.logs))
+
+
+def after_last_run(root: Path, tables: Warehouse, branch: Branch, feed: Feed, again: str) -> dict[str, Any]:
+    """Return what is left after a branch's last run, as JSON values.
+
+    ``ended``: how an unfinished attempt ended; ``again`` is the command that goes on. ``silent``: the results that wait for
+    partitions without records; ``unknown`` says why these are not known.
+    """
+    pending = branch.pending
+    ended = unfinished(tables.warehouse, pending.attempt).hint(f"Run it again: `{again}`") if pending else None
+    waiting = stalled(_after_head(root, tables, branch, feed))
+    if isinstance(waiting, Unknown):
+        return {"ended": ended, "silent": [], "unknown": [{"about": "silent", "reason": waiting.reason}]}
+    return {"ended": ended, "silent": [result.as_json() for result in waiting], "unknown": []}
+
+
+def _after_head(root: Path, tables: Warehouse, branch: Branch, feed: Feed) -> Inputs:
+    """Read what the tasks of a branch's last run reported. In a catalog that needs Spark, so it is not read."""
+    head = branch.head
+    if head is None:
+        return Inputs(branch, feed, ())
+    reports_of_head = known(lambda: tables.known_reports(head))
+    if reports_of_head is None:
+        reports_of_head = Unknown("in a catalog only `report` and `status` read task reports")
+    reports = reports_of_head if isinstance(reports_of_head, Unknown) else {head.spec.run: reports_of_head}
+    return Inputs(branch, feed, [head], rules=rules_of(root, feed.definition.feed), reports=reports)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A feed of which the landings after ``keep`` hold such rows, and the jobs with runs of these landings."""
+
+    feed: str
+    keep: int
+    jobs: tuple[str, ...]
+
+
+def outdated_readers(root: Path, tables: Warehouse, job: str) -> Iterator[Reader]:
+    """Yield such readers of a job's outputs. A file that is not a valid feed or job is skipped."""
+    for feed in names_of(root, "feeds"):
+        if job in _sources(root, feed):
+            yield from _outdated(root, tables, feed, job)
+
+
+def replayed_removed(root: Path, tables: Warehouse, feed: str, last_epoch: int) -> str:
+    """Return the jobs of whose removed runs a feed holds rows that a branch has replayed, given its last epoch; else nothing."""
+    kept = ((source, *standing_landings(tables, feed, source)) for source in sorted(_sources(root, feed)))
+    return " and ".join(source for source, keep, landings in kept if keep < landings and keep < last_epoch)
+
+
+def replayed_of_removed(root: Path, tables: Warehouse, feed: str) -> dict[str, tuple[str, ...]]:
+    """Return the jobs of which a feed holds rows of removed runs, each with the jobs that have replayed these rows."""
+    return {
+        source: reader.jobs
+        for source in sorted(_sources(root, feed))
+        for reader in _outdated(root, tables, feed, source)
+    }
+
+
+def _outdated(root: Path, tables: Warehouse, feed: str, source: str) -> Iterator[Reader]:
+    keep, landings = standing_landings(tables, feed, source)
+    if keep < landings:
+        jobs = (name for name in _jobs_of(root, feed) if tables.state(name).branch(MAIN).last_epoch > keep)
+        yield Reader(feed, keep, tuple(jobs))
+
+
+def _sources(root: Path, feed: str) -> set[str]:
+    """Return the jobs whose outputs a feed reads; none for an invalid file."""
+    with suppress(ConfigError):
+        return {log.source.job for log in load_feed(root, feed).logs.values() if log.source.job}
+    return set()
+
+
+def _jobs_of(root: Path, feed: str) -> Iterator[str]:
+    for name in names_of(root, "jobs"):
+        with suppress(ConfigError):
+            if load_job(root, name).feed == feed:
+                yield name
