@@ -6,6 +6,7 @@ import ast
 import random
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,7 @@ WHEREVER = (
 SAFE = re.compile(r"[A-Za-z0-9_./-]+")
 
 
+@cache
 def names() -> list[str]:
     rng = random.Random(SEED)
     made = ["", "a" * 100_000, *WHEREVER, *(f"a{bad}" for bad in WHEREVER), *(f"{bad}a" for bad in WHEREVER)]
