@@ -39,7 +39,6 @@ from airflow.sdk.exceptions import AirflowFailException
 from rewindow.airflow.assets import TableAssets
 from rewindow.airflow.commands import several
 from rewindow.airflow.dag_run import BACKFILL_SUFFIX, MAINTENANCE
-from rewindow.airflow.dag_run import BACKFILL_SUFFIX as ENDING
 from rewindow.airflow.job_tasks import JobTasks, location_of, one_writer, pool_of
 from rewindow.airflow.log_watermarks import epoch_ms, is_time
 from rewindow.airflow.operators import RewindowOperator
@@ -260,7 +259,7 @@ def _backfill_dag(
     """
     name, writer = job.job, one_writer(pool, look.default_args)
     assigned = {"assigned_users": [{"id": user, "name": user} for user in approvers]} if approvers else {}
-    with look.by_hand(f"{name}{ENDING}", ["backfill", job.feed], __doc__) as dag:
+    with look.by_hand(f"{name}{BACKFILL_SUFFIX}", ["backfill", job.feed], __doc__) as dag:
         branch = _branch()
         backfill = RewindowOperator(
             task_id="backfill",
