@@ -10,7 +10,7 @@ from rewindow.control.plan import branch_decisions, ledger_state, planner, reten
 from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, Attempt, JournalFile, RunRequest, RunSpec, TargetTotal
-from rewindow.errors import RewindowError
+from rewindow.errors import ReasonMessage, RewindowError
 from tests.control.ledgers import BINDING, a_feed, commit_of
 
 BRANCH = "b"
@@ -59,7 +59,7 @@ class Decisions:
             try:
                 spec = planner.plan_run(state, feed, request, BINDING, nobody, lambda _: False)
             except RewindowError:
-                spec = UpToDate("refused")
+                spec = UpToDate(ReasonMessage("refused", "refused"))
             row = (
                 None
                 if isinstance(spec, UpToDate)

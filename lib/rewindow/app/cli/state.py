@@ -78,8 +78,8 @@ def state_show(
     if as_json:
         printer.json({"entries": shown, "count": rows.num_rows})
     elif not shown:
-        key = ", ".join(f"{name}={value}" for name, value in where.items())
-        printer.say(f"Store {store} has no entry{f' with {key}' if key else ''}.")
+        named = ", ".join(f"{name}={value}" for name, value in where.items())
+        printer.say(f"Store {store} has no entry{f' with {named}' if named else ''}.")
     else:
         printer.table("", with_readable_times(shown, stores.keys(store)))
         if rows.num_rows > len(shown):

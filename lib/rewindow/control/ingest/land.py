@@ -140,13 +140,13 @@ def steps(
     _check_declared(call)
     _refuse_if_alive(feed, progress, attempt, alive)
     yield "look"
-    due, waiting = find_due(call), ""
+    due, nothing = find_due(call), NothingDue()
     if isinstance(due, NothingDue):
         call = _with_changed_files(call)
         if not call.generation.is_change:
             yield from _give_up(call)
             return _nothing(call, due)
-        waiting, due = due.waiting, without_landings(call)
+        nothing, due = due, without_landings(call)
     yield "prepare"
     copied = {spec.topic: due.columns[spec.topic] for spec in feed.logs if spec.source_offsets is None}
     tables.prepare(feed.feed, log_schemas(copied))
@@ -169,10 +169,10 @@ def steps(
         if call.generation.is_change and not call.generation.kept:
             raise nothing_to_begin_with(call)
         if request.until_ms is None:
-            waiting = waiting or waiting_files(feed, due.inspected, request.now_ms)
+            waiting = nothing.waiting or waiting_files(feed, due.inspected, request.now_ms)
         else:
             fresh = sum(len(look.fresh) for look in due.inspected.values())
-            waiting = waiting or waiting_read(feed, fresh, "new file", request.until_ms)
+            waiting = nothing.waiting or waiting_read(feed, fresh, "new file", request.until_ms)
         return _nothing(call, NothingDue(waiting, due.inspected), null_in_kept(call.generation.columns, due.columns))
     yield "publish"
     yield from tables.publish_steps(feed.feed)
