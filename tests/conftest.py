@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from tests.bad_input.scene import Bench
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Slow examples do not fail: machines are shared and JVMs warm up. A failure prints the blob that repeats it.
@@ -66,6 +68,15 @@ def spark() -> Iterator[SparkSession]:
     session = local_session(cores=2, python_path=[ROOT])
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def two_hours(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """Return the project of `tests.bad_input.scene` that modules copy: two hours are landed and replayed, a third waits."""
+    from tests.bad_input.scene import make_template, without_spark  # most folders never load it
+
+    with without_spark():
+        return make_template(tmp_path_factory.mktemp("two-hours") / "project")
 
 
 @pytest.fixture

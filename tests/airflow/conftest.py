@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.airflow.home import environment, migrate
+from tests.airflow.forked import Airflow, loaded
+from tests.airflow.home import ROOT, environment, migrate
 from tests.airflow.shop import make_shop
 
 
@@ -18,6 +19,13 @@ def airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("airflow")
     migrate(environment(home, home))
     return home
+
+
+@pytest.fixture(scope="session")
+def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+    """Return an Airflow that is loaded once, and has no database."""
+    with loaded(environment(tmp_path_factory.mktemp("airflow"), ROOT / "dags")) as process:
+        yield process
 
 
 @pytest.fixture(scope="session")

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from rewindow.airflow.dag_run import in_a_dag
-from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
+from tests.bad_input.scene import Bench, copy_of, without_spark
 
 WHERE = "--project /opt/shop --target local"
 PARAMS = ("through", "accept_changes")
 
 
 @pytest.fixture
-def bench(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Iterator[Bench]:
+def bench(two_hours: Bench, tmp_path: Path) -> Iterator[Bench]:
     with without_spark():
-        yield copy_of(make_template(tmp_path_factory.mktemp("bench") / "project"), tmp_path / "project")
+        yield copy_of(two_hours, tmp_path / "project")
 
 
 def test_a_refused_change_names_the_params_and_the_backfill_dag(bench: Bench) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.airflow.home import ROOT, environment, play, said
+from tests.airflow.forked import Airflow
+from tests.airflow.home import ROOT, environment, play
 from tests.airflow.shop import make_shop
 
 pytestmark = pytest.mark.slow
@@ -71,11 +70,10 @@ def quick_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_teams_conventions_hold_for_all_dags_and_time_limits_spare_the_approval(
-    airflow_home: Path, quick_shop: Path
+    airflow: Airflow, quick_shop: Path
 ) -> None:
     code = CONVENTIONS.replace("ROOT", repr(str(quick_shop)))
-    env = environment(airflow_home, ROOT / "dags")
-    found = json.loads(said(env, sys.executable, "-W", "ignore", "-c", code).splitlines()[-1])
+    found = airflow.answers(code, environment(quick_shop, ROOT / "dags"))
     assert sorted(found) == ["test_daily_orders", "test_daily_orders__backfill"]
     run, backfill = (found[name] for name in sorted(found))
     for name, dag in found.items():
@@ -121,14 +119,12 @@ except Exception as error:
 """
 
 
-def test_everything_an_operator_passes_may_be_templated_and_its_params_become_options(tmp_path: Path):
+def test_everything_an_operator_passes_may_be_templated_and_its_params_become_options(airflow: Airflow, tmp_path: Path):
     there = environment(tmp_path, tmp_path)
-    line, env, folder = json.loads(
-        said(there, sys.executable, "-c", TEMPLATED.replace("BY", "'through'")).splitlines()[-1]
-    )
+    line, env, folder = airflow.answers(TEMPLATED.replace("BY", "'through'"), there)
     bounds = ["--through", "2026-01-02", "--branch", "fix", "--accept-changes", "--replan", "--takeover"]
     where = ["--project", "/opt/shop", "--target", "prod", "--json", "--log-format", "text"]
     assert line == ["/bin/rw", "run", "orders", *bounds, *where]
     assert (env, folder) == ({"A": "1"}, "/opt/out")
-    wrong = json.loads(said(there, sys.executable, "-c", TEMPLATED.replace("BY", "'tomorrow'")).splitlines()[-1])
+    wrong = airflow.answers(TEMPLATED.replace("BY", "'tomorrow'"), there)
     assert "by='tomorrow'" in wrong

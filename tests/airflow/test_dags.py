@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rewindow.tables.delta.table_rows import read_rows
+from tests.airflow.forked import Airflow
 from tests.airflow.home import ROOT, environment, play, said
 from tests.airflow.shop import FEED, JOB, make_shop
 
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.slow
 PARSE = """
 import json, sys
 from airflow.dag_processing.dagbag import DagBag
-bag = DagBag()
+bag = DagBag(sys.argv[1])
 print()
 print(json.dumps({
     "errors": {str(file): text for file, text in bag.import_errors.items()},
@@ -45,9 +46,9 @@ RUN_PARAMS = ["accept_changes", "replan", "takeover", "through"]
 HEAVY = ["pyspark", "py4j", "delta", "deltalake", "pyarrow", "numpy", "pandas"]
 
 
-def parsed(env: dict[str, str]) -> dict[str, Any]:
-    code = PARSE.replace("HEAVY", repr(HEAVY))
-    found: dict[str, Any] = json.loads(said(env, sys.executable, "-c", code).splitlines()[-1])
+def parsed(airflow: Airflow, folder: Path) -> dict[str, Any]:
+    env = environment(folder, folder)
+    found: dict[str, Any] = airflow.answers(PARSE.replace("HEAVY", repr(HEAVY)), env, str(folder))
     return found
 
 
@@ -64,7 +65,7 @@ print(len(made), min(took))
 """
 
 
-def test_a_hundred_jobs_are_parsed_in_less_than_a_second(tmp_path: Path):
+def test_a_hundred_jobs_are_parsed_in_less_than_a_second(airflow: Airflow, tmp_path: Path):
     for part, text in (("feeds/orders", FEED), ("targets/local", "target: local\nwarehouse: warehouse\n")):
         file = tmp_path / "conf" / f"{part}.yaml"
         file.parent.mkdir(parents=True)
@@ -73,15 +74,15 @@ def test_a_hundred_jobs_are_parsed_in_less_than_a_second(tmp_path: Path):
     for number in range(100):
         text = JOB.replace("job: daily_orders", f"job: job_{number}").replace("shop.daily", f"shop.job_{number}")
         (tmp_path / f"conf/jobs/job_{number}.yaml").write_text(text, encoding="utf-8")
-    printed = said(environment(tmp_path, tmp_path), sys.executable, "-c", HUNDRED, str(tmp_path))
-    dags, seconds = printed.splitlines()[-1].split()
+    printed = airflow.executes(HUNDRED, environment(tmp_path, tmp_path), str(tmp_path))
+    dags, seconds = printed[-1].split()
     print(f"make_dags of 100 jobs: {float(seconds):.2f} s CPU")
     assert int(dags) == 200
     assert float(seconds) < 1.0
 
 
-def test_the_demos_dags_are_valid_and_parsing_them_does_not_import_spark(airflow_home: Path):
-    found = parsed(environment(airflow_home, ROOT / "dags"))
+def test_the_demos_dags_are_valid_and_parsing_them_does_not_import_spark(airflow: Airflow):
+    found = parsed(airflow, ROOT / "dags")
     assert found["errors"] == {}
     assert found["loaded"] == []
     jobs = sorted(path.stem for path in (ROOT / "conf/jobs").glob("*.yaml"))
@@ -128,7 +129,7 @@ SLIPS = {
 }
 
 
-def test_a_mistake_in_a_dag_file_is_an_import_error_that_names_the_fix(airflow_home: Path, shop: Path, tmp_path: Path):
+def test_a_mistake_in_a_dag_file_is_an_import_error_that_names_the_fix(airflow: Airflow, shop: Path, tmp_path: Path):
     for number, call in enumerate(SLIPS):
         lines = [
             "from rewindow.airflow.dags import make_dags",
@@ -137,14 +138,14 @@ def test_a_mistake_in_a_dag_file_is_an_import_error_that_names_the_fix(airflow_h
             f"globals().update({call})",
         ]
         (tmp_path / f"slip{number}.py").write_text("\n".join(lines))
-    found = parsed(environment(airflow_home, tmp_path))
+    found = parsed(airflow, tmp_path)
     assert found["dags"] == {}
     errors = {Path(file).stem: text for file, text in found["errors"].items()}
     for number, (call, fix) in enumerate(SLIPS.items()):
         assert fix in errors[f"slip{number}"].splitlines()[-1], call
 
 
-def test_templates_that_render_to_nothing_start_no_command(airflow_home: Path):
+def test_templates_that_render_to_nothing_start_no_command(airflow: Airflow, tmp_path: Path):
     code = """
 from rewindow.airflow.operators import RewindowOperator
 from rewindow.errors import UsageError
@@ -153,11 +154,11 @@ try:
 except UsageError as error:
     print(error)
 """
-    last = said(environment(airflow_home, ROOT / "dags"), sys.executable, "-W", "ignore", "-c", code).splitlines()[-1]
+    last = airflow.executes(code, environment(tmp_path, tmp_path))[-1]
     assert last == "all arguments of this task are empty: check what their templates render to"
 
 
-def test_an_asset_is_one_table_whatever_project_or_target_names_it(airflow_home: Path, tmp_path: Path):
+def test_an_asset_is_one_table_whatever_project_or_target_names_it(airflow: Airflow, tmp_path: Path):
     roots = [tmp_path / name for name in ("one", "other")]
     for root in roots:
         root.mkdir()
@@ -180,8 +181,8 @@ assets.append(catalog_asset("main.shop.daily_orders"))
 assets += [feed_asset("orders", *place) for place in (places[0], places[3])]
 print(json.dumps([[asset.name, asset.uri] for asset in assets]))
 """
-    last = said(environment(airflow_home, ROOT / "dags"), sys.executable, "-W", "ignore", "-c", code).splitlines()[-1]
-    local, cluster, test, lake, templated, other, named, *feeds = json.loads(last)
+    found = airflow.answers(code, environment(tmp_path, tmp_path))
+    local, cluster, test, lake, templated, other, named, *feeds = found
     warehouse = f"file://{roots[0]}/warehouse"
     assert local == cluster == [f"shop.daily_orders in {warehouse}", f"{warehouse}/shop/daily_orders"]
     assert test[1] == "s3://events/test%20warehouse/shop/daily_orders"
@@ -194,7 +195,7 @@ print(json.dumps([[asset.name, asset.uri] for asset in assets]))
         assert len({one[column] for one in (local, test, lake, templated, other)}) == 5
 
 
-def test_a_backfill_lands_through_what_the_schedule_has_made_due(airflow_home: Path, shop: Path):
+def test_a_backfill_lands_through_what_the_schedule_has_made_due(airflow: Airflow, shop: Path):
     code = f"""
 from types import SimpleNamespace
 import pendulum
@@ -207,21 +208,21 @@ print(line[line.index("--until") + 1] == pendulum.today("UTC").isoformat())
 line = dag.get_task("run").command(context)
 print(line[line.index("--through") + 1] == end.isoformat())
 """
-    printed = said(environment(airflow_home, ROOT / "dags"), sys.executable, "-W", "ignore", "-c", code).splitlines()
+    printed = airflow.executes(code, environment(shop, shop))
     assert printed[-2:] == ["True", "True"]
 
 
-def test_the_provider_is_known_and_fits_airflows_schema(airflow_home: Path):
-    env = environment(airflow_home, ROOT / "dags")
+def test_the_provider_is_known_and_fits_airflows_schema(airflow: Airflow, tmp_path: Path):
+    env = environment(tmp_path, tmp_path)
     found = "ProvidersManager().providers['rewindow'].data"
     code = f"import json; from airflow.providers_manager import ProvidersManager; print(json.dumps({found}))"
-    info = json.loads(said(env, sys.executable, "-c", code).splitlines()[-1])
+    info = airflow.answers(code, env)
     modules = [module for kind in ("operators", "sensors", "triggers") for module in info[kind][0]["python-modules"]]
     assert modules == [
         f"rewindow.airflow.{name}" for name in ("operators", "job_runs", "sensors", "triggers", "job_runs")
     ]
     loaded = f"import importlib; [importlib.import_module(name) for name in {modules!r}]"
-    said(env, sys.executable, "-W", "ignore", "-c", loaded)
+    airflow.executes(loaded, env)
 
 
 def tables(root: Path, name: str) -> list[tuple[Any, ...]]:

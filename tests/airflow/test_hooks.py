@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.airflow.forked import Airflow
 from tests.airflow.home import ROOT, environment, play, said
 from tests.airflow.shop import make_shop
 from tests.databricks.workspace import workspace
@@ -93,7 +94,7 @@ def test_only_the_environment_of_the_command_contains_the_credentials(tmp_path: 
     assert [file for file in tmp_path.rglob("*") if file.is_file() and SECRET.encode() in file.read_bytes()] == []
 
 
-def test_databricks_is_asked_with_the_token_of_the_connection(tmp_path: Path) -> None:
+def test_databricks_is_asked_with_the_token_of_the_connection(airflow: Airflow, tmp_path: Path) -> None:
     with workspace() as there:
         env = environment(tmp_path, tmp_path)
         env = {name: value for name, value in env.items() if not name.startswith("DATABRICKS")}
@@ -103,8 +104,8 @@ def test_databricks_is_asked_with_the_token_of_the_connection(tmp_path: Path) ->
             {"through": "2026-01-02T00:00:00Z", "conn_id": "dbx", "anew": True, "defers": True},
             {"through": "2026-01-03T00:00:00Z", "conn_id": "nowhere", "anew": True},
         ]
-        printed = said(env, sys.executable, str(ROOT / "tests/airflow/remote.py"), json.dumps(plays))
-    here, deferred, lost = json.loads(printed.splitlines()[-1])
+        code = (ROOT / "tests/airflow/remote.py").read_text(encoding="utf-8")
+        here, deferred, lost = airflow.answers(code, env, json.dumps(plays))
     assert here["result"]["run_id"] == 100, here
     assert deferred["result"]["deferred"], deferred
     assert (lost["error"], lost["message"].splitlines()[0]) == (

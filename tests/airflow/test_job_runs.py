@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.airflow.forked import Airflow
 from tests.airflow.home import ROOT, environment, said
 from tests.databricks.workspace import Workspace, workspace
 
 pytestmark = pytest.mark.slow
 
 
-def played(home: Path, there: Workspace, *plays: dict[str, Any]) -> list[dict[str, Any]]:
-    env = {**environment(home, home), "DATABRICKS_HOST": there.host, "DATABRICKS_TOKEN": "token"}
-    printed = said(env, sys.executable, str(ROOT / "tests/airflow/remote.py"), json.dumps(plays))
-    found: list[dict[str, Any]] = json.loads(printed.splitlines()[-1])
-    return found
+Played = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture
+def played(airflow: Airflow, tmp_path: Path) -> Played:
+    """Return what runs tasks against a workspace, as `tests.airflow.remote` does."""
+
+    def play(there: Workspace, *plays: dict[str, Any]) -> list[dict[str, Any]]:
+        env = {**environment(tmp_path, tmp_path), "DATABRICKS_HOST": there.host, "DATABRICKS_TOKEN": "token"}
+        code = (ROOT / "tests/airflow/remote.py").read_text(encoding="utf-8")
+        found: list[dict[str, Any]] = airflow.answers(code, env, json.dumps(plays))
+        return found
+
+    return play
 
 
 def started(there: Workspace) -> list[dict[str, Any]]:
@@ -28,10 +39,9 @@ def started(there: Workspace) -> list[dict[str, Any]]:
     return list(asked.values())
 
 
-def test_a_job_run_is_started_once_followed_and_found_again(airflow_home: Path):
+def test_a_job_run_is_started_once_followed_and_found_again(played: Played):
     with workspace() as there:
         first, again, later, stopped = played(
-            airflow_home,
             there,
             {"through": "2026-01-01T00:00:00Z"},
             {"through": "2026-01-01T00:00:00Z"},
@@ -54,12 +64,11 @@ def test_a_job_run_is_started_once_followed_and_found_again(airflow_home: Path):
         assert [given for path, given in there.asked if path.endswith("cancel")] == [{"run_id": 102}]
 
 
-def test_each_dag_run_and_each_clear_starts_a_job_run_and_a_retry_does_not(airflow_home: Path):
+def test_each_dag_run_and_each_clear_starts_a_job_run_and_a_retry_does_not(played: Played):
     """Without an interval all parameters are equal."""
     base = {"through": "2026-01-01T00:00:00Z", "no_interval": True}
     with workspace() as there:
         found = played(
-            airflow_home,
             there,
             base,
             {**base, "try": 2},
@@ -93,17 +102,17 @@ def test_airflow_itself_tells_dag_runs_and_clears_apart_and_a_retry_finds_the_ru
     assert (first, second, retried, cleared) == (100, 101, 101, 102)
 
 
-def test_many_failed_runs_fail_the_task_at_once_with_advice_for_airflow(airflow_home: Path):
+def test_many_failed_runs_fail_the_task_at_once_with_advice_for_airflow(played: Played):
     with workspace() as there:
         there.story = [("TERMINATED", "FAILED")]
-        (ended,) = played(airflow_home, there, {"through": "2026-01-01T00:00:00Z"})
+        (ended,) = played(there, {"through": "2026-01-01T00:00:00Z"})
         assert len(started(there)) == 20
     assert ended["error"] == "AirflowFailException"
     assert "/run/119. Fix the cause, then clear this task\n" in ended["message"]
     assert "--new" not in ended["message"]
 
 
-def test_the_events_contain_what_the_remote_command_printed(airflow_home: Path):
+def test_the_events_contain_what_the_remote_command_printed(played: Played):
     table = {"table": "main.shop.orders", "version": 7, "rows": 9, "digest": "d" * 32, "watermark_ms": 1}
     result = {"run": "main/3", "epochs": [2, 4], "published": [{**table, "run": "main/3"}]}
     days = [f"2026-01-0{day}T00:00:00+00:00" for day in range(1, 5)]
@@ -113,7 +122,7 @@ def test_the_events_contain_what_the_remote_command_printed(airflow_home: Path):
         there.outputs = {"run": {"logs": f"WARN: so it goes\n{json.dumps(result)}\n", "logs_truncated": True}}
         there.outputs_of[102] = {"run": {}}
         there.outputs_of[103] = {"run": {"error_code": "INTERNAL_ERROR", "message": "the logs are lost"}}
-        told = played(airflow_home, there, *plays)
+        told = played(there, *plays)
     extra = {**table, "run": "main/3", "epochs": [2, 4], "is_new": True}
     whys = ["the job run did not write this table"] * 2 + ["Databricks has no logs of the task", "the logs are lost"]
     for number, (one, day, why) in enumerate(zip(told, days, whys, strict=True)):
@@ -136,23 +145,21 @@ def test_the_events_contain_what_the_remote_command_printed(airflow_home: Path):
         (75, ["AirflowException", "AirflowException"]),
     ],
 )
-def test_the_exit_code_of_the_remote_command_decides(airflow_home: Path, code: int, kinds: list[str]):
+def test_the_exit_code_of_the_remote_command_decides(played: Played, code: int, kinds: list[str]):
     with workspace() as there:
         there.story = [("RUNNING", None), ("TERMINATED", "FAILED")]
         there.error = f"rewindow ended with {code}: the customer's name is missing"
         there.outputs["run"] = {"logs": json.dumps({"error": "its own words", "exit_code": code})}
-        ended = played(
-            airflow_home, there, *({"through": "2026-01-01", "try": number + 1} for number in range(len(kinds)))
-        )
+        ended = played(there, *({"through": "2026-01-01", "try": number + 1} for number in range(len(kinds))))
         assert [one["error"] for one in ended] == kinds
         assert all("customer's name" in one["message"] and str(code) in one["message"] for one in ended)
         assert all(one["message"].splitlines()[1] == "its own words" for one in ended)
         assert len(started(there)) >= len(kinds), "a failed job run is started again"
 
 
-def test_an_unknown_job_fails_at_once(airflow_home: Path):
+def test_an_unknown_job_fails_at_once(played: Played):
     with workspace() as there:
         there.jobs.clear()
-        (ended,) = played(airflow_home, there, {"through": "2026-01-01"})
+        (ended,) = played(there, {"through": "2026-01-01"})
         assert ended["error"] == "AirflowFailException"
         assert "no job called" in ended["message"]

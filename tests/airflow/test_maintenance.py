@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.airflow.home import ROOT, environment, play, said
+from tests.airflow.forked import Airflow
+from tests.airflow.home import ROOT, environment, play
 from tests.airflow.shop import make_shop
 from tests.airflow.test_dags import rewindow
 
@@ -79,12 +78,12 @@ CASES: list[tuple[dict[str, Any], Any]] = [
 ]
 
 
-def test_the_params_of_maintenance_become_a_command_or_are_refused_with_the_fix(tmp_path: Path) -> None:
+def test_the_params_of_maintenance_become_a_command_or_are_refused_with_the_fix(
+    airflow: Airflow, tmp_path: Path
+) -> None:
     shop = make_shop(tmp_path, needs_jvm=False)
     code = TRIED.replace("ROOT", repr(str(shop))).replace("CONFS", repr([conf for conf, _ in CASES]))
-    found = json.loads(
-        said(environment(tmp_path, ROOT / "dags"), sys.executable, "-W", "ignore", "-c", code).splitlines()[-1]
-    )
+    found = airflow.answers(code, environment(tmp_path, ROOT / "dags"))
     advice = found.pop()
     for (conf, expected), got in zip(CASES, found, strict=True):
         assert got == expected, conf

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import uuid
 from pathlib import Path
@@ -12,7 +11,8 @@ from typing import Any
 import pytest
 
 from rewindow.airflow.operators import openlineage_env
-from tests.airflow.home import environment, said
+from tests.airflow.forked import Airflow
+from tests.airflow.home import environment
 
 TI = SimpleNamespace(dag_id="daily_orders", task_id="run", run_id="manual__1", try_number=1, map_index=-1)
 
@@ -72,10 +72,10 @@ print(json.dumps(task.execute({"ti": ti, "data_interval_end": None})["OPENLINEAG
 
 
 @pytest.mark.slow
-def test_the_operator_passes_them_and_its_own_variables_win(tmp_path: Path):
+def test_the_operator_passes_them_and_its_own_variables_win(airflow: Airflow, tmp_path: Path):
     transport = '{"type": "console"}'
     there = {**environment(tmp_path, tmp_path), "AIRFLOW__OPENLINEAGE__TRANSPORT": transport}
-    given = json.loads(said(there, sys.executable, "-c", CODE).splitlines()[-1])
+    given = airflow.answers(CODE, there)
     assert given["OPENLINEAGE__TRANSPORT"] == transport
     assert given["OPENLINEAGE_PARENT_ID"].startswith("default/d.run/")
     assert given["OPENLINEAGE_NAMESPACE"] == "mine"

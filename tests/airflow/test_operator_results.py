@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rewindow.airflow.task_results import is_result
-from tests.airflow.home import environment, said
-from tests.bad_input.scene import copy_of, make_template, without_spark
+from tests.airflow.forked import Airflow
+from tests.airflow.home import environment
+from tests.bad_input.scene import Bench, copy_of, without_spark
 
 COUNTS = {"equal": 3, "different": 1, "only_first": 0, "only_second": 0}
 PROBE = """
@@ -33,26 +32,19 @@ print(json.dumps([ended(*one) for one in CASES]))
 """
 
 
-def probed(tmp_path: Path, cases: list[Any]) -> list[Any]:
-    code = PROBE.replace("FOLDER", repr(str(tmp_path))).replace("CASES", repr(cases))
-    found: list[Any] = json.loads(said(environment(tmp_path, tmp_path), sys.executable, "-c", code).splitlines()[-1])
-    return found
-
-
 @pytest.mark.slow
-def test_an_exit_code_is_a_result_only_of_a_command_that_printed_one(tmp_path: Path) -> None:
-    found = probed(
-        tmp_path,
-        [
-            (json.dumps({"orders": COUNTS}), 1),
-            ("", 1),
-            (json.dumps({"level": "error", "message": "no image"}), 1),
-            (json.dumps({"error": "the branch is torn", "exit_code": 1}), 1),
-            (json.dumps({"main/3": {"orders": 1}}), 1, ("verify", "orders")),
-            ("", 1, ("verify", "orders")),
-            ("", 0),
-        ],
-    )
+def test_an_exit_code_is_a_result_only_of_a_command_that_printed_one(airflow: Airflow, tmp_path: Path) -> None:
+    cases = [
+        (json.dumps({"orders": COUNTS}), 1),
+        ("", 1),
+        (json.dumps({"level": "error", "message": "no image"}), 1),
+        (json.dumps({"error": "the branch is torn", "exit_code": 1}), 1),
+        (json.dumps({"main/3": {"orders": 1}}), 1, ("verify", "orders")),
+        ("", 1, ("verify", "orders")),
+        ("", 0),
+    ]
+    code = PROBE.replace("FOLDER", repr(str(tmp_path))).replace("CASES", repr(cases))
+    found = airflow.answers(code, environment(tmp_path, tmp_path))
     different, nothing, other, failed, verified, unverified, equal = found
     assert different == [True, {"orders": COUNTS, "exit_code": 1}]
     for one in (nothing, other, unverified):
@@ -64,9 +56,9 @@ def test_an_exit_code_is_a_result_only_of_a_command_that_printed_one(tmp_path: P
     assert equal == [True, {"exit_code": 0}]
 
 
-def test_what_diff_prints_is_its_result(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+def test_what_diff_prints_is_its_result(two_hours: Bench, tmp_path: Path) -> None:
     with without_spark():
-        bench = copy_of(make_template(tmp_path_factory.mktemp("bench") / "project"), tmp_path / "project")
+        bench = copy_of(two_hours, tmp_path / "project")
         assert bench.run("backfill", "counts", "--from", "1", "--branch", "fix").code == 0
         answer = bench.run("diff", "counts", "main", "fix", "--json")
     assert is_result("diff", json.loads(answer.out))
@@ -91,13 +83,13 @@ print(json.dumps([task._write_report(ran), warned]))
 
 
 @pytest.mark.slow
-def test_a_full_disk_fails_no_task_whose_work_is_done(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+def test_a_full_disk_fails_no_task_whose_work_is_done(airflow: Airflow, two_hours: Bench, tmp_path: Path) -> None:
     with without_spark():
-        bench = copy_of(make_template(tmp_path_factory.mktemp("bench") / "project"), tmp_path / "project")
+        bench = copy_of(two_hours, tmp_path / "project")
     code = BROKEN.replace("FOLDER", repr(str(bench.root)))
-    printed = said(environment(tmp_path, tmp_path), sys.executable, "-c", code)
+    printed = airflow.answers(code, environment(tmp_path, tmp_path))
     why = "OSError: [Errno 28] No space left on device"
-    assert json.loads(printed.splitlines()[-1]) == [
+    assert printed == [
         None,
         [f"The work is done, but its report was not written: {why}"],
     ]
@@ -130,7 +122,12 @@ other.kill()
 
 
 @pytest.mark.slow
-def test_what_a_user_writes_into_the_task_state_store_removes_and_signals_nothing(tmp_path: Path) -> None:
+def test_what_a_user_writes_into_the_task_state_store_removes_and_signals_nothing(
+    airflow: Airflow, tmp_path: Path
+) -> None:
     code = STORED.replace("FOLDER", repr(str(tmp_path)))
-    printed = said(environment(tmp_path, tmp_path), sys.executable, "-c", code).splitlines()[-1]
-    assert json.loads(printed) == [True, None, ["rewindow_limits", "rewindow_process"]], "nothing is stored either"
+    assert airflow.answers(code, environment(tmp_path, tmp_path)) == [
+        True,
+        None,
+        ["rewindow_limits", "rewindow_process"],
+    ], "nothing is stored either"

@@ -11,16 +11,16 @@ import pytest
 from rewindow.airflow.process import Command
 from rewindow.airflow.reports import address_of, check_reports, folder_of, report_of, write_report
 from rewindow.errors import RewindowError
-from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
+from tests.bad_input.scene import Bench, copy_of, without_spark
 from tests.refusals import refused
 
 RAN = {"run": "main/3", "summary": {"job": "counts", "branch": "main", "run": "main/3"}}
 
 
 @pytest.fixture
-def bench(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Iterator[Bench]:
+def bench(two_hours: Bench, tmp_path: Path) -> Iterator[Bench]:
     with without_spark():
-        yield copy_of(make_template(tmp_path_factory.mktemp("bench") / "project"), tmp_path / "project")
+        yield copy_of(two_hours, tmp_path / "project")
 
 
 def test_there_is_a_report_on_each_run_and_backfill_that_did_something(bench: Bench) -> None:

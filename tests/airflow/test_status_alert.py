@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from rewindow.contracts.exit_codes import DIFFERENT, Next, what_next
-from tests.airflow.home import ROOT, environment
+from tests.airflow.forked import Airflow
+from tests.airflow.home import environment
 from tests.docs.blocks import blocks_of
 
 
@@ -19,21 +17,11 @@ def test_a_finding_is_not_retried() -> None:
 
 
 @pytest.mark.slow
-def test_the_dag_of_the_page_runs_status_without_retries(tmp_path: Path, airflow_home: Path) -> None:
+def test_the_dag_of_the_page_runs_status_without_retries(airflow: Airflow, tmp_path: Path) -> None:
     (block,) = [one.text for one in blocks_of("docs/guides/monitoring.md") if "RewindowOperator(" in one.text]
     named = block.replace("    RewindowOperator(", "    task = RewindowOperator(")
     asked = "import json\nprint(json.dumps({'line': task.command({}), 'retries': task.retries, 'dag': task.dag_id}))\n"
-    (tmp_path / "page.py").write_text(f"{named}\n{asked}", encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "page.py")],
-        env=environment(airflow_home, tmp_path),
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = airflow.answers(named + asked, environment(tmp_path, tmp_path))
     assert found["dag"] == "shop_status"
     assert found["retries"] == 0
     assert "status" in found["line"]

@@ -15,14 +15,14 @@ from rewindow.airflow.dag_run import is_retry, lands_through
 from rewindow.airflow.task_results import did_nothing, extra_of, has_event, lines_of, told_of
 from rewindow.app.open_project import OpenProject
 from rewindow.control.plan.spec import RunRequest
-from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
+from tests.bad_input.scene import Bench, copy_of, without_spark
 from tests.ingest.local_engine import HOUR, T0
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def template(two_hours: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     with without_spark():
-        yield make_template(tmp_path_factory.mktemp("bench") / "project")
+        yield copy_of(two_hours, tmp_path_factory.mktemp("bench") / "project")
 
 
 @pytest.fixture

@@ -8,13 +8,7 @@ from pathlib import Path
 import pytest
 
 from rewindow.app.new_project import Example, create_project
-from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with without_spark():
-        yield make_template(tmp_path_factory.mktemp("bench") / "project")
+from tests.bad_input.scene import Bench, copy_of, without_spark
 
 
 @pytest.fixture(scope="module")
@@ -24,22 +18,28 @@ def in_process() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def template(two_hours: Bench, tmp_path_factory: pytest.TempPathFactory, in_process: None) -> Bench:
+    return copy_of(two_hours, tmp_path_factory.mktemp("bench") / "project")
+
+
 @pytest.fixture
 def bench(template: Bench, tmp_path: Path) -> Bench:
     return copy_of(template, tmp_path / "project")
 
 
-@pytest.fixture(scope="module")
-def sample_template(tmp_path_factory: pytest.TempPathFactory, in_process: None) -> Bench:
+@pytest.fixture(scope="session")
+def sample_template(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     """The project that `rewindow init` creates, landed and replayed."""
     bench = Bench(tmp_path_factory.mktemp("sample") / "project")
     create_project(bench.root, Example.WINDOWS)
-    bench.done("land orders", "run daily_orders")
+    with without_spark():
+        bench.done("land orders", "run daily_orders")
     return bench
 
 
 @pytest.fixture
-def sample(sample_template: Bench, tmp_path: Path) -> Bench:
+def sample(sample_template: Bench, tmp_path: Path, in_process: None) -> Bench:
     """A copy of the project that `rewindow init` creates, landed and replayed."""
     return copy_of(sample_template, tmp_path / "sample")
 

@@ -48,27 +48,10 @@ _THING = "class Thing:\n    def __init__(self, name): self.name = name"
 
 RANDOMNESS = [
     _score("random.random", "random.random()", "import random"),
-    _score("random.choice", "random.choice(range(99))", "import random"),
-    _score(
-        "random.shuffle",
-        "shuffle_cards()",
-        "import random",
-        "def shuffle_cards():",
-        "    cards = list(range(20))",
-        "    random.shuffle(cards)",
-        "    return str(cards)",
-    ),
-    _score("random.Random without a seed", "rng.randrange(10**6)", "from random import Random", "rng = Random()"),
-    _score("random.SystemRandom", "random.SystemRandom().random()", "import random"),
     _score(
         "numpy's generator without a seed", "float(rng.random())", "import numpy", "rng = numpy.random.default_rng()"
     ),
-    _score("numpy's global generator", "float(numpy.random.rand())", "import numpy"),
-    _score("secrets", "secrets.token_hex()", "import secrets"),
     _score("os.urandom", "os.urandom(8).hex()", "import os"),
-    _score("uuid4", "str(uuid.uuid4())", "import uuid"),
-    _score("uuid1", "str(uuid.uuid1())", "import uuid"),
-    _score("the name of a temporary folder", "tempfile.mktemp()", "import tempfile"),
     Planted("a random filter", "import random", ".filter(lambda key, row: random.random() < 0.5)"),
     Planted("a random key", "import random", ".select_key(lambda key, row: str(random.random()))"),
     Planted(
@@ -84,11 +67,7 @@ RANDOMNESS = [
 ]
 CLOCKS = [
     _score("time.time", "time.time()", "import time"),
-    _score("time.time_ns", "time.time_ns()", "import time"),
-    _score("time.perf_counter", "time.perf_counter()", "import time"),
     _score("time.process_time", "time.process_time_ns()", "import time"),
-    _score("datetime.now", "datetime.now().isoformat()", "from datetime import datetime"),
-    _score("pendulum.now", "str(pendulum.now())", "import pendulum"),
     _processor(
         "a clock in a punctuation",
         "self.context.schedule('1m', PunctuationType.STREAM_TIME, self.tick, name=str(record.value.x % 2))",
@@ -99,25 +78,8 @@ CLOCKS = [
 ]
 ORDERS = [
     _score("the order of a set", '",".join(words)', f"words = set({_WORDS})"),
-    _score("the order of a frozenset", "str(list(words))", f"words = frozenset({_WORDS})"),
-    _score("a set's pop", "str([bag.pop() for bag in [set(words)] for _ in range(5)])", f"words = {_WORDS}"),
-    _score("a dict made of a set", "str(dict.fromkeys(words))", f"words = set({_WORDS})"),
-    _score(
-        "the difference of two dicts' keys", "str(list(words.keys() - {'oak'}))", f"words = dict.fromkeys({_WORDS})"
-    ),
     _score("hash of a text", "hash(str(row.x))"),
-    _score("hash of a tuple", 'hash((row.x, "a"))'),
-    _score("sorted by hash", "str(sorted(words, key=hash))", f"words = {_WORDS}"),
     _score("id", "id(row)"),
-    _score(
-        "a dict of objects by id",
-        "first({id(thing): thing for thing in made()})",
-        _THING,
-        "def made():",
-        f"    return [Thing(name) for name in {_WORDS} * 20]",
-        "def first(things):",
-        "    return str([things[at].name + str(at % 9973) for at in sorted(things)])",
-    ),
     _score("the repr of an object", "repr(Thing('a'))", _THING),
     _score(
         "a set of objects",
@@ -134,7 +96,6 @@ ORDERS = [
 MACHINE = [
     _score("the process", "os.getpid()", "import os"),
     _score("the environment", 'os.environ["PYTHONHASHSEED"]', "import os"),
-    _score("the command line", "str(sys.argv)", "import sys"),
     _score(
         "a file that changes",
         "open(path).read()",
@@ -142,15 +103,8 @@ MACHINE = [
         'path = Path(__file__).parent / "rates.txt"',
     ),
     _score(
-        "the age of a file",
-        "path.stat().st_mtime_ns",
-        "from pathlib import Path",
-        'path = Path(__file__).parent / "rates.txt"',
-    ),
-    _score(
         "how many files there are", 'len(list(Path(__file__).parent.rglob("*.parquet")))', "from pathlib import Path"
     ),
-    _score("the time of the processor", "resource.getrusage(resource.RUSAGE_SELF).ru_utime", "import resource"),
 ]
 NEIGHBOURS = [
     _score("a counter of the module", "next(numbers)", "from itertools import count", "numbers = count()"),
@@ -194,7 +148,7 @@ NEIGHBOURS = [
     ),
 ]
 FOUND = [*RANDOMNESS, *CLOCKS, *ORDERS, *MACHINE, *NEIGHBOURS]
-"""Cases that `verify` finds."""
+"""Cases that `verify` finds: one for each way in which a replay is another process, and each place where it shows."""
 
 ON_SPARK = ("random.random", "the order of a set", "a counter of the module", "a sorted set")
 """Cases that also run on Spark."""

@@ -260,7 +260,8 @@ def _own_modules(root: Path) -> Iterator[None]:
 
 def _without_own_code() -> dict[str, ModuleType]:
     """Let the modules of projects be imported again; return those that were imported."""
-    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] in MODULES}
+    own = [name for name in sys.modules if name.startswith(MODULES) and name.partition(".")[0] in MODULES]
+    return {name: sys.modules.pop(name) for name in own}
 
 
 @contextmanager

@@ -28,14 +28,18 @@ ALTERATIONS: dict[str, tuple[Callable[[DeltaTable], object], str]] = {
 }
 
 
-@pytest.fixture
-def chained(template: Bench, tmp_path: Path) -> Bench:
+@pytest.fixture(scope="module")
+def chain(template: Bench) -> Bench:
     """Return a project with a feed that has landed two runs of `counts` and not the third."""
-    bench = copy_of(template, tmp_path / "project")
-    reads_totals(bench)
-    bench.done("land totals")
-    goes_on(bench)
-    return bench
+    reads_totals(template)
+    template.done("land totals")
+    goes_on(template)
+    return template
+
+
+@pytest.fixture
+def chained(chain: Bench, tmp_path: Path) -> Bench:
+    return copy_of(chain, tmp_path / "project")
 
 
 def totals(bench: Bench) -> DeltaTable:

@@ -38,20 +38,17 @@ def test_each_command_that_relies_on_the_rows_names_the_table_until_it_is_repair
     with refused("table-altered"):
         Project.load(bench.root).diff("counts", "fix")
     bench.done("republish counts")
-    totals(bench).optimize.compact()  # the same rows in other files
-    bench.done(*lines)
+    bench.done(lines[0], lines[3])
 
 
 def test_the_table_of_a_branch_is_named_with_its_branch(bench: Bench) -> None:
     bench.done("backfill counts --from 2 --branch fix")
     path = bench.warehouse / "alerts/totals__fix"
-    for harm in (lambda: DeltaTable(path).update({"value": "value + 1"}), lambda: DeltaTable(path).delete()):
-        harm()
-        answer = bench.run("diff", "counts", "main", "fix")
-        assert (answer.code, "`rewindow republish counts --branch fix`" in answer.err) == (74, True), answer
-        bench.done("republish counts --branch fix", "diff counts main fix")
     DeltaTable(path).update({"value": "value + 1"})
-    bench.refuses("verify counts --branch fix", "table-altered")
+    for line in ("diff counts main fix", "verify counts --branch fix"):
+        answer = bench.run(*line.split())
+        assert (answer.code, "`rewindow republish counts --branch fix`" in answer.err) == (74, True), answer
+    bench.done("republish counts --branch fix", "diff counts main fix")
 
 
 def test_branches_that_ended_are_still_compared(bench: Bench) -> None:

@@ -83,7 +83,7 @@ def in_windows(found: list[dict[str, Any]], key: str = "user") -> dict[tuple[Any
     return {(row[key], row["window_start"]): row["value"] for row in found}
 
 
-@pytest.mark.parametrize(("landings", "partitions", "each"), [(6, 2, True), (3, 2, False), (2, 1, True), (1, 3, True)])
+@pytest.mark.parametrize(("landings", "partitions", "each"), [(4, 2, True), (3, 1, False), (1, 3, True)])
 def test_final_results_of_one_job_are_in_the_windows_of_the_next(
     tmp_path: Path, landings: int, partitions: int, *, each: bool
 ) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.bad_input.scene import Bench
+from tests.bad_input.scene import Bench, copy_of
 from tests.refusals import containing
 
 KEYED = """\
@@ -30,12 +32,17 @@ def _keyed(bench: Bench, key: str) -> None:
     bench.write("bench_job.py", KEYED.replace("{key}", key))
 
 
-@pytest.fixture
-def keyed(bench: Bench) -> Bench:
+@pytest.fixture(scope="module")
+def keyed_template(template: Bench) -> Bench:
     """The output has the key ``member``."""
-    _keyed(bench, "member")
-    bench.done("reset counts --yes", "run counts")
-    return bench
+    _keyed(template, "member")
+    template.done("reset counts --yes", "run counts")
+    return template
+
+
+@pytest.fixture
+def keyed(keyed_template: Bench, tmp_path: Path) -> Bench:
+    return copy_of(keyed_template, tmp_path / "project")
 
 
 def test_plan_and_backfill_ask_for_another_table_before_anything_is_computed(keyed: Bench) -> None:

@@ -38,6 +38,7 @@ def test_a_feed_starts_over_and_its_quarantined_rows_are_those_of_the_new_ledger
     before = quarantined(refusing)
     assert [name for name, _ in before] == ["activity", "other"]
     shutil.rmtree(refusing.warehouse / "rewindow/landings")
+    assert {feed.message.code for feed in refusing.findings("activity", "other")} == {"next-call-refused"}
     for feed in ("activity", "other"):
         refusing.refuses(f"land {feed}", "log-rows-of-no-ledger", feed=feed)
         shutil.rmtree(refusing.warehouse / "logs" / feed)

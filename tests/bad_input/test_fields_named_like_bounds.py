@@ -10,8 +10,8 @@ import pytest
 
 import rewindow
 from rewindow.app.times import time_columns
-from rewindow.contracts.steps import drive
 from rewindow.control.run import write_snapshot
+from rewindow.control.steps import drive
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.bad_input.scene import TARGET, Bench, copy_of, without_spark
 from tests.bad_input.test_why_time_limits import JOB as TWO_OUTPUTS
@@ -78,16 +78,14 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         yield bench
 
 
-@pytest.mark.parametrize("is_snapshot", [False, True])
-def test_an_open_window_outlives_a_snapshot(tmp_path: Path, *, is_snapshot: bool) -> None:
+def test_an_open_window_outlives_a_snapshot(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "project")
     begin(bench, MODULE.replace("Ended", "Begun").replace("window_end", "window_start"))
     with without_spark():
         add(bench, "one", ("ann", "16:10"), ("bob", "16:15"))
         add(bench, "two", ("ann", "18:20"))
-        if is_snapshot:
-            tables = DeltaTables(str(bench.warehouse))
-            assert drive(write_snapshot("counts", tables.state("counts").branch("main").head, tables, 1))
+        tables = DeltaTables(str(bench.warehouse))
+        assert drive(write_snapshot("counts", tables.state("counts").branch("main").head, tables, 1))
         add(bench, "three", ("ann", "18:40"), ("bob", "20:00"))
         (table,) = bench.json("head shop.windowed")["tables"]
     assert sorted((row["user"], row["n"]) for row in table["rows"]) == [("ann", 1), ("ann", 2), ("bob", 1)]

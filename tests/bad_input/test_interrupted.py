@@ -1,4 +1,4 @@
-"""A command that died after its decision is called again from the command line: what it says, its exit code, the tables."""
+"""A command that died after its decision is called again from the command line. `tests/tables` does so to every command."""
 
 from __future__ import annotations
 
@@ -43,33 +43,12 @@ def test_show_and_plan_report_tables_behind_the_ledger_until_the_same_rewind_is_
     assert "Published" not in bench.done("rewind counts --to 1").out
 
 
-def test_the_same_promotion_called_again_publishes_and_says_so(bench: Bench) -> None:
-    bench.done("backfill counts --from 1 --branch fix")
-    killed_before(bench, "publish", "promote", "counts", "fix")
-    assert bench.json("show counts")["lagging"] == {"output/totals": 1}
-    bench.done("promote counts fix")
-    assert bench.json("show counts")["lagging"] == {}
-    bench.done("run counts --land")  # main goes on: the promotion stays done, and catches nothing up
-    assert bench.json("promote counts fix")["is_new"] is False
-
-
 def test_the_same_backfill_without_a_name_continues_on_its_branch(bench: Bench) -> None:
     killed_before(bench, "plan", "backfill", "counts", "--from", "1")
     bench.done("backfill counts --from 1")
     assert len(branches(bench)) == 1
     bench.done("backfill counts --from 1")
     assert len(branches(bench)) == 2
-
-
-def test_the_same_drop_called_again_ends_well(bench: Bench) -> None:
-    bench.done("backfill counts --from 1 --branch fix", "branch drop counts fix", "branch drop counts fix")
-
-
-def test_the_same_new_generation_called_again_is_not_started_twice(bench: Bench) -> None:
-    killed_before(bench, "publish events", "land", "activity", "--new-generation")
-    again = bench.json("land activity --new-generation")
-    assert (again["was_interrupted"], again["generation"]) == (True, 2)
-    assert bench.json("land activity")["generation"] == 2
 
 
 def test_republish_says_what_an_interrupted_command_had_left(bench: Bench) -> None:

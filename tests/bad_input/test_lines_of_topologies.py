@@ -52,13 +52,6 @@ def test_a_module_that_prints_when_it_is_imported_does_not_write_into_json(templ
         assert template.json("plan counts")["run"] is None
 
 
-def test_an_async_function_is_no_topology(template: Bench) -> None:
-    text = (template.root / "bench_job.py").read_text()
-    with changed(template, text.replace("def build_topology", "async def build_topology")):
-        assert template.run("plan", "counts").err.count("\n") == 1
-        template.refuses("plan counts", "topology-function-async", function="build_topology")
-
-
 def test_a_module_that_the_topologys_module_does_not_find_is_named_with_its_line(template: Bench) -> None:
     with changed(template, "import json\n\nimport pandass\n" + TOPOLOGY.format(topic="events", verb="")):
         refusal = template.refuses("plan counts", "topology-import-missing", reason=containing("'pandass'"))

@@ -50,7 +50,9 @@ CHANGES = {
     ),
     "def build():\n    n, b = 0, StreamsBuilder()\n    def f():\n        nonlocal n\n        n += 1": "nonlocal n",
     "from helpers import seen\ndef f(x): seen.append(x)": "changes shared state (seen.append(x))",
-    "class A(Processor):\n    def init(self, c): self.n = 0\n    def process(self, r): self.n += r": "changes shared state (self.n)",
+    "class A(Processor):\n    def init(self, c): self.n = 0\n    def process(self, r): self.n += r": (
+        "changes shared state (self.n)"
+    ),
     "import helpers as h\ndef f(x): h.total = x": "changes shared state (h.total)",
     "from deep.er import seen as s\ndef f(x): s[x] = 1": "changes shared state (s[x])",
 }

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rewindow.tables.delta import handle
-from tests.bad_input.scene import Bench, goes_on, make_template
+from tests.bad_input.scene import Bench, copy_of, goes_on
 from tests.refusals import containing
 
 LINES = ("plan counts", "run counts", "show counts", "verify counts")
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.usefixtures("in_process")
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    bench = make_template(tmp_path_factory.mktemp("template") / "bench")
+def template(two_hours: Bench, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    bench = copy_of(two_hours, tmp_path_factory.mktemp("template") / "bench")
     goes_on(bench)  # so that no run has anything to do
     return bench
 
@@ -159,12 +159,3 @@ def test_a_file_that_another_tool_added_without_statistics_is_reported(bench: Be
     for line in LINES:
         bench.refuses(line, "published-table-changed", change=containing("rewindow did not add foreign.parquet"))
     bench.done("republish counts", *LINES)
-
-
-def test_a_feed_whose_ledger_was_deleted_is_broken_and_says_what_to_remove(bench: Bench) -> None:
-    shutil.rmtree(bench.warehouse / "rewindow/landings")
-    (feed,) = bench.json("status")["feeds"]
-    assert (feed["status"], [one["code"] for one in feed["findings"]]) == ("broken", ["next-call-refused"])
-    bench.refuses("land activity", "log-rows-of-no-ledger", feed="activity")
-    shutil.rmtree(bench.warehouse / "logs/activity")
-    bench.done("land activity")

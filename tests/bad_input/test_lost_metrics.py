@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import count
-from pathlib import Path
-
-import pytest
-
-from rewindow.app.watch import Watch
-from tests.bad_input.scene import MODULE, SCORE, Bench, copy_of, goes_on
-
-
-class KilledError(BaseException):
-    """Stands for a kill."""
+from tests.bad_input.scene import MODULE, SCORE, Bench, goes_on
 
 
 def lose_metrics(bench: Bench) -> None:
@@ -43,32 +33,3 @@ def test_a_replaced_branch_with_other_code_is_named_with_the_way_past_it(bench: 
     bench.done("branch drop counts wrong")
     assert set(bench.json("republish counts")["left_out"]["metrics"]) >= {"wrong/1"}
     goes_on(bench)
-
-
-def test_a_republication_that_dies_before_any_step_is_finished_by_the_next(bench: Bench, tmp_path: Path) -> None:
-    promote(bench, "fix", "6m")
-    lose_metrics(bench)
-    for stop in count(1):
-        copy = copy_of(bench, tmp_path / f"stop-{stop}")
-        if not _dies(copy, stop):
-            break
-        copy.done("republish counts")
-        assert copy.done("republish counts").out == "The tables of counts are intact.\n"
-    assert stop > 4
-
-
-def _dies(bench: Bench, stop: int) -> bool:
-    """Kill `republish` before its step number ``stop``. Return False if it has fewer."""
-    steps = count(1)
-
-    def dying(_watch: Watch, _name: str) -> None:
-        if next(steps) == stop:
-            raise KilledError
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Watch, "__call__", dying)
-        try:
-            bench.run("republish", "counts")
-        except KilledError:
-            return True
-    return False

@@ -11,19 +11,18 @@ import pytest
 from tests.bad_input.scene import Bench, goes_on
 
 FAULTS = {
-    "a full disk": (errno.ENOSPC, 71),
-    "a read-only disk": (errno.EROFS, 77),
-    "a broken disk": (errno.EIO, 74),
+    "a full disk": (errno.ENOSPC, 71, "land activity"),
+    "a read-only disk": (errno.EROFS, 77, "run counts"),
+    "a broken disk": (errno.EIO, 74, "run counts"),
 }
 
 
 # A process that fails leaves half-written files open, and the garbage collector complains when it closes them.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), FAULTS.values(), ids=FAULTS)
-@pytest.mark.parametrize("line", ["land activity", "run counts"])
+@pytest.mark.parametrize(("number", "code", "line"), FAULTS.values(), ids=FAULTS)
 def test_a_refusal_of_the_machine_is_reported_and_changes_nothing(
-    bench: Bench, line: str, number: int, code: int
+    bench: Bench, number: int, code: int, line: str
 ) -> None:
     if line == "run counts":
         bench.done("land activity")

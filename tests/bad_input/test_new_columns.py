@@ -11,12 +11,6 @@ NEW = HEAD + "11,SPRING,ann,2.5,2026-01-09T08:15:00Z,2026-01-09T08:16:00Z\n"
 FILE = "data/orders/new.csv"
 
 
-def test_a_column_that_the_feed_does_not_use_changes_nothing(sample: Bench) -> None:
-    sample.write(FILE, NEW)
-    assert sample.json("land orders")["rows"] == 1
-    sample.done("run daily_orders")
-
-
 def test_a_new_column_is_landed_from_here_on_and_a_job_can_use_it(sample: Bench) -> None:
     sample.write(FILE, NEW)
     sample.edit(FEED, "value: [order_id, amount]", "value: [order_id, amount, coupon]")
@@ -28,16 +22,6 @@ def test_a_new_column_is_landed_from_here_on_and_a_job_can_use_it(sample: Bench)
     assert sample.json("run daily_orders")["epochs"] == [4, 4]
     sample.edit("jobs/daily_orders.py", "amount > 0", "coupon is null")
     sample.done("run daily_orders --accept-changes", "backfill daily_orders --from 1 --branch coupons")
-
-
-def test_a_file_without_a_column_that_is_landed_is_refused_and_names_the_ways_on(sample: Bench) -> None:
-    sample.write(FILE, NEW.replace("order_id", "id"))
-    answer = sample.run("land", "orders")
-    assert (answer.code, "`optional: [order_id]`" in answer.err) == (66, True)
-    assert "--new-generation" not in answer.err, "the other files have it, so that would be refused"
-    assert sample.run("land", "orders", "--new-generation").code == 66
-    sample.edit(FEED, "key: customer", "key: customer\n    optional: [order_id]\n    ignore: [id, coupon]")
-    assert sample.json("land orders")["rows"] == 1
 
 
 def test_a_renamed_column_of_a_declared_schema_is_told_in_a_new_generation_what_it_is_told_in_a_landing(

@@ -37,8 +37,7 @@ def test_a_number_that_two_runs_of_a_chain_have_is_refused(bench: Bench, monkeyp
     for command in TAKES_A_RUN:
         _with(bench, command, "3").refused("run-number-ambiguous", count=2, number="3")
     assert _chain(bench) == ["fix/3", "main/3", "main/4"]
-    for command in TAKES_A_RUN:
-        assert _with(bench, command, "main/3").code in {0, 1}, command
+    _done(bench, "rewind", "counts", "--to", "main/3")
     assert _chain(bench) == ["fix/3", "main/3"]
     _done(bench, "run", "counts")
     assert _chain(bench) == ["fix/3", "main/3", "main/5"]

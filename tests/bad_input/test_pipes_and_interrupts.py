@@ -1,4 +1,4 @@
-"""Closed pipes, shell completion and Ctrl-C: the exit code of the command, one sentence, no stack trace."""
+"""Closed pipes and Ctrl-C: the exit code of the command, one sentence, no stack trace."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ def started(root: Path, *words: str, **environment: str) -> subprocess.Popen[byt
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (["show", "counts"], 0),
         (["show", "counts", "--json"], 0),
-        (["explain", "counts"], 0),
         (["--help"], 0),
         (["show", "nobody"], 78),
     ],
@@ -60,21 +58,6 @@ def test_a_closed_pipe_behind_both_streams_is_no_error_either(template: Bench) -
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, b"")
-
-
-def test_shell_completion_completes(template: Bench) -> None:
-    variable = {"_REWINDOW_COMPLETE": "complete_bash", "COMP_WORDS": "rewindow sh", "COMP_CWORD": "1"}
-    code = "import sys; sys.argv[0] = 'rewindow'; from rewindow.__main__ import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=template.root,
-        env={**os.environ, "PYTHONPATH": str(LIB), **variable},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "show" in done.stdout
 
 
 def test_ctrl_c_while_the_command_is_being_loaded_prints_one_line(template: Bench) -> None:

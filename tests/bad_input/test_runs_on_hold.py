@@ -48,11 +48,6 @@ def test_a_run_on_hold_is_committed_and_not_published(template: Bench, held: Ben
     assert [one["code"] for one in verdict[:2]] == ["headline-on-hold", "verdict-runs-on-hold"]
 
 
-def test_accepting_without_a_run_on_hold_says_that_nothing_was_accepted(template: Bench) -> None:
-    answer = template.json("publish counts --accept")
-    assert (answer["accepted"], answer["on_hold"]) == (None, [])
-
-
 def test_the_reason_that_a_task_fails_with_names_the_run_and_the_commands(held: Bench) -> None:
     answer = held.run("run", "counts", "--json")
     assert answer.code == ON_HOLD
@@ -99,13 +94,6 @@ def test_what_a_run_on_hold_has_lost_is_made_again(template: Bench, held: Bench,
     )
     held.done("republish counts")
     assert held.result() == free.result()
-
-
-def test_a_run_on_hold_that_is_rewound_was_never_seen(template: Bench, held: Bench) -> None:
-    held.done("rewind counts --to main/2")
-    assert held.result()["output/totals"] == template.result()["output/totals"]
-    held.edit("conf/jobs/counts.yaml", "on_fail: hold", "on_fail: warn")
-    held.done("run counts")
 
 
 def test_a_branch_on_hold_is_neither_compared_nor_promoted(bench: Bench) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.bad_input.scene import FEED, Bench, make_template, without_spark
+from tests.bad_input.scene import FEED, Bench, copy_of, without_spark
 
 CANARY = "canary-4f1e"
 TARGET = "target: local\nwarehouse: warehouse\nspark:\n  spark.hadoop.fs.s3a.secret.key: {secret}\n"
@@ -26,9 +26,9 @@ COMMANDS = (
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def bench(two_hours: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     with without_spark():
-        made = make_template(tmp_path_factory.mktemp("bench") / "project")
+        made = copy_of(two_hours, tmp_path_factory.mktemp("bench") / "project")
         options = f"options: {{password: {CANARY}, token: {CANARY}}}"
         feed = FEED.replace("feed: activity", "feed: secret").replace("format: parquet", f"format: parquet, {options}")
         made.write("conf/feeds/secret.yaml", feed)

@@ -62,13 +62,6 @@ def test_no_table_keeps_rows_of_a_deleted_ledger(
     assert bench.result() == (at_once if "logs" in lost else clean)
 
 
-def test_a_log_keeps_no_rows_of_a_deleted_ledger(bench: Bench) -> None:
-    deleted(bench, "rewindow")
-    bench.refuses("land activity", "log-rows-of-no-ledger", feed="activity")
-    deleted(bench, "logs")
-    bench.done("land activity")
-
-
 def test_a_job_whose_feed_was_renamed_is_told_so(bench: Bench) -> None:
     feed, job = bench.root / "conf/feeds/activity.yaml", bench.root / "conf/jobs/counts.yaml"
     before, text = job.read_text(), feed.read_text()
@@ -117,13 +110,6 @@ def test_after_a_reset_an_output_may_have_other_columns(bench: Bench) -> None:
     bench.done("reset counts --yes")
     bench.edit("bench_job.py", '.to("totals")', '.map_values(str, value=str).to("totals")')
     bench.done("run counts", "verify counts")
-
-
-def test_reset_of_another_jobs_output_is_refused(bench: Bench) -> None:
-    text = (bench.root / "conf/jobs/counts.yaml").read_text()
-    bench.write("conf/jobs/others.yaml", text.replace("job: counts", "job: others"))
-    bench.refuses("reset others --yes", "table-of-another-job", other="counts")
-    bench.done("show counts")
 
 
 def test_a_reset_says_that_only_its_rows_leave_the_tables_that_jobs_share(

@@ -36,9 +36,9 @@ COMMANDS = (
 )
 
 
-@pytest.fixture
-def clean(template: Bench, tmp_path: Path) -> dict[str, str]:
-    bench = copy_of(template, tmp_path / "clean")
+@pytest.fixture(scope="module")
+def clean(template: Bench, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    bench = copy_of(template, tmp_path_factory.mktemp("clean") / "project")
     call_all(bench)
     return bench.result()
 
@@ -51,8 +51,8 @@ def call_all(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     "jumps",
-    [[YEAR_S], [-YEAR_S], [YEAR_S, -YEAR_S], [0, 7200, -7200]],
-    ids=["a year ahead", "a year behind", "to and fro", "daylight saving by hand"],
+    [[YEAR_S, -YEAR_S], [0, 7200, -7200]],
+    ids=["a year to and fro", "daylight saving by hand"],
 )
 def test_a_clock_that_jumps_between_commands_changes_no_row(
     bench: Bench, clean: dict[str, str], monkeypatch: pytest.MonkeyPatch, jumps: list[int]

@@ -75,16 +75,6 @@ def test_a_new_generation_takes_what_the_table_has_and_is_the_same_each_time(oth
     assert log_of(other) == once
 
 
-def test_rows_that_waited_are_refused_and_the_named_command_lands_them(other: Bench) -> None:
-    landed(other.run("land", "other"))
-    append(other, 2)
-    vacuum(other)
-    other.refuses("land other", "source-rewritten-before-landing", table="raw.events")
-    landed(other.run(*NEW))
-    assert len(log_of(other)) == 36
-    landed(other.run("land", "other"))
-
-
 def test_intervals_need_a_column_of_arrivals_and_the_message_says_so(other: Bench) -> None:
     vacuum(other)
     other.write("conf/feeds/other.yaml", BY_COMMIT + "landing: {every: 1h}\n")

@@ -156,6 +156,7 @@ def test_an_append_that_delta_skips_is_not_taken_for_one_that_landed(session: An
     assert table.frame().count() == 2
 
 
+@pytest.mark.cluster
 def test_a_commit_by_another_thread_is_not_taken_for_the_append(session: Any, table: OwnTable) -> None:
     by_another_thread(session)
     table.append(row("a"), "app", 1)
@@ -170,6 +171,7 @@ def test_a_commit_by_another_thread_is_not_taken_for_the_append(session: Any, ta
     assert not commit_noted(session, skipped)
 
 
+@pytest.mark.cluster
 def test_a_ledger_reads_no_history_after_an_append_that_was_noted(
     table: OwnTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +183,7 @@ def test_a_ledger_reads_no_history_after_an_append_that_was_noted(
     assert [one.body["said"] for one in ledger.read()] == ["a", "b"]
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("refused", ["cloneSession", "note"])
 def test_a_platform_that_refuses_costs_a_look_at_the_history(
     table: OwnTable, monkeypatch: pytest.MonkeyPatch, refused: str

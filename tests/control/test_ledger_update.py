@@ -1,12 +1,11 @@
-"""The compare-and-set of `control.ledger_update.update`: which decision counts if other processes append in between."""
+"""The compare-and-set of `control.steps.update`: which decision counts if other processes append in between."""
 
 from __future__ import annotations
 
 import pytest
 
-from rewindow.contracts.steps import drive
-from rewindow.control.ledger_update import update
 from rewindow.control.plan.job_state import LedgerRow
+from rewindow.control.steps import drive, update
 from rewindow.errors import NotNowError
 from tests.refusals import refused
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from rewindow.control.plan import branch_decisions, ledger_state, planner, reten
 from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, Attempt, JournalFile, RunRequest, RunSpec, TargetTotal
-from rewindow.errors import ReasonMessage, RewindowError
+from rewindow.errors import RewindowError
 from tests.control.ledgers import BINDING, a_feed, commit_of
 
 BRANCH = "b"
@@ -56,13 +57,12 @@ class Decisions:
             through = min(state.branch(branch).last_epoch + 1, self.epochs)
             request = RunRequest(branch=branch, through_landing=through)
             feed, nobody = a_feed(self.epochs), Attempt(attempt)
-            try:
+            spec = None
+            with contextlib.suppress(RewindowError):
                 spec = planner.plan_run(state, feed, request, BINDING, nobody, lambda _: False)
-            except RewindowError:
-                spec = UpToDate(ReasonMessage("refused", "refused"))
             row = (
                 None
-                if isinstance(spec, UpToDate)
+                if spec is None or isinstance(spec, UpToDate)
                 else self._numbered(LedgerRow(spec.run, ledger_state.PLAN, spec.as_json()))
             )
             self._decided[key] = row

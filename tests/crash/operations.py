@@ -10,12 +10,12 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from rewindow.contracts.steps import drive
 from rewindow.control import branch as branching
 from rewindow.control import drift_repair as republish
 from rewindow.control.branch import reset
 from rewindow.control.gc import collect, collect_feed
 from rewindow.control.plan.spec import MAIN
+from rewindow.control.steps import drive
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.gc import FeedGc, JobGc

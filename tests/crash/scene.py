@@ -19,7 +19,6 @@ from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_
 from rewindow.app.expectations import JobExpectations, OutputExpectations
 from rewindow.config.feed import feed_spec
 from rewindow.contracts.expectations import Expectation, Kind, OnFail
-from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import JobCode
 from rewindow.control.ingest.land import steps as landing_steps
 from rewindow.control.ingest.landings import log_shapes
@@ -28,6 +27,7 @@ from rewindow.control.plan.planned_tasks import TablePaths, bind_job
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, Attempt, JobBinding, RunRequest
 from rewindow.control.run import Engine, Job, steps
+from rewindow.control.steps import drive
 from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.streams.settings import Semantics

@@ -65,8 +65,8 @@ EXEMPT = {
         "add_columns",
     ),  # a separate step, which adds columns for a new generation before anything is planned
     ("tables/delta/files.py", "delete_dir"),  # the temporary folder of a verify
-    ("tables/delta/probe_put_if_absent.py", "create"),  # tests a bucket, in a separate folder
-    ("tables/delta/probe_put_if_absent.py", "create_write_transaction"),
+    ("tables/delta/create_table.py", "create"),  # tests a bucket, in a separate folder
+    ("tables/delta/create_table.py", "create_write_transaction"),
     ("storage/atomic_files.py", "open_output_stream"),  # a heartbeat, or an object that `FileWriter.close` writes
     ("storage/atomic_files.py", "delete_file"),  # a heartbeat
 }

@@ -106,10 +106,9 @@ def test_an_asset_is_found_by_two_of_three_name_parts_if_unambiguous() -> None:
     }
 
 
-@pytest.mark.spark
 @pytest.mark.slow
 def test_the_output_of_the_wheel_task_is_found(there: Workspace, tmp_path: Path) -> None:
-    root = make_shop(tmp_path)
+    root = make_shop(tmp_path, needs_jvm=False)
     (root / "conf/targets/databricks.yaml").write_text("target: databricks\nwarehouse: warehouse\n")
     task = "from rewindow.app.wheel_task import main; main()"
     given = ["--job=daily_orders", f"--project={root}", "--interval_end=2026-01-05T00:00:00Z"]

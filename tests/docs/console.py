@@ -1,23 +1,28 @@
 """Execute the console blocks of a page in a folder, and compare what the commands print with the page.
 
 In the page, ``...`` in a line stands for any text, and a line ``...`` for any lines. Spaces at the ends of lines do not count.
+The first command of a page is the installed program. The others are executed in this process, which has loaded them.
 """
 
 from __future__ import annotations
 
+import io
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
+from rewindow.app.cli.entry import run_command
 from rewindow.app.new_project import Example, create_project
+from tests.bad_input.scene import Bench, without_spark
 from tests.docs.blocks import Block, blocks_of
 
-NOISE = ("starting Spark",)
-"""Progress on stderr, which a page does not show."""
+Execute = Callable[[Sequence[str], Path], tuple[int, str]]
+"""Executes a command line in a folder. Returns its exit code, and what it printed."""
 
 
 class Command(NamedTuple):
@@ -42,27 +47,36 @@ def play(page: str, folder: Path) -> None:
     blocks = blocks_of(page)
     if any(block.markers.get("given") == "project" for block in blocks):
         create_project(here, Example.WINDOWS)
+    execute: Execute = _in_a_process
     for block in blocks:
         if "file" in block.markers:
             path = here / block.markers["file"]
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.text, encoding=block.markers.get("encoding", "utf-8"))
         for command in commands_of(block) if block.language == "console" else ():
-            if command.words[0] == "cd":
-                here = here / command.words[1]
-            else:
-                _execute(page, command, here)
+            program, *arguments = command.words
+            if program == "cd":
+                here = here / arguments[0]
+                continue
+            assert program == "rewindow", f"{page}: only rewindow is executed here, not {program}"
+            code, said = execute(arguments, here)
+            where = f"{page}: $ {shlex.join(command.words)}"
+            assert code == command.code, f"{where} ended with {code}:\n{said}"
+            assert matches(command.shown, said), f"{where} printed:\n{said}\nThe page shows:\n{command.shown}"
+            execute = _here
 
 
-def _execute(page: str, command: Command, here: Path) -> None:
-    program, *arguments = command.words
-    assert program == "rewindow", f"{page}: only rewindow is executed here, not {program}"
-    path = Path(sys.executable).parent / program
-    done = subprocess.run([path, *arguments], cwd=here, capture_output=True, text=True, check=False)
-    said = done.stdout + "".join(line for line in done.stderr.splitlines(keepends=True) if not line.startswith(NOISE))
-    where = f"{page}: $ {shlex.join(command.words)}"
-    assert done.returncode == command.code, f"{where} ended with {done.returncode}:\n{said}"
-    assert matches(command.shown, said), f"{where} printed:\n{said}\nThe page shows:\n{command.shown}"
+def _in_a_process(arguments: Sequence[str], folder: Path) -> tuple[int, str]:
+    program = Path(sys.executable).parent / "rewindow"
+    done = subprocess.run([program, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def _here(arguments: Sequence[str], folder: Path) -> tuple[int, str]:
+    out, err = io.StringIO(), io.StringIO()
+    with chdir(folder), redirect_stdout(out), redirect_stderr(err), Bench(folder).code_is_imported(), without_spark():
+        code = run_command([*arguments])
+    return code, out.getvalue() + err.getvalue()
 
 
 def matches(shown: str, said: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from rewindow.app.cli.status import status as status_command
+from rewindow.app import overview
 from rewindow.app.telemetry.spans import METRICS
 from rewindow.config.field_types import valid_cron
 from tests.docs.blocks import Block, blocks_of
@@ -54,14 +54,8 @@ def test_every_figure_that_the_script_takes_is_one_of_status() -> None:
     (script,) = [block.text for block in blocks() if block.markers.get("file") == "metrics.py"]
     namespace: dict[str, Any] = {"__name__": "page"}
     exec(script, namespace)  # noqa: S102 - the page's own code
-    source = "".join(
-        path.read_text(encoding="utf-8") for path in Path(_folder_of(status_command)).glob("../status/*.py")
-    )
+    source = Path(overview.__file__).read_text(encoding="utf-8")
     assert all(f'"{name}"' in source or name.endswith("_share") for name in namespace["GAUGES"])
-
-
-def _folder_of(function: Any) -> str:
-    return str(Path(sys.modules[function.__module__].__file__ or "").parent)
 
 
 def test_the_rules_name_metrics_that_are_exported(tmp_path: Path) -> None:

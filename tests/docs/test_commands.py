@@ -30,7 +30,7 @@ ELSEWHERE = {
 """Pages whose commands another test executes: on the demo's tables, in a real Airflow."""
 
 
-@pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PLAYED)
 def test_the_commands_of_a_page_print_what_it_shows(page: str, tmp_path: Path) -> None:
     play(page, tmp_path)

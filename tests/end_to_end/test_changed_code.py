@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from rewindow.app.open_project import OpenProject
-from tests.cli_process import command, done
+from tests.bad_input.scene import Bench, without_spark
 from tests.end_to_end.flights import write_sources
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.slow
 
 JOB = "quiet_carriers"
 CHANGED = "to_alert in jobs/quiet_carriers.py changed"
 
 
 @pytest.fixture
-def root(spark: SparkSession, project: Path) -> Path:
+def bench(project: Path) -> Iterator[Bench]:
     write_sources(project, flights=600)
-    OpenProject.open(project).land("flights")
-    done(command(project, "run", JOB, "--through", "1"))
-    return project
+    bench = Bench(project)
+    with without_spark():
+        bench.done("land flights", f"run {JOB} --through 1")
+        yield bench
+
+
+def call(bench: Bench, *words: str, code: int = 0) -> dict[str, Any]:
+    """Return what a command prints, with the code imported anew, as in a process of its own."""
+    answer = bench.run(*words, "--json")
+    assert answer.code == code, answer
+    return answer.values
 
 
 def edit(root: Path) -> None:
@@ -33,34 +41,34 @@ def edit(root: Path) -> None:
     file.write_text(text.replace("hour.window.end_ms, departures)", "hour.window.end_ms, departures + 1)"))
 
 
-def test_an_edited_function_is_refused_until_somebody_decides(root: Path) -> None:
-    before = done(command(root, "show", JOB, "--hashes"))
-    (root / "jobs/quiet_carriers.py").write_text(
-        (root / "jobs/quiet_carriers.py").read_text().replace('"""Turn', '# A comment.\n    """Turn')
+def test_an_edited_function_is_refused_until_somebody_decides(bench: Bench) -> None:
+    before = call(bench, "show", JOB, "--hashes")
+    (bench.root / "jobs/quiet_carriers.py").write_text(
+        (bench.root / "jobs/quiet_carriers.py").read_text().replace('"""Turn', '# A comment.\n    """Turn')
     )
-    assert done(command(root, "plan", JOB))["run"] is not None
+    assert call(bench, "plan", JOB)["run"] is not None
 
-    edit(root)
+    edit(bench.root)
     for asked in ("plan", "run"):
-        refused = done(command(root, asked, JOB), code=76)["error"]
+        refused = call(bench, asked, JOB, code=76)["error"]
         assert CHANGED in refused
         assert "--accept-changes" in refused
         assert "rewindow backfill quiet_carriers" in refused
-    assert done(command(root, "show", JOB, "--hashes"))["tables"] == before["tables"]
-    verified = done(command(root, "verify", JOB, "main/1"), code=76)["error"]
+    assert call(bench, "show", JOB, "--hashes")["tables"] == before["tables"]
+    verified = call(bench, "verify", JOB, "main/1", code=76)["error"]
     assert CHANGED in verified
 
-    done(command(root, "run", JOB, "--accept-changes"))
-    first, second = done(command(root, "show", JOB))["runs"]
+    call(bench, "run", JOB, "--accept-changes")
+    first, second = call(bench, "show", JOB)["runs"]
     assert first["code"] != second["code"]
     assert all(len(run["code"]) == 8 for run in (first, second))
 
 
-def test_a_job_may_accept_changed_code_and_a_branch_recomputes_with_it(root: Path) -> None:
-    edit(root)
-    done(command(root, "backfill", JOB, "--from", "1", "--branch", "fixed"))
-    done(command(root, "diff", JOB, "main", "fixed"), code=1)
-    with (root / "conf/jobs/quiet_carriers.yaml").open("a") as file:
+def test_a_job_may_accept_changed_code_and_a_branch_recomputes_with_it(bench: Bench) -> None:
+    edit(bench.root)
+    call(bench, "backfill", JOB, "--from", "1", "--branch", "fixed")
+    call(bench, "diff", JOB, "main", "fixed", code=1)
+    with (bench.root / "conf/jobs/quiet_carriers.yaml").open("a") as file:
         file.write("on_code_change: accept\n")
-    done(command(root, "run", JOB))
-    assert len(done(command(root, "show", JOB))["runs"]) == 2
+    call(bench, "run", JOB)
+    assert len(call(bench, "show", JOB)["runs"]) == 2

@@ -10,22 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from rewindow.app.cli.entry import run_command
 from rewindow.contracts.instants import as_argument
 from rewindow.streams.record import Windowed, row_class
 from rewindow.streams.settings import Semantics
 from rewindow.testing import TopologyTestDriver
-from tests.bad_input.workers import on_spark
+from tests.bad_input.scene import without_spark
 
 EXAMPLES = {
-    "windows": ("orders", "daily_orders", "daily-orders", "customer", "customer"),
-    "sessions": ("clicks", "visits", "visits", "user", "user"),
-    "processor": ("readings", "silent_sensors", "silent-sensors", "sensor", "key"),
-    "join": ("shop", "sales", "sales", "order_id", "order_id"),
+    "windows": ("orders", "daily_orders", "daily-orders", "customer", "customer", 5),
+    "sessions": ("clicks", "visits", "visits", "user", "user", 4),
+    "processor": ("readings", "silent_sensors", "silent-sensors", "sensor", "key", 3),
+    "join": ("shop", "sales", "sales", "order_id", "order_id", 4),
 }
-"""Of each example the feed, the job, the output, and the key columns of the logs and of the output."""
+"""Of each example the feed, the job, the output, the key columns of the logs and of the output, and the number of rows."""
 
 
 pytestmark = pytest.mark.usefixtures("own_modules")
@@ -40,20 +39,20 @@ def call(*words: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_records_that_why_names_give_each_row(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, example: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, example: str
 ) -> None:
-    feed, job, output, log_key, key = EXAMPLES[example]
+    feed, job, output, log_key, key, count = EXAMPLES[example]
     call("init", "--example", example)
     monkeypatch.syspath_prepend(str(tmp_path))
-    with on_spark(spark):
+    with without_spark():
         call("land", feed)
         call("run", job)
     build = importlib.import_module(f"jobs.{job}").build_topology
     rows = call("head", job, "-n", "100")["tables"][0]["rows"]
-    assert rows
+    assert len(rows) == count
     for row in rows:
         window = ["--window", str(row["window_start"])] if "window_start" in row else []
         found = call("why", job, str(row[key]), *iso(window))

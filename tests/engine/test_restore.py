@@ -9,8 +9,8 @@ import pytest
 
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, Window, Windowed
 from rewindow.contracts.tasks import LogFile, LogSlice, TaskWork
-from rewindow.engine.worker import restore
-from rewindow.engine.worker.restore import Restore
+from rewindow.engine.worker import changelog_reader
+from rewindow.engine.worker.changelog_reader import Restore
 from rewindow.engine.worker.staging import StagingTarget, stage_changes
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.serde.binding import LogShapes, bind_store, log_shape
@@ -88,6 +88,6 @@ def test_expired_windows_are_not_restored(tmp_path: Path) -> None:
 
 
 def test_a_run_with_many_records_restores_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restore, "KEYS_MAX", 1)
+    monkeypatch.setattr(changelog_reader, "KEYS_MAX", 1)
     rows: list[tuple[object, object]] = [("a", value(1)), ("b", value(2))]
     assert restored(tmp_path, rows, ["a", "c"], windowed=False) == dict(rows)

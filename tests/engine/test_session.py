@@ -53,13 +53,6 @@ def test_the_environment_is_restored(spark: SparkSession) -> None:
     assert "PYSPARK_DRIVER_PYTHON" not in os.environ
 
 
-def test_starting_and_stopping_prints_nothing(tmp_path: Path) -> None:
-    code = "from rewindow.engine.spark.session import local_session as s; s(cores=1, conf={'spark.driver.memory': '1g'}).stop()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_jvm_that_cannot_start_is_reported_in_one_line(tmp_path: Path) -> None:
     code = (
         "from rewindow.errors import ConfigError\n"
@@ -94,27 +87,24 @@ def test_java_options_and_class_path_are_appended_and_the_rest_is_replaced() -> 
     }
 
 
-def test_after_end_session_another_session_can_start(tmp_path: Path) -> None:
-    code = (
-        "from rewindow.engine.spark.session import end_session, local_session\n"
-        "first = local_session(cores=1)\n"
-        "end_session(first)\n"
-        "second = local_session(cores=1)\n"
-        "print(second.range(3).count(), second.sparkContext.defaultParallelism)\n"
-        "end_session(second)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "3 1\n", "")
+TWO_SESSIONS = """
+from rewindow.engine.spark.session import end_session, local_session
+
+def chatty(batches):
+    print("from a worker")
+    yield from batches
+
+first = local_session(cores=1, conf={"spark.driver.memory": "1g"})
+first.range(1).mapInArrow(chatty, "id long").collect()
+end_session(first)
+second = local_session(cores=1)
+print(second.range(3).count(), second.sparkContext.defaultParallelism)
+second.stop()
+"""
 
 
-def test_prints_of_workers_go_to_stderr(tmp_path: Path) -> None:
-    code = (
-        "from rewindow.engine.spark.session import local_session\n"
-        "def chatty(batches):\n"
-        "    print('from a worker')\n"
-        "    yield from batches\n"
-        "local_session(cores=1).range(1).mapInArrow(chatty, 'id long').collect()\n"
-        "print('answer')"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert (done.stdout, done.stderr) == ("answer\n", "from a worker\n")
+def test_a_session_can_follow_another_and_only_the_prints_of_workers_are_seen_on_stderr(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", TWO_SESSIONS]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3 1\n", "from a worker\n")
+    assert list(tmp_path.iterdir()) == []

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 from rewindow.config.feed import FeedConfig, feed_spec
 from rewindow.contracts.ingest import FAR, Arrivals, LogColumns
 from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema
-from rewindow.contracts.steps import drive
 from rewindow.control.ingest.land import steps
 from rewindow.control.ingest.landings import LANDING
 from rewindow.control.ingest.protocols import LandRequest
 from rewindow.control.plan.spec import Attempt
+from rewindow.control.steps import drive
 from rewindow.engine.worker.arrow_rows import arrow_type
 from rewindow.engine.worker.file_fields import parquet_fields
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP

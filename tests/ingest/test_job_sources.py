@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from rewindow.config.feed import FeedConfig
-from rewindow.contracts.steps import drive
 from rewindow.control import branch
+from rewindow.control.steps import drive
 from rewindow.errors import SourceError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.table_rows import read_rows

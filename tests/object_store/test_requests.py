@@ -76,14 +76,26 @@ def files_of(table: DeltaTable) -> list[str]:
     return [path for _, path in sorted(found)]
 
 
-@pytest.fixture
-def there(tmp_path: Path) -> Iterator[There]:
-    with s3_server(tmp_path) as settings, without_spark():
-        there = There(tmp_path, settings)
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[There]:
+    """Return a project with three runs. Each test continues it, and repairs what it harms."""
+    folder = tmp_path_factory.mktemp("requests")
+    with s3_server(folder) as settings, without_spark():
+        there = There(folder, settings)
         for _ in range(3):
             there.lands()
             done(there.call("run", "counts", "--json")[0])
         yield there
+
+
+def test_commands_that_explain_what_waits_ask_for_no_more_than_before_and_start_no_spark(there: There) -> None:
+    there.lands()
+    asked_for = {}
+    for command in EXPLAINING:
+        answer, made = there.call(*command.split())
+        assert answer.code == 0, (command, answer)
+        asked_for[command] = sum("_delta_log" not in path or path.endswith("_last_checkpoint") for _, path in made)
+    assert {command: count for command, count in asked_for.items() if count > EXPLAINING[command]} == {}
 
 
 def test_a_small_run_lists_no_folder_of_files_and_others_find_an_old_one_that_is_gone(there: There) -> None:
@@ -118,13 +130,3 @@ def test_state_that_is_gone_is_told_by_plan_and_status_and_the_run_ends_with_74(
     done(there.call("republish", "counts", "--json")[0])
     done(there.call("run", "counts", "--json")[0])
     assert there.found() == []
-
-
-def test_commands_that_explain_what_waits_ask_for_no_more_than_before_and_start_no_spark(there: There) -> None:
-    there.lands()
-    asked_for = {}
-    for command in EXPLAINING:
-        answer, made = there.call(*command.split())
-        assert answer.code == 0, (command, answer)
-        asked_for[command] = sum("_delta_log" not in path or path.endswith("_last_checkpoint") for _, path in made)
-    assert {command: count for command, count in asked_for.items() if count > EXPLAINING[command]} == {}

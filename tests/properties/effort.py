@@ -8,9 +8,10 @@ DEEP = 1_000
 
 
 def examples(number: int) -> settings:
-    """Return settings with half this number of examples, or with the number of a deep profile.
+    """Return settings with a quarter of this number of examples, or with the number of a deep profile.
 
-    Half keeps the fast tests at about a minute. `HYPOTHESIS_PROFILE=deep` searches for bugs.
+    The fast tests only have to notice a mistake that most examples show. `HYPOTHESIS_PROFILE=deep` searches for bugs.
     """
     wanted = settings().max_examples
-    return settings(max_examples=wanted if wanted >= DEEP else number // 2)
+    few = max(number // 4, min(number // 2, 10))
+    return settings(max_examples=wanted if wanted >= DEEP else few)

@@ -17,7 +17,6 @@ from pyspark.sql import SparkSession
 
 from rewindow.config.feed import FeedConfig, feed_spec
 from rewindow.contracts.landing import LandingEngine
-from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import Execution, JobCode
 from rewindow.control.drift_repair import RepublishRequest, republish
 from rewindow.control.gc import collect
@@ -28,6 +27,7 @@ from rewindow.control.plan.planned_tasks import TablePaths, bind_job
 from rewindow.control.plan.retention import EVERY
 from rewindow.control.plan.spec import Attempt, RunRequest
 from rewindow.control.run import Engine, Job, Steps, steps
+from rewindow.control.steps import drive
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.adapter import FileAdapter

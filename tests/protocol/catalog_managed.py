@@ -14,8 +14,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from rewindow.contracts.steps import drive
 from rewindow.control.branch import branch, promote, rewind
+from rewindow.control.steps import drive
 from rewindow.engine.spark.session import local_session
 from rewindow.errors import RewindowError
 from rewindow.tables.delta.commit import open_table

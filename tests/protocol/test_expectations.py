@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rewindow.contracts.steps import drive
 from rewindow.control.branch import accept, rewind
 from rewindow.control.plan.job_state import CommittedRun
+from rewindow.control.steps import drive
 from rewindow.control.verify import verify
 from rewindow.tables.shared.paths import EXPECTATIONS
 from rewindow.tables.shared.warehouse import TableSpec

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.contracts.steps import drive
 from rewindow.control.branch import rewind
 from rewindow.control.plan.ledger_state import fold
 from rewindow.control.plan.spec import MAIN
+from rewindow.control.steps import drive
 from rewindow.errors import InvariantError
 from rewindow.tables.governed import ledger
 from rewindow.tables.governed.own_rows import feed_name

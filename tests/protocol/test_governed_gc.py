@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.contracts.steps import drive
 from rewindow.control.branch import branch, drop, rewind
 from rewindow.control.gc import collect_feed
 from rewindow.control.plan.spec import MAIN, OUTPUT
+from rewindow.control.steps import drive
 from rewindow.errors import NotNowError
 from rewindow.tables.governed.gc import CatalogFeedGc
 from rewindow.tables.governed.own_rows import feed_name

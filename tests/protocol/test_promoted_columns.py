@@ -9,8 +9,8 @@ from functools import partial
 import pytest
 
 from rewindow import Count, StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
-from rewindow.contracts.steps import drive
 from rewindow.control.branch import branch, promote
+from rewindow.control.steps import drive
 from rewindow.errors import CheckpointError
 from tests.crash import scene
 from tests.protocol.backends import Backend

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rewindow.contracts.steps import drive
 from rewindow.control.branch import rewind
 from rewindow.control.plan.ledger_state import COMMIT, PLAN, SNAPSHOT
+from rewindow.control.steps import drive
 from rewindow.tables.governed.warehouse import CatalogTables
 from tests.crash import scene
 from tests.protocol.backends import Backend

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.contracts.steps import drive
 from rewindow.control.branch import accept
+from rewindow.control.steps import drive
 from rewindow.errors import AccessError, CheckpointError, StorageError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed import publish, published

@@ -21,7 +21,13 @@ def _own_modules() -> Iterator[None]:
         sys.modules.pop(name, None)
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     with without_spark():
-        yield make_project(tmp_path_factory.mktemp("report") / "project")
+        return make_project(tmp_path_factory.mktemp("report") / "project")
+
+
+@pytest.fixture(scope="module")
+def project(made: Bench) -> Iterator[Bench]:
+    with without_spark():
+        yield made

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from rewindow.app.open_project import OpenProject
-from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
+from tests.bad_input.scene import Bench, copy_of, without_spark
 from tests.report.synthetic import prolong
 
 RUNS = 300
 
 
 @pytest.fixture(scope="module")
-def long_history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def long_history(two_hours: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     root = tmp_path_factory.mktemp("long")
     with without_spark():
-        bench = copy_of(make_template(root / "template"), root / "project")
+        bench = copy_of(two_hours, root / "project")
         prolong(bench.warehouse, "activity", "counts", RUNS, journals=0)
         yield bench
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow.report.topology_svg import Picture, picture, topology_svg
-from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
+from tests.bad_input.scene import Bench, copy_of, without_spark
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -121,9 +122,9 @@ def test_a_drawing_has_a_title_and_colours_for_light_and_dark() -> None:
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+def template(two_hours: Bench) -> Iterator[Bench]:
     with without_spark():
-        yield make_template(tmp_path_factory.mktemp("bench") / "project")
+        yield two_hours
 
 
 def test_explain_draws_the_topology(template: Bench, tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ import pyarrow as pa
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
 from rewindow.contracts.reserved_names import LOG_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import JobCode
 from rewindow.control.ingest.landings import GENERATION, LANDING, Feed, definition_as_json, log_shapes
 from rewindow.control.plan.job_state import LedgerRow
@@ -23,6 +22,7 @@ from rewindow.control.plan.planned_tasks import TablePaths, bind_job
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import Attempt, RunRequest
 from rewindow.control.run import Job, steps
+from rewindow.control.steps import drive
 from rewindow.dsl.aggregating import AggregateSpec
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.parquet_writer import FileWriter

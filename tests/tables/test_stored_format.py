@@ -21,16 +21,16 @@ from rewindow.tables.delta.ledger import Ledger, LedgerRow
 from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.paths import JOURNAL, LANDINGS, METRICS, RUNS
-from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
+from tests.bad_input.scene import Bench, copy_of, without_spark
 
 OLDER = r"written by rewindow 0\.1 \(format 1\).*choose another warehouse and land again, or read it with rewindow 0\.1"
 NEWER = r"has rows of format 3, this version reads format 2: upgrade rewindow"
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def template(two_hours: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     with without_spark():
-        yield make_template(tmp_path_factory.mktemp("bench") / "project")
+        yield copy_of(two_hours, tmp_path_factory.mktemp("bench") / "project")
 
 
 def rewrite(path: Path, found: object) -> None:

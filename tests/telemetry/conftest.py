@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.bad_input.scene import Bench, copy_of, make_template, without_spark
+from tests.bad_input.scene import Bench, copy_of, without_spark
 from tests.telemetry.consumer import Consumer
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def template(two_hours: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     with without_spark():
-        yield make_template(tmp_path_factory.mktemp("bench") / "shop")
+        yield copy_of(two_hours, tmp_path_factory.mktemp("bench") / "shop")
 
 
 @pytest.fixture

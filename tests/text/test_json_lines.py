@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewindow.engine.worker.text import json_lines as module
-from rewindow.engine.worker.text.json_lines import UndividedError, json_lines
+from rewindow.engine.worker.text import reading as module
 from rewindow.engine.worker.text.json_records import json_records
+from rewindow.engine.worker.text.reading import UndividedError, json_lines
 
 
 def chunks(data, size):

@@ -40,6 +40,7 @@ from rewindow.airflow.assets import TableAssets
 from rewindow.airflow.commands import several
 from rewindow.airflow.dag_run import BACKFILL_SUFFIX, MAINTENANCE
 from rewindow.airflow.job_tasks import JobTasks, location_of, one_writer, pool_of
+from rewindow.airflow.log_watermarks import epoch_ms, is_time
 from rewindow.airflow.operators import RewindowOperator
 from rewindow.airflow.params import BACKFILL, DROP, GC, RUN, maintenance_params, set_params
 from rewindow.airflow.reports import WAREHOUSE
@@ -292,7 +293,10 @@ def _backfill_dag(
 
 @task(task_id="branch")
 def _branch(params: Any = None, run_id: Any = None) -> str:
-    """Return the branch's name."""
+    """Check the params and return the branch's name."""
+    start, end = params["from"], params["to"]
+    if end and is_time(start) and is_time(end) and epoch_ms(start) > epoch_ms(end):
+        raise AirflowFailException(f"from {start} to {end}: the end is before the start")
     return str(params["branch"] or "backfill_" + re.sub(r"[^A-Za-z0-9]+", "_", run_id))
 
 

@@ -15,19 +15,19 @@ from rewindow.app.run_references import request_through, starting_epoch, with_ru
 from rewindow.app.telemetry.facts import BACKFILL, PROMOTE, REWIND
 from rewindow.app.telemetry.telemetry import Observed, OnStep
 from rewindow.app.times import whole_number
-from rewindow.contracts.steps import drive
 from rewindow.control.branch import begin_backfill, catch_up, drop, promote, rewind
 from rewindow.control.health.inputs import fewer_rows, not_taken, rows_of
 from rewindow.control.health.job_health import Hold, describe_holds
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import find_run, run_before, was_promoted
+from rewindow.control.plan.compatibility import check_publishable, other_keys
 from rewindow.control.plan.job_diff import changes_since, differences_besides_tables
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, shared_runs
-from rewindow.control.plan.output_columns import check_publishable, other_keys
 from rewindow.control.plan.planner import Backfill, UpToDate, check_landings, last_requested_epoch
 from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, RunRequest
 from rewindow.control.run import RunReport
+from rewindow.control.steps import drive
 from rewindow.control.verify import Verified, verify
 from rewindow.errors import UsageError, naming
 from rewindow.streams.record import known_time
@@ -177,10 +177,10 @@ class JobBranches:
         if first > (last := last_requested_epoch(feed, request)):
             raise self._nothing_to_replay(start, end, first, last, feed)
         bound = self._project.bind(self._job, name)
-        accepting = self._project.with_acceptance(self._job, request)
+        request = self._project.with_acceptance(self._job, request)
         self._check_owners(MAIN, job.binding)  # it could not be promoted
         check_publishable(main, job.binding)
-        wanted = Backfill(first, accepting, bound.feed, bound.binding, this_attempt(), self._project.is_alive)
+        wanted = Backfill(first, request, bound.feed, bound.binding, this_attempt(), self._project.is_alive)
         drive(begin_backfill(self._job, wanted, self._tables), observed.watching(on_step))
         own = self.state.branch(name).own_runs
         before = state.branch(name).own_runs

@@ -21,7 +21,7 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.health.inputs import records_from_feed
 from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.spec import OUTPUT, JobBinding, RunSpec
-from rewindow.control.run_expectations import StagedRows
+from rewindow.control.run import StagedRows
 from rewindow.errors import ConfigError, ExpectationError
 from rewindow.streams.metrics import LATE_RECORD_DROP, sum_by_reason
 from rewindow.streams.serde.binding import LogShapes, bind_sink
@@ -50,7 +50,7 @@ class OutputExpectations:
 
 
 class JobExpectations:
-    """Observes the new rows of a job's outputs. See `control.run_expectations.Evaluator`."""
+    """Observes the new rows of a job's outputs. See `control.run.Evaluator`."""
 
     def __init__(self, outputs: Sequence[OutputExpectations]) -> None:
         """Bind to the outputs that have expectations."""

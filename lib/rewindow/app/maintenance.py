@@ -13,7 +13,6 @@ from rewindow.app.run_references import check_has_branch
 from rewindow.app.telemetry.telemetry import OnStep
 from rewindow.config.load import load_feed, names_of
 from rewindow.contracts.staged_files import StagedFile, TaskReport
-from rewindow.contracts.steps import drive
 from rewindow.contracts.tasks import SubTopologyWork
 from rewindow.control.branch import reset
 from rewindow.control.drift_repair import Republished, RepublishRequest, republish
@@ -25,6 +24,7 @@ from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.retention import EVERY, decide_forget, due_snapshots
 from rewindow.control.plan.spec import MAIN, OUTPUT, RunRequest
 from rewindow.control.run import RunReport
+from rewindow.control.steps import drive
 from rewindow.errors import naming
 from rewindow.tables.shared.warehouse import check_not_deleted
 

@@ -176,11 +176,11 @@ class OpenProject:
     def _run(
         self, job: str, config: JobConfig, request: RunRequest, on_step: OnStep, observed: Observed
     ) -> RunReport | UpToDate:
-        from rewindow.contracts.steps import drive
         from rewindow.control.health.lost_records import hints
         from rewindow.control.heartbeat import Heartbeat, this_attempt
         from rewindow.control.plan.planner import UpToDate, never_landed
         from rewindow.control.run import steps
+        from rewindow.control.steps import drive
 
         if request.is_bounded_by_time and not self.was_landed(config.feed):
             nothing = UpToDate(never_landed(config.feed).followed(self._lands_next(config.feed)))

@@ -42,7 +42,7 @@ class Watch:
         self._has_decided = False
 
     def __call__(self, step: str) -> None:
-        """Record a step that is about to start, with the details that a `contracts.steps.Step` carries."""
+        """Record a step that is about to start, with the details that a `control.steps.Step` carries."""
         name = str(step)
         self._step = name
         self._has_decided |= name.startswith(DECISIONS)

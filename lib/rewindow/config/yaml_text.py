@@ -1,4 +1,4 @@
-"""Parse the text of one YAML file: without tags, aliases, merge keys or templates, and with the place of every key.
+"""Parse the text of one YAML file: without tags, aliases, merge keys or templates; say where every key is, and what is wrong.
 
 Keys are text, and so is a value that is not a whole number, ``true``, ``false`` or empty: PyYAML would read the version
 ``3.10`` as 3.1, the time ``1:30`` as 90, the number ``010`` as 8, and the key ``on`` as True.

@@ -13,9 +13,9 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rewindow.control.ledger_update import update
 from rewindow.control.plan.retention import EVERY, decide_forget, due_snapshots
 from rewindow.control.run import Tables, publish_all, write_snapshot
+from rewindow.control.steps import update
 
 MERGE_FROM = 16
 """So many small files of a table become one. With fewer, the same rows would be written again by each call."""

@@ -1,4 +1,4 @@
-"""The source of a project's modules: which names each binds, what those refer to, and digests of their syntax.
+"""The source of a project's modules: the topology that ``module:function`` builds, the names that each module binds, and digests.
 
 A digest covers the syntax tree only. Comments, docstrings, formatting and positions do not count, and every supported
 Python version gives the same digest.

@@ -6,6 +6,12 @@ commit -> publish
 `steps` is a generator that yields the name of each step before the step, so its driver can stop between any two. If a
 process is killed anywhere, the next call publishes what was decided and repeats what was not
 (`docs/internals/design.md`, "The commit").
+
+A snapshot of the stores is written before planning if that pays off, so that the next run does not read the changelogs of many
+runs; `gc` writes one for every open branch.
+
+Expectations are observed once, before the COMMIT row, which stores the result: from then on the ledger alone says what is
+published.
 """
 
 from __future__ import annotations
@@ -15,23 +21,93 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from rewindow.contracts.expectations import EXPECTATION_COLUMNS, EXPECTATIONS, Observation
+from rewindow.contracts.expectations import EXPECTATION_COLUMNS, EXPECTATIONS, Observation, OnFail
 from rewindow.contracts.staged_files import METRICS, StagedFile, TaskReport
-from rewindow.contracts.steps import Step
 from rewindow.contracts.tasks import JobCode, LogFile, LogTable, SubTopologyWork
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.ledger_update import Ledger, update
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, PLAN
 from rewindow.control.plan.planned_tasks import METRICS_TARGET, Restored, metrics_rows, records_due, sub_topology_work
 from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, plan_run
 from rewindow.control.plan.retention import EVERY, due_before_run, is_due
 from rewindow.control.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
-from rewindow.control.run_expectations import Evaluator, Observe, StagedRows, check_met, result_rows
-from rewindow.errors import HintMessage, InvariantError, NotNowError, StorageError
+from rewindow.control.steps import Ledger, Step, update
+from rewindow.errors import ExpectationError, HintMessage, InvariantError, NotNowError, StorageError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import SubTopology
+
+_Observe = Callable[[Sequence[TaskReport]], Sequence[Observation]]
+"""Returns what is observed in the rows that the tasks staged."""
+
+
+class StagedRows(Protocol):
+    """The rows of runs, read from the files that their tasks staged, whether or not they are published."""
+
+    def staged_batches(
+        self, spec: RunSpec, reports: Sequence[TaskReport], target: str, names: Sequence[str]
+    ) -> Iterator[Any]:
+        """Yield some columns of the rows that an attempt staged for a target, as Arrow record batches in their order."""
+        ...
+
+    def run_batches(self, run: CommittedRun, target: str, names: Sequence[str]) -> Iterator[Any]:
+        """Yield some columns of the rows of a committed run."""
+        ...
+
+
+class Evaluator(Protocol):
+    """The expectations of a job's outputs."""
+
+    def observe(
+        self, spec: RunSpec, state: JobState, reports: Sequence[TaskReport], rows: StagedRows
+    ) -> Sequence[Observation]:
+        """Return what is observed in the rows of an attempt. Reads only these rows and those of the run before it."""
+        ...
+
+
+def _check_met(spec: RunSpec, observed: Sequence[Observation]) -> None:
+    """Raise `ExpectationError` (65) if the run does not meet an expectation with ``on_fail: fail``."""
+    failed = [observation for observation in observed if not observation.is_met and observation.on_fail == OnFail.FAIL]
+    if failed:
+        listed = "\n".join(f"  - {observation.sentence}" for observation in failed)
+        failed_words = "an expectation" if len(failed) == 1 else f"{len(failed)} expectations"
+        raise ExpectationError(
+            "expectations-not-met",
+            "run {run} of {job} does not meet {expectations}:\n{observations}\nNothing was committed. Fix the data or "
+            "the code, or change `expect:` (on_fail: hold commits without publishing, warn publishes)",
+            run=spec.name,
+            job=spec.job,
+            expectations=failed_words,
+            observations=listed,
+        )
+
+
+def _result_rows(spec: RunSpec, observed: Sequence[Observation]) -> list[tuple[Any, ...]]:
+    """Return the rows of a run for the expectations table (`contracts.expectations.EXPECTATION_COLUMNS`)."""
+    return [
+        (
+            *(
+                spec.job,
+                spec.branch,
+                spec.run,
+                observation.output,
+                observation.name,
+                observation.kind,
+                observation.on_fail,
+                observation.is_met,
+                observation.failed,
+            ),
+            *(observation.observed, observation.expected, "\n".join(observation.examples)),
+        )
+        for observation in observed
+    ]
+
+
+def known_results(run: CommittedRun) -> _Observe | None:
+    """Return what a replay of a committed run stages as its results: those of its COMMIT row, whatever is expected now."""
+    observed = run.commit.expectations
+    return (lambda _reports: observed) if observed else None
+
 
 Steps = Generator[str, None, "RunReport | UpToDate"]
 
@@ -209,7 +285,7 @@ def execute(
     roots_of: _RootsOf,
     restore: _Restore | None = None,
     *,
-    observe: Observe | None = None,
+    observe: _Observe | None = None,
 ) -> Generator[str, None, list[TaskReport]]:
     """Run each sub-topology once, upstream first. Later ones read what earlier ones sent to internal logs.
 
@@ -236,7 +312,7 @@ def execute(
     counted = engine.stage_rows(METRICS_TARGET, roots[METRICS_TARGET], spec.attempt.id, METRICS, measures)
     if observe is not None:
         yield Step("expect", job=job.name, branch=spec.branch, run=spec.name, ledger_row=spec.run)
-        results = result_rows(spec, observe(reports))
+        results = _result_rows(spec, observe(reports))
         root = roots[EXPECTATIONS]
         counted = [*counted, *engine.stage_rows(EXPECTATIONS, root, spec.attempt.id, EXPECTATION_COLUMNS, results)]
     # What the driver staged is reported like the files of one more sub-topology.
@@ -249,7 +325,7 @@ def _observe(
     """Add what is observed in the new rows to a list, and return it. Raises `ExpectationError` (65) if the run fails."""
     if job.expectations is not None:
         observed += job.expectations.observe(spec, tables.state(job.name), reports, tables)
-    check_met(spec, observed)
+    _check_met(spec, observed)
     return observed
 
 

@@ -17,8 +17,7 @@ from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.job_state import CommittedRun
 from rewindow.control.plan.planner import check_has_landings
 from rewindow.control.plan.spec import Attempt, RunSpec, TargetTotal
-from rewindow.control.run import Engine, Job, Tables, execute
-from rewindow.control.run_expectations import known_results
+from rewindow.control.run import Engine, Job, Tables, execute, known_results
 from rewindow.errors import CheckpointError
 
 

@@ -78,8 +78,8 @@ def state_show(
     if as_json:
         printer.json({"entries": shown, "count": rows.num_rows})
     elif not shown:
-        named = ", ".join(f"{name}={value}" for name, value in where.items())
-        printer.say(f"Store {store} has no entry{f' with {named}' if named else ''}.")
+        searched = ", ".join(f"{name}={value}" for name, value in where.items())
+        printer.say(f"Store {store} has no entry{f' with {searched}' if searched else ''}.")
     else:
         printer.table("", with_readable_times(shown, stores.keys(store)))
         if rows.num_rows > len(shown):

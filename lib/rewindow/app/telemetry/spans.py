@@ -89,23 +89,23 @@ class SpanObserver:
 
     def step(self, operation: Operation, step: str) -> None:
         """End the span of the step before, and start that of this one."""
-        opened = self._open.get(operation.id)
-        if opened is None:
+        active = self._open.get(operation.id)
+        if active is None:
             return
-        self._end_step(opened)
+        self._end_step(active)
         name, details = str(step), getattr(step, "known", {})
         matched = _STEP.match(name)
         if name == _LAST or matched is None:
             return
         attributes = {f"rewindow.{key}": value for key, value in details.items() if isinstance(value, str | int)}
-        opened.step = self._tracer.start_span(
-            matched[0], opened.context, attributes={**attributes, "rewindow.step": name}
+        active.step = self._tracer.start_span(
+            matched[0], active.context, attributes={**attributes, "rewindow.step": name}
         )
 
     def task(self, operation: Operation, report: TaskReport) -> None:
         """Note a finished task in the span of its step."""
-        opened = self._open.get(operation.id)
-        if opened is None or opened.step is None:
+        active = self._open.get(operation.id)
+        if active is None or active.step is None:
             return
         attributes = {
             "rewindow.sub_topology": report.sub_topology,
@@ -113,16 +113,16 @@ class SpanObserver:
             "rewindow.records": sum(report.consumed.values()),
             "rewindow.rows": report.rows,
         }
-        opened.step.add_event("task", attributes)
+        active.step.add_event("task", attributes)
 
     def ended(self, operation: Operation, facts: Facts) -> None:
         """End the operation's span with its counts, and add these to the metrics."""
-        opened = self._open.pop(operation.id, None)
-        if opened is None:
+        active = self._open.pop(operation.id, None)
+        if active is None:
             return
-        self._end_step(opened)
-        opened.span.set_attributes(_results(facts))
-        opened.span.end()
+        self._end_step(active)
+        active.span.set_attributes(_results(facts))
+        active.span.end()
         own = {name: value for name, value in _attributes(operation).items() if name in _DIMENSIONS}
         for measure in facts.measures:
             self._count(measure.name, measure.value, {**own, **measure.attributes})
@@ -130,17 +130,17 @@ class SpanObserver:
 
     def failed(self, operation: Operation, failure: Failure) -> None:
         """End the operation's span as an error, with the message that people see."""
-        opened = self._open.pop(operation.id, None)
-        if opened is None:
+        active = self._open.pop(operation.id, None)
+        if active is None:
             return
         from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415 - only if it is configured
 
-        self._end_step(opened)
-        opened.span.set_attributes(
+        self._end_step(active)
+        active.span.set_attributes(
             {"error.type": failure.kind, "rewindow.exit_code": failure.exit_code, "rewindow.error_code": failure.code}
         )
-        opened.span.set_status(Status(StatusCode.ERROR, failure.message))
-        opened.span.end()
+        active.span.set_status(Status(StatusCode.ERROR, failure.message))
+        active.span.end()
         own = {name: value for name, value in _attributes(operation).items() if name in _DIMENSIONS}
         self._count("duration", _seconds_since(operation), {**own, "command": operation.kind, "outcome": "failed"})
 
@@ -190,10 +190,10 @@ class SpanObserver:
         getattr(self._instruments[name], method)(value, shown)
 
     @staticmethod
-    def _end_step(opened: _Open) -> None:
-        if opened.step is not None:
-            opened.step.end()
-            opened.step = None
+    def _end_step(active: _Open) -> None:
+        if active.step is not None:
+            active.step.end()
+            active.step = None
 
 
 _DIMENSIONS = ("rewindow.feed", "rewindow.job", "rewindow.branch", "rewindow.project", "rewindow.target")

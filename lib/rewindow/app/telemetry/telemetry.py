@@ -60,7 +60,7 @@ class Observer(Protocol):
         """It is known what the operation will read and write."""
 
     def step(self, operation: Operation, step: str) -> None:
-        """A step of the operation begins: a `contracts.steps.Step`, or its name."""
+        """A step of the operation begins: a `control.steps.Step`, or its name."""
 
     def task(self, operation: Operation, report: TaskReport) -> None:
         """A task of the current step has finished."""

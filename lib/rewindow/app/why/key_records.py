@@ -14,7 +14,7 @@ from rewindow.app.why.output import AskedTime, Output, sessions, sliding_starts
 from rewindow.app.why.waiting import Holding, holding, open_windows
 from rewindow.control.health.phrases import counted, see_quarantined
 from rewindow.control.plan.job_state import run_ids
-from rewindow.engine.worker.code_of_users import as_in_a_worker
+from rewindow.engine.worker.failures import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Search, Wanted
 from rewindow.engine.worker.provenance.extent import changes_keys, extents, own_key
 from rewindow.engine.worker.provenance.origins import Cause

@@ -308,9 +308,10 @@ def _left_out(
         let_go = f"{len(left) - held:,}{of}" if of else counted(len(left) - held, "record")
         yield _let_go(output, let_go)
     if held:
-        outside = f"{held:,}{of or ' of the records'}"
         yield ReasonMessage(
-            "records-outside-windows", "{records} reached another store, but not the windows", records=outside
+            "records-outside-windows",
+            "{records} reached another store, but not the windows",
+            records=f"{held:,}{of or ' of the records'}",
         )
 
 

@@ -1,4 +1,14 @@
-"""Turn blocks of rows into landings: decide numbers, watermarks and releases in the order of the intervals. Pure."""
+"""Turn blocks of rows into landings, with numbers, watermarks and releases, and warn about what is unlikely to be meant. Pure.
+
+Landings are decided in the order of their intervals. What is warned about:
+
+* Records that are quarantined by ones and twos are what the policies are for. If all of them are, the source has changed.
+* Kafka allows records without a key, and so does a log. But what works by key skips them, and a newcomer's first empty cell
+  is an accident.
+* A job writes the rows of a run partition by partition. Landed by epochs, with their watermarks, they are in the order of
+  their epochs; landed by commits, many of them are later than what came before.
+* A log has times of two kinds if the function that extracts them has changed since the last landing.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +20,13 @@ from typing import Any
 from rewindow.contracts.ingest import EpochTimes, FeedSpec, PendingLanding, SourceLook
 from rewindow.contracts.landing import Block
 from rewindow.control.ingest.feed_progress import Flat, Progress, flat_columns, held_file, held_range
-from rewindow.control.ingest.landings import Feed, LandedRange, Landing
-from rewindow.control.ingest.watermarks import (
+from rewindow.control.ingest.landings import (
     Delivery,
+    Feed,
     FirstAbove,
     HeldFile,
+    LandedRange,
+    Landing,
     WatermarkPolicy,
     decide_watermark,
     release_offset,

@@ -1,4 +1,9 @@
-"""Find what of a feed's sources is due. This happens before planning, so that a call with no work writes no ledger row."""
+"""Find what of a feed's sources is due. This happens before planning, so that a call with no work writes no ledger row.
+
+A log may get another source while landings are kept. With `every`, time tells what is new: what arrives after the last kept
+interval. Without it, only the landed position does. It holds for landed files that are in another folder now, and for a table
+that was moved. In any other source all rows would be new, also those that the kept landings have (ADR-142).
+"""
 
 from __future__ import annotations
 
@@ -39,8 +44,8 @@ from rewindow.control.ingest.intervals import (
     with_later,
     without_finished,
 )
+from rewindow.control.ingest.landings import WatermarkPolicy, decide_watermark
 from rewindow.control.ingest.protocols import Call
-from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
 from rewindow.errors import ConfigError, DataError, LandedFileError, ReasonMessage, SourceError, StorageError
 
 

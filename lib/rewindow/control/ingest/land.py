@@ -20,7 +20,6 @@ from rewindow.config.feed import TABLE_FORMATS, FeedConfig, feed_spec
 from rewindow.contracts.ingest import DAY_GRID, FeedSpec, LogSpec, LogWrite, PendingLanding, TimestampPolicy
 from rewindow.contracts.instants import instant, unit_in_reason
 from rewindow.contracts.landing import Block, LandingEngine
-from rewindow.contracts.steps import drive
 from rewindow.control.health.feed_health import waiting_files, waiting_read
 from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.changed_fields import raise_all
@@ -54,13 +53,12 @@ from rewindow.control.ingest.generations import (
     null_in_kept,
 )
 from rewindow.control.ingest.intervals import kept_grid
-from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
+from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, HeldFile
 from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
-from rewindow.control.ingest.watermarks import HeldFile
-from rewindow.control.ledger_update import update
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.ledger_state import NOTE
 from rewindow.control.plan.spec import Attempt
+from rewindow.control.steps import drive, update
 from rewindow.errors import (
     DataError,
     InvariantError,
@@ -159,11 +157,7 @@ def steps(
         # Another `land` may have taken over and deleted these files.
         _refuse_if_overtaken(call, error)
         raise
-    grid = feed.grid if feed.every else ""
-    decided = [
-        replace(decision, landing=replace(decision.landing, extractors=request.extractors, grid=grid))
-        for decision in decided
-    ]
+    decided = [_as_landed(call, decision) for decision in decided]
     yield from _append(call, "decide", _ledger_rows(call, due, decided))
     if not decided:
         if call.generation.is_change and not call.generation.kept:
@@ -242,6 +236,12 @@ def _refuse_if_alive(feed: FeedSpec, progress: Progress, attempt: Attempt, alive
                 process=other.pid,
                 host=other.host,
             )
+
+
+def _as_landed(call: Call, decision: DecidedLanding) -> DecidedLanding:
+    """Return a landing with the extractors and the grid of intervals with which this call landed it."""
+    grid = call.feed.grid if call.feed.every else ""
+    return replace(decision, landing=replace(decision.landing, extractors=call.request.extractors, grid=grid))
 
 
 def _ledger_rows(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> list[LedgerRow]:

@@ -12,9 +12,9 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from rewindow.control.plan.compatibility import column_changes
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, LedgerRow, Standing, run_ids, shared_runs
 from rewindow.control.plan.ledger_state import ACCEPT, BRANCH, DROP, PROMOTE, REWIND
-from rewindow.control.plan.output_columns import column_changes
 from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, TableSpec
 from rewindow.errors import CheckpointError, ConfigError, NotNowError, UsageError
 

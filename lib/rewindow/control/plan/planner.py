@@ -32,11 +32,18 @@ from rewindow.control.plan.branch_decisions import (
     decide_rewind,
     run_before,
 )
-from rewindow.control.plan.compatibility import Fit, obstacles, verdicts
+from rewindow.control.plan.compatibility import (
+    Fit,
+    another_table,
+    changed_columns,
+    check_kept,
+    keep_key,
+    obstacles,
+    verdicts,
+)
 from rewindow.control.plan.job_diff import changes_since, code_changes, removed_suppresses
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import fold_row
-from rewindow.control.plan.output_columns import another_table, changed_columns, check_kept, keep_key
 from rewindow.control.plan.spec import MAIN, Attempt, EpochSpan, JobBinding, RunRequest, RunSpec
 from rewindow.control.plan.stored_runs import run_of_request
 from rewindow.errors import CheckpointError, InvariantError, NotNowError, ReasonMessage, SourceError, UsageError

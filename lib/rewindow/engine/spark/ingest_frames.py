@@ -2,6 +2,9 @@
 
 Spark takes each path as a pattern, and ``x[1].csv`` matches ``x1.csv``. The patterns are escaped. Spark's own switch, the
 option ``__globPaths__``, has no effect over Spark Connect.
+
+Integers become longs, floats doubles, dates ISO text, timestamps epoch milliseconds, nested values JSON text. Times
+without a zone are in the feed's zone. -0.0 becomes 0.0, so that equal numbers have equal bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The two Delta jars: fetched once into a cache, and verified by digest.
+"""The Java that runs Spark, and the two Delta jars: fetched once into a cache, and verified by digest.
 
 `spark.jars.packages` would resolve 33 jars at each start, and fails if ~/.m2 contains a POM without its jar. Two jars are
 enough for path tables. The Ivy that PySpark ships fetches them by coordinate from its default repository, or from the mirror

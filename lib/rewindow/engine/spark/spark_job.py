@@ -1,4 +1,4 @@
-"""What every Spark job has around it: session settings for its duration, its progress, and its errors in one line.
+"""What every Spark job has around it, in the driver and in its workers: settings, progress, and errors in one line.
 
 A platform may forbid some settings. Errors state the fix, without Java's stack traces.
 """

@@ -1,7 +1,12 @@
 """The engines of `land` on Spark.
 
-One reads the due rows of a source once, shuffles them once, and lets the workers write them. For a large landing, workers
-read and write the files in two passes, and Spark carries only names and reports.
+One reads the due rows of a source once, shuffles them once, and lets the workers write them. For a large landing, workers read
+and write the files in two passes, and Spark carries only names and reports.
+
+Of tables whose records have their own partitions and offsets, as from Kafka, `land` only records the ranges. One aggregation
+over the new rows returns each partition's range, its largest timestamp, and whether the range contains each offset exactly
+once: count, sum and sum of squares must be those of the range. (Three duplicate and three missing offsets could cancel out; the
+run that reads the rows detects that.)
 """
 
 from __future__ import annotations

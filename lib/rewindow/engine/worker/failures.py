@@ -1,14 +1,20 @@
 """Translate the error text of a worker or of Spark into a `RewindowError` with a one-line message that states the fix.
 
 A worker's own `RewindowError` crosses the JVM as text: `mark` encodes it and `find_marked` decodes it.
+
+Code of users that runs in the command's process fails the same way: its prints go to stderr, and it cannot end the command.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from contextlib import suppress
-from typing import Final
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
+from typing import Final, NoReturn
 
 from rewindow.errors import AccessError, ConfigError, DataError, LimitError, RewindowError, SourceError, StorageError
 
@@ -247,3 +253,25 @@ def _python_words(text: str) -> str:
 
 def _clipped(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()} ..."
+
+
+@contextmanager
+def as_in_a_worker() -> Iterator[None]:
+    """Give user code no more rights than in a worker: stdout belongs to the command's own output."""
+    leave = os._exit
+    os._exit = _refuse
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except (RewindowError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:
+        raise translate_text(traceback.format_exc()) from error
+    finally:
+        os._exit = leave
+
+
+def _refuse(status: int) -> NoReturn:
+    """Replace `os._exit`: ending the process here would look like a successful run."""
+    message = f"os._exit({status})"
+    raise SystemExit(message)

@@ -1,4 +1,4 @@
-"""Which fields the files of a source have: columns of Parquet files, headers of CSV files. And files that are empty.
+"""Which fields the files of a source have: columns of Parquet files, headers of CSV files, and those that ``schema:`` declares.
 
 Reads footers and first lines only. A file that cannot be read has no fields here; the landing says what is wrong with it.
 """

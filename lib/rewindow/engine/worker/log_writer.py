@@ -1,7 +1,10 @@
 """Write the rows of some partitions of one log as blocks: one per landing and partition.
 
-Rows arrive sorted by partition, arrival and declared order. So a landing is a contiguous range of rows, and offsets
-count up. Those of another job's output are put in the order of time first.
+Rows arrive sorted by partition, arrival and declared order. So a landing is a contiguous range of rows, and offsets count up.
+Those of another job's output are put in the order of time first.
+
+An output has the rows of one partition after those of another, and the results of windows that close together key by key. In
+that order, a job with shorter windows or another key would find all but the first of them late (ADR-134, ADR-137).
 """
 
 from __future__ import annotations

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from rewindow.contracts.staged_files import QUARANTINE, StagedFile, TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork, TaskWork
 from rewindow.engine.worker.batch_size import rows_at_once
+from rewindow.engine.worker.changelog_reader import Restore
 from rewindow.engine.worker.log_reader import InternalReader, LogReader
 from rewindow.engine.worker.record_writers import InternalWriter, OutputWriter, writer_of
-from rewindow.engine.worker.restore import Restore
 from rewindow.engine.worker.sqlite_spill import spills
 from rewindow.engine.worker.staging import DropWriter, shared_files, stage_changes, staging_target
 from rewindow.engine.worker.vectorized.execution import run_vectorized
-from rewindow.engine.worker.vectorized.window_planner import Plan, plan_vectorized
+from rewindow.engine.worker.vectorized.planner import Plan, plan_vectorized
 from rewindow.errors import InvariantError
 from rewindow.streams.checkpoint import Checkpoint, TaskState
 from rewindow.streams.metrics import ENFORCED_PROCESSING

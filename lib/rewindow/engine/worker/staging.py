@@ -1,4 +1,4 @@
-"""Stage rows as files: where a task stages the files of a target, and row buffers that fill them.
+"""Stage rows as files: where a task stages the files of a target, row buffers that fill them, and writers of the quarantine.
 
 The tasks of a small sub-topology share files: one per table, instead of one per task and table (ADR-109). The tasks of a
 process run one after the other. The rows that one stages for a table are added to the table's file when it has ended, so a

@@ -1,7 +1,9 @@
-"""Find rows in a table that the ledger of its job or feed did not publish.
+"""Whose rows a table has: find those that no ledger published, and remove those of runs, jobs and feeds.
 
 A publication is named by the identity of its ledger. So a table in which an identity has published nothing must have no
 rows yet: those that it has are of a ledger that was deleted, and adding to them would mix two histories (ADR-75).
+
+A file holds the rows of one run, unless files were merged outside rewindow (OPTIMIZE). Then the other rows are rewritten.
 """
 
 from __future__ import annotations

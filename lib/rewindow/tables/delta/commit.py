@@ -2,6 +2,9 @@
 
 A commit is named by an application id and a version, and lands once: the version is checked and written through one
 handle, and after any other outcome the log is read again before anything is decided (`docs/internals/design.md`, "The commit").
+
+Only features that direct access supports are allowed, because unknown features break silently. A table is inside the warehouse:
+no symbolic link may lead out of it.
 """
 
 from __future__ import annotations

@@ -1,23 +1,33 @@
-"""Create a Delta table, or check that an existing one has the columns that are wanted."""
+"""Create a Delta table, or check that an existing one has the columns that are wanted.
+
+A ledger row is true because no second writer can take its version. On a disk delta-rs links a finished file to its name. A
+bucket needs a conditional put (``If-None-Match``), and a store that ignores the condition silently lets several writers win.
+delta-rs looks before it puts, so only concurrent writers show the difference. So a store is probed before the first ledger of a
+warehouse is created there.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from threading import Barrier
+from uuid import uuid4
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError
 
-from rewindow.control.plan.output_columns import other_columns
+from rewindow.control.plan.compatibility import other_columns
 from rewindow.control.plan.stored_rows import check_layout
-from rewindow.errors import CheckpointError, failed_io, one_line
-from rewindow.storage.locations import options_of
+from rewindow.errors import CheckpointError, ConfigError, failed_io, one_line
+from rewindow.storage.locations import is_uri, options_of
 from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.delta.commit import existing_table, open_table
 from rewindow.tables.delta.delta_log import CHECKPOINT_INTERVAL, checkpoint_interval
+from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import release
 
 OWNER = "rewindow.job"
@@ -111,3 +121,56 @@ def _check_columns(path: str, table: DeltaTable, schema: pa.Schema, partition_by
 
 def _column_types(schema: DeltaSchema) -> dict[str, str]:
     return {field["name"]: field["type"] for field in json.loads(schema.to_json())["fields"]}
+
+
+_WRITERS, _ROUNDS = 5, 2
+
+_SCHEMA = pa.schema([("probe", pa.string())])
+
+
+def check_store(path: str) -> None:
+    """Let writers compete for the versions of a temporary table beside ``path``. A local folder is not probed.
+
+    Raises `ConfigError` (78) if several writers got the same version.
+    """
+    if not is_uri(path):
+        return
+    probe = f"{path.rpartition('/')[0]}/probe-{uuid4().hex}"
+    try:
+        DeltaTable.create(probe, _SCHEMA, storage_options=options_of(probe))
+        if any(_winners(probe, turn) > 1 for turn in range(_ROUNDS)):
+            raise ConfigError(
+                "storage-without-put-if-absent",
+                "{path}: its store lets two writers write the same version, so a committed row could be "
+                "lost. Use a store that supports If-None-Match (docs/deployment/buckets.md), or a local "
+                "folder as the warehouse",
+                path=path,
+            )
+    finally:
+        with suppress(OSError):
+            Folder(probe).remove()
+
+
+def _winners(probe: str, turn: int) -> int:
+    """Return how many writers were told that they got the next version."""
+    start = Barrier(_WRITERS)
+
+    def write(writer: int) -> bool:
+        table = DeltaTable(probe, storage_options=options_of(probe))
+        start.wait()
+        try:
+            table.create_write_transaction(
+                [],
+                mode="append",
+                schema=table.schema(),
+                partition_by=[],
+                commit_properties=CommitProperties(
+                    max_commit_retries=0, app_transactions=[Transaction(f"{turn}-{writer}", 1)]
+                ),
+            )
+        except Exception:  # noqa: BLE001 - all but one must be rejected, whatever the exception
+            return False
+        return True
+
+    with ThreadPoolExecutor(_WRITERS) as writers:
+        return sum(writers.map(write, range(_WRITERS)))

@@ -1,8 +1,10 @@
-"""The garbage collection of a job: merge small files of its tables, and delete files that nothing needs any more.
+"""The garbage collection of jobs and feeds: merge small files of their tables, and delete files that nothing needs any more.
 
 Files and reports of attempts that the ledger proves dead can go at once. Files that left a table, and files of attempts
 that no ledger row names (a verification, a snapshot or a repair that died), can go when they are older than the retention.
 "Not committed yet" is never a reason.
+
+Of a feed, files are deleted whose rows are proven to be elsewhere.
 """
 
 from __future__ import annotations

@@ -1,8 +1,12 @@
 """The ledger: an append-only table of rows, numbered 1, 2, 3 ... for each job or feed. A row that is there is true.
 
-An append is a compare-and-set. The writer proposes the next free number; Delta rejects the commit if another writer of the
-same name committed first; then the ledger is read again, and the row with that number shows who won. Return values and
-exceptions decide nothing: a lost answer looks like a failure, a skipped write like a success.
+An append is a compare-and-set. The writer proposes the next free number; Delta rejects the commit if another writer of the same
+name committed first; then the ledger is read again, and the row with that number shows who won. Return values and exceptions
+decide nothing: a lost answer looks like a failure, a skipped write like a success.
+
+A file of a ledger never changes, and its name is the digest of its bytes. The stored fold says what their rows give (ADR-127).
+It is a file beside them and names the files that it covers. So it fits no other ledger, no older copy and no changed row. A
+fold that is missing, torn, of another version or of other files is as good as none: then all rows are read.
 """
 
 from __future__ import annotations
@@ -25,10 +29,9 @@ from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity, 
 from rewindow.errors import InvariantError, RewindowError, StorageError, not_committed
 from rewindow.storage.locations import is_uri
 from rewindow.tables.delta.commit import check_writable, commit_actions, open_table, removal, table_path
-from rewindow.tables.delta.create_table import SHORT_LOG, create_table
+from rewindow.tables.delta.create_table import SHORT_LOG, check_store, create_table
 from rewindow.tables.delta.files import FileFacts, Folder, digest_of
 from rewindow.tables.delta.handle import Mark, mark_of, release
-from rewindow.tables.delta.probe_put_if_absent import check_store
 from rewindow.tables.delta.table_rows import TableFile, table_files
 from rewindow.tables.shared.ledger import (
     Bodies,

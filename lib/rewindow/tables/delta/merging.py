@@ -7,6 +7,8 @@ Each run adds a file to each table, and a commit costs more the more files a tab
 of this job in the tables that several jobs share, and of the journal. Changelogs are bounded by snapshots, and read as they
 were staged. A merged file says in its footer how many rows of each run it has, so `check_published` still counts by run. The old
 files stay: the ledger names them, and `republish`, `promote` and restores read them.
+
+Within one generation and partition each offset occurs once, so a file's first and last offset identify its records.
 """
 
 from __future__ import annotations

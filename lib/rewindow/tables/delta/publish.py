@@ -6,6 +6,9 @@ concurrently: a commit that is there is left alone, and only its successor can f
 A branch publishes the tables that its own runs name, so a lost table stops only the branches that have it. Where branches
 share a table, each publishes the rows of all. Rows leave a shared table only when no branch needs them any more (FORGET):
 its readers decide which runs count. An output table gets and loses the rows of whole runs.
+
+A job that starts over first empties its tables, in one commit each, and their history stays readable. `FileRefusals` finds what
+a run would refuse only after it has begun, so that `plan` can say it before.
 """
 
 from __future__ import annotations

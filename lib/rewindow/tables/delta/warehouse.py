@@ -331,7 +331,7 @@ class DeltaTables:
 
     def step_times(self, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:
         """Return when the steps of some runs ended, by run id; see `step_times`."""
-        from rewindow.tables.delta.step_times import step_times
+        from rewindow.tables.delta.journal import step_times
 
         return step_times(self.warehouse, runs)
 

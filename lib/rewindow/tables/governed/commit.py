@@ -6,7 +6,14 @@ Delta can tell whether an append landed, without a Spark job. After a commit, an
 session's setting ``lastCommitVersionInSession``. It notes nothing when it skips an append whose version is there, and nothing
 when it refuses one. So a note in a session that makes nothing but this append is proof. Its absence is none: then the caller
 reads the history. The session is a copy of the command's, because other threads may commit in that one, in a notebook for
-example. Only Spark Connect copies sessions, from PySpark 4.1 on. A platform may refuse to copy a session, or to show the setting.
+example. Only Spark Connect copies sessions, from PySpark 4.1 on. A platform may refuse to copy a session, or to show the
+setting.
+
+The history of a table says what rewindow committed, and whether anything else changed it. A commit of rewindow states its
+application id, its version under that id and, in a ledger, the token of its append. The newest commits of the history are read
+first, a few at a time, so a look costs the same however long a history is.
+
+On a local disk, Delta can acknowledge the same version to two JVMs, so `hold_local_disk` allows one at a time.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 from pyspark.sql import SparkSession
 
-from rewindow.control.plan.output_columns import other_columns
+from rewindow.control.plan.compatibility import other_columns
 from rewindow.control.plan.stored_rows import check_layout
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import ConfigError, RewindowError, StorageError, one_line

@@ -1,7 +1,10 @@
-"""The garbage collection of a job's rows in a catalog: blocks and reports of the journal. Rows of the ledger stay.
+"""The garbage collection of the rows of jobs and feeds in a catalog: blocks and reports of the journal. Rows of the ledger stay.
 
 What is deleted leaves the table in DELETE statements that can be repeated. The files that had the rows are deleted by the
 platform's VACUUM, after its own retention.
+
+Landed blocks of feeds stay: small runs read them, and logs are published from them. To merge the files of logs is OPTIMIZE's
+work.
 """
 
 from __future__ import annotations

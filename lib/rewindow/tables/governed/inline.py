@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.tasks import Execution, LogFile, LogSpan, LogTable, SubTopologyWork, TaskWork
 from rewindow.control.plan.stored_rows import stored_json
-from rewindow.engine.worker.code_of_users import as_in_a_worker
+from rewindow.engine.worker.failures import as_in_a_worker
 from rewindow.engine.worker.local import VECTORIZED_SHARE, LocalEngine, SubTopologyRunner
 from rewindow.engine.worker.record_execution import run_tasks
 from rewindow.streams.serde.schema import Column

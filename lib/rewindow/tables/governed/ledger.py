@@ -12,6 +12,13 @@ The first rows may be known only by what they give: a fold says how many appends
 
 During a command (`SparkLedger.keep`), the rows that were read or appended are kept. A decision on rows that are no longer
 all rows does no harm: its append fails.
+
+The fold of the ledger of ``X`` is one row of the partition ``fold:X``, which each new one replaces. A mark, a property of the
+view of the metrics, says how many appends some fold of ``X`` covers. So a command that has read the marks, which takes no Spark
+job, asks in its one query for the folds and the rows after them, and Delta skips the files with earlier ones.
+
+The rows decide. A fold that is missing, torn, of another version or older than its mark is as good as none, and so is a mark
+that is missing.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ Logs are published from landed blocks, and tasks read blocks without Spark. A ro
 
 The appends that a stored fold covers were published before it was stored. The fold keeps their number, the last append with
 rows of each topic, and the end of each partition.
+
+Commands that read a few partitions of logs again get landed blocks as files below a temporary folder (`LogCopies`). The files
+have the names that they were staged with, which state their checksums.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 As in `tables.delta.publish`, the k-th commit to a table is a function of the ledger alone. Delta silently skips a repeated
 version, so starting too early does no harm. Before the next ordinal, the history shows that the last one is there. After the
 last ordinal nothing follows that depends on it, and the next command looks at the table before anything else (`published`).
+
+A job that starts over first empties its tables. All publication epochs of a table share one application id, so the commit that
+empties it also closes that id: it has a version that no publication has. Delta then skips a process that still publishes for
+the ended identity, or refuses its commit if both are in flight.
 """
 
 from __future__ import annotations

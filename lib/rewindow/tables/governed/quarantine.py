@@ -1,4 +1,4 @@
-"""The quarantine of a catalog. If a feed has replaced landings, the rows of its present ones are read from their blocks."""
+"""Rows of a catalog for people: those of outputs, and those of the quarantine without replaced landings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A catalog's table as a source. Only Spark may open it, so what is new follows from its history and row tracking.
+"""A catalog's table, or another job's output in one, as a source.
+
+Only Spark may open it, so what is new follows from its history and row tracking.
 
 Row tracking keeps, for each row, the version that added it, even after OPTIMIZE. A source with its own offsets does not
 need it: new rows have higher offsets.

@@ -1,4 +1,4 @@
-"""Feeds as both adapters publish them."""
+"""Feeds as both adapters publish them, and another job's output as their source: its new epochs and their watermarks."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ import numpy.typing as npt
 from rewindow.contracts.ingest import LogSpec, ProducedEpoch
 from rewindow.contracts.source_fields import marked
 from rewindow.control.ingest.feed_progress import landing_bodies
-from rewindow.control.ingest.landings import GENERATION, LANDING
-from rewindow.control.ingest.watermarks import HeldFile
+from rewindow.control.ingest.landings import GENERATION, LANDING, HeldFile
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
 from rewindow.errors import DataError, LandedRunError, SourceError, StorageError

@@ -1,4 +1,4 @@
-"""Ledger rows, and what they give, as both adapters store them.
+"""Ledger rows as both adapters store them, and the jobs and feeds that are folded from them.
 
 A stored fold is bytes: a line with digest and size of the rest, which is a head and the lines, compressed (ADR-127).
 """

@@ -30,7 +30,7 @@ from rewindow.contracts.ingest import (
 from rewindow.contracts.landing import Block, LandingEngine
 from rewindow.contracts.source_fields import SourceFields
 from rewindow.contracts.text_options import TEXT_FORMATS
-from rewindow.engine.worker.code_of_users import as_in_a_worker
+from rewindow.engine.worker.failures import as_in_a_worker
 from rewindow.engine.worker.faults import naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.landing.log_columns import log_columns

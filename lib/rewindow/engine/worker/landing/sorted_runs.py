@@ -3,6 +3,9 @@
 A run has a range of batches per partition. Merging keeps one batch of each run in memory. Nulls come first, texts are in the
 order of their UTF-8 bytes, and NaN is last, as Spark sorts. Rows mostly arrive in order, and few agree in the first columns.
 So each further column is looked at only for the rows that the columns before it leave equal.
+
+A process holds a lock on a file of its folder, which the system releases however the process ends. So a folder whose lock can be
+taken belongs to no living process, even if its process number is in use again.
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
 """Decide whether Arrow can land a source exactly as Spark would, and what it has to read. Opens the files' footers.
 
-Parquet values that Spark wrote in the calendar of its versions before 3.0 are left to it: Arrow takes them for other days.
-That calendar is Julian before 1582-10-15, so day numbers before then mean other dates. Its timestamps before 1900 also have other
-offsets of the zone, because Java's old classes knew no local mean time. The footer says which calendar a file has. Later
-values are the same in both, so files without earlier ones are read by Arrow as any other.
+Parquet values that Spark wrote in the calendar of its versions before 3.0 are left to it: Arrow takes them for other days. That
+calendar is Julian before 1582-10-15, so day numbers before then mean other dates. Its timestamps before 1900 also have other
+offsets of the zone, because Java's old classes knew no local mean time. The footer says which calendar a file has. Later values
+are the same in both, so files without earlier ones are read by Arrow as any other.
+
+Before anything is landed, the schema of a source also serves to check a job's code, if it is known without Spark and without
+reading large files. A type that is not certain is `UNSURE`, which fits everything.
 """
 
 from __future__ import annotations

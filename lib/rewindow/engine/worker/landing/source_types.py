@@ -1,4 +1,8 @@
-"""The columns of a source that Arrow can read exactly: their types by Spark's names, and how their values are landed."""
+"""The types of a source's columns by Spark's names: how their values are landed, and which Parquet files have others.
+
+Spark reports a bad type only when it reads the file, and silently takes times without a zone for times with one. So files are
+refused before.
+"""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Watcher:
         self._node = ""
 
     def begin(self, task_context: TaskContext) -> None:
-        """Begin with a new task; `store_methods.watch` calls this."""
+        """Begin with a new task; `task_replay` calls this."""
         self._context, schedules = task_context.record_context, task_context.schedules
         schedules.call = self._calling(schedules.call)  # type: ignore[method-assign, assignment]
 

@@ -1,4 +1,4 @@
-"""Pages: batches of tokenized text that wait, in memory or in a file, until the types and the due rows are known."""
+"""Records as columns of text, and pages: batches of them that wait until the types and the due rows are known."""
 
 from __future__ import annotations
 

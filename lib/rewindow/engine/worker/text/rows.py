@@ -2,27 +2,107 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.contracts.ingest import FAIL, LogSpec, Piece
 from rewindow.contracts.source_fields import positions
-from rewindow.contracts.text_options import CSV, text_options
+from rewindow.contracts.text_options import CSV, TextOptions, text_options
 from rewindow.engine.worker.file_fields import shown
 from rewindow.engine.worker.landing.log_columns import shown_type
-from rewindow.engine.worker.text.accepted_tokens import TypedTokens, field_tokens, typed_tokens, unquoted
-from rewindow.engine.worker.text.accepted_values import Typed, form_of, instants, pattern_of, typed
-from rewindow.engine.worker.text.json_values import Misfit
+from rewindow.engine.worker.text.accepted_values import Flags, Typed, form_of, instants, pattern_of, typed
+from rewindow.engine.worker.text.json_records import json_records
+from rewindow.engine.worker.text.json_values import JSON, Misfit, nested, texts_of
 from rewindow.engine.worker.text.reading import LINE, WRONG
 from rewindow.engine.worker.timestamps import UNREADABLE
 
-Flags = npt.NDArray[np.bool_]
+_OF_TEXTS = frozenset({"date", "timestamp", "timestamp_ntz", "binary"})
+
+
+@dataclass(frozen=True, slots=True)
+class _TypedTokens(Typed):
+    """Values of tokens. ``misfits``: of nested values, the part of each bad row that does not fit."""
+
+    misfits: Mapping[int, Misfit] | None = None
+
+
+def _typed_tokens(tokens: pa.Array, kind: Any, column: str, options: TextOptions, zone: str) -> Typed:
+    """Return the tokens of a field as values of a type of Spark's (an object for a nested one); if it is `JSON`, as they are."""
+    if kind == JSON:
+        return Typed(tokens)
+    if isinstance(kind, str):
+        return _scalars(tokens, kind, column, options, zone)
+
+    def leaves(texts: pa.Array, leaf: str) -> tuple[pa.Array, Flags]:
+        leaf_values = _binary(texts) if leaf == "binary" else typed(texts, leaf, column, options, zone)
+        values = leaf_values.values
+        # Times are rounded down to milliseconds, as everywhere.
+        if pa.types.is_timestamp(values.type):
+            values = pc.floor_temporal(values, unit="millisecond")
+        return values, np.zeros(len(texts), np.bool_) if leaf_values.bad is None else leaf_values.bad
+
+    converted = nested(tokens, kind, column, leaves)
+    if not converted.misfits:
+        return Typed(converted.texts)
+    bad = np.zeros(len(tokens), np.bool_)
+    bad[list(converted.misfits)] = True
+    return _TypedTokens(converted.texts, bad, converted.misfits)
+
+
+def _unquoted(tokens: pa.Array) -> Typed:
+    """Return the texts of strings; other tokens are bad."""
+    texts, bad = texts_of(tokens)
+    return Typed(texts, bad if bad.any() else None)
+
+
+def _field_tokens(tokens: pa.Array, path: list[str]) -> pa.Array:
+    """Return the tokens of a field within the objects that tokens are; null where there is none."""
+    for name in path:
+        objects = pc.if_else(pc.starts_with(tokens, "{"), tokens, pa.scalar(None, pa.string()))
+        lines = pc.binary_join(pa.array([objects.fill_null("{}").to_pylist()], pa.list_(pa.string())), "\n")
+        records = json_records(lines[0].as_py().encode(), wanted={name}, constants=True)
+        tokens = records.columns.get(name, pa.nulls(len(tokens), pa.string()))
+    return tokens
+
+
+def _scalars(tokens: pa.Array, kind: str, column: str, options: TextOptions, zone: str) -> Typed:
+    if kind == "string":
+        return _unquoted(tokens)
+    if kind == "boolean":
+        bad = np.asarray(pc.invert(pc.is_in(tokens, pa.array(["true", "false"]))).fill_null(False)) & np.asarray(
+            tokens.is_valid()
+        )
+        fit = pc.if_else(pa.array(bad), pa.scalar(None, pa.string()), tokens) if bad.any() else tokens
+        return Typed(fit.cast(pa.bool_()), bad if bad.any() else None)
+    if kind not in _OF_TEXTS:
+        return typed(tokens, kind, column, options, zone)
+    texts = _unquoted(tokens)
+    converted = _binary(texts.values) if kind == "binary" else typed(texts.values, kind, column, options, zone)
+    if texts.bad is None or converted.bad is None:
+        return Typed(converted.values, converted.bad if texts.bad is None else texts.bad)
+    return Typed(converted.values, texts.bad | converted.bad)
+
+
+def _binary(texts: pa.Array) -> Typed:
+    """Return the bytes of texts in base64."""
+    bad, values = np.zeros(len(texts), np.bool_), list[bytes | None]()
+    for row, text in enumerate(texts.to_pylist()):
+        try:
+            values.append(None if text is None else base64.b64decode(text, validate=True))
+        except (binascii.Error, ValueError):
+            values.append(None)
+            bad[row] = True
+    return Typed(pa.array(values, pa.binary()), bad if bad.any() else None)
+
+
 _DAY_US = 86_400_000_000
 _MOST_SHOWN = 80
 
@@ -81,7 +161,7 @@ class TextRows:
         if name not in self._found:
             converted = self._typed(name, self.kinds[name])
             self._found[name] = converted.values
-            if isinstance(converted, TypedTokens) and converted.misfits:
+            if isinstance(converted, _TypedTokens) and converted.misfits:
                 self._misfits[name] = converted.misfits
             if converted.bad is not None and name not in self._times:
                 if self.spec.unreadable == FAIL:
@@ -123,7 +203,7 @@ class TextRows:
         texts = self._texts(name)
         if self.spec.source.format == CSV:
             return texts
-        return pc.coalesce(unquoted(texts).values, texts)
+        return pc.coalesce(_unquoted(texts).values, texts)
 
     def described(self, name: str, row: int) -> str:
         """Return the place of a value, the value, and the accepted forms."""
@@ -163,7 +243,7 @@ class TextRows:
         outer, dot, inner = name.partition(".")
         if dot and outer in names:
             if name not in self._within:
-                self._within[name] = field_tokens(self._batch.column(outer), inner.split("."))
+                self._within[name] = _field_tokens(self._batch.column(outer), inner.split("."))
             return self._within[name]
         return pa.nulls(self.rows, pa.string())
 
@@ -171,7 +251,7 @@ class TextRows:
         texts, zone = self._texts(name), self.spec.zone
         if self.spec.source.format == CSV or name in self._values:
             return typed(texts, kind, name, self._options, zone)
-        return typed_tokens(texts, kind, name, self._options, zone)
+        return _typed_tokens(texts, kind, name, self._options, zone)
 
 
 def _sql(kind: Any) -> str:

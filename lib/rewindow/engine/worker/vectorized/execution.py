@@ -13,11 +13,10 @@ from rewindow.engine.worker.staging import staging_target
 from rewindow.engine.worker.vectorized import final_results
 from rewindow.engine.worker.vectorized.arrays import UnfitError
 from rewindow.engine.worker.vectorized.final_results import WindowTask
-from rewindow.engine.worker.vectorized.joins.join_plan import JoinPlan
+from rewindow.engine.worker.vectorized.planner import Plan
+from rewindow.engine.worker.vectorized.plans import FinalResultsPlan, JoinPlan
 from rewindow.engine.worker.vectorized.sent_results import SentResults, sent_results
 from rewindow.engine.worker.vectorized.topic_reader import epochs_of
-from rewindow.engine.worker.vectorized.window_plan import FinalResultsPlan
-from rewindow.engine.worker.vectorized.window_planner import Plan
 from rewindow.engine.worker.vectorized.window_task import VectorizedTask
 from rewindow.streams.metrics import ENFORCED_PROCESSING
 from rewindow.streams.record import UNKNOWN

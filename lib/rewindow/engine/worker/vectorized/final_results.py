@@ -10,6 +10,8 @@ Why this is exact (L4):
 A windowed aggregation has one slot for each window and key, found by an integer code. A group is *held* until its final
 result is sent, *touched* if this run changed it, *restored* if it was in the checkpoint's buffer. It is dropped when record
 execution's window store would expire its window.
+
+Stores are restored and staged with the same rows as in record execution, so a job can switch between modes.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from rewindow.engine.worker.changelog_reader import RowGroupFilter, changelog_ba
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.vectorized.arrays import LONG_BYTES, Array, Column, GroupFrame, UnfitError
 from rewindow.engine.worker.vectorized.folds import Fold, Operands, Rows
-from rewindow.engine.worker.vectorized.window_plan import FinalResultsPlan
+from rewindow.engine.worker.vectorized.plans import FinalResultsPlan
 from rewindow.engine.worker.vectorized.window_task import ClosingOrder, VectorizedTask, of_rows
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import LATE_RECORD_DROP, NODE
@@ -42,7 +44,7 @@ _MOST_CODES = 2**62
 
 
 class WindowTask(VectorizedTask):
-    """A task with time windows. `changelog` restores and stages its stores."""
+    """A task with time windows. `restore` and `stage` are for its stores."""
 
     def __init__(
         self, plan: FinalResultsPlan, windows: TimeWindows, semantics: Semantics, state: TaskState | None

@@ -7,6 +7,8 @@ rows of a batch are folded level by level, which adds floats in the order of rec
 Results can be sent at the end of their epoch: a closed session accepts no more records, and later results have later ends.
 If the modes could differ, `UnfitError` hands over: for null operands (`FinalResultsPlan.takes_nulls`), and for a session
 with the bounds of a tombstone.
+
+Stores are restored and staged with the same rows as in record execution, so a job can switch between modes.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.vectorized.arrays import LONG_BYTES, Array, Column, GroupFrame, UnfitError
 from rewindow.engine.worker.vectorized.final_results import write_rows
 from rewindow.engine.worker.vectorized.folds import Operands, Rows
+from rewindow.engine.worker.vectorized.plans import FinalResultsPlan
 from rewindow.engine.worker.vectorized.result_sizes import Grown, Session, SessionTexts
-from rewindow.engine.worker.vectorized.window_plan import FinalResultsPlan
 from rewindow.engine.worker.vectorized.window_task import ClosingOrder, VectorizedTask, of_rows
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import LATE_RECORD_DROP, NODE
@@ -44,7 +46,7 @@ _Entry = tuple[int, int, int]
 
 
 class SessionTask(VectorizedTask):
-    """A task with session windows. `session_changelog` restores and stages its stores."""
+    """A task with session windows. `restore` and `stage` are for its stores."""
 
     def __init__(
         self, plan: FinalResultsPlan, windows: SessionWindows, semantics: Semantics, state: TaskState | None

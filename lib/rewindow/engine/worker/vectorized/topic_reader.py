@@ -10,8 +10,7 @@ import pyarrow as pa
 from rewindow.contracts.tasks import LogSlice, TaskWork
 from rewindow.engine.worker.log_reader import ordered_batches
 from rewindow.engine.worker.vectorized.batches import Batch, InternalBatches, name_at
-from rewindow.engine.worker.vectorized.joins.join_plan import JoinInput
-from rewindow.engine.worker.vectorized.window_plan import FinalResultsPlan
+from rewindow.engine.worker.vectorized.plans import FinalResultsPlan, JoinInput
 
 ReadEpoch = Callable[[int], Iterator[Batch]]
 """Yields the batches of an epoch, given its number. Request epochs in ascending order."""

@@ -22,8 +22,8 @@ from rewindow.engine.worker.vectorized.batches import Batch, name_at
 from rewindow.engine.worker.vectorized.folds import Operands
 from rewindow.engine.worker.vectorized.json_columns import Texts
 from rewindow.engine.worker.vectorized.keys import KeyTable
+from rewindow.engine.worker.vectorized.plans import FinalResultsPlan
 from rewindow.engine.worker.vectorized.prefix_operators import apply_prefix
-from rewindow.engine.worker.vectorized.window_plan import FinalResultsPlan
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import (
     GRACE_BOUNDS_MS,

@@ -19,10 +19,10 @@ from rewindow.engine.worker.arrow_rows import arrow_schema, encode, encode_value
 from rewindow.engine.worker.staging import staging_target
 from rewindow.engine.worker.vectorized.arrays import Array, UnfitError
 from rewindow.engine.worker.vectorized.batches import merged
-from rewindow.engine.worker.vectorized.joins.join_plan import JoinPlan
 from rewindow.engine.worker.vectorized.joins.join_task import Joined, JoinTask
 from rewindow.engine.worker.vectorized.joins.stream_task import StreamJoinTask
 from rewindow.engine.worker.vectorized.joins.table_task import TableJoinTask, TablesJoinTask
+from rewindow.engine.worker.vectorized.plans import JoinPlan
 from rewindow.engine.worker.vectorized.sent_results import ColumnResults, Downstream
 from rewindow.engine.worker.vectorized.topic_reader import epochs_of
 from rewindow.streams.metrics import ENFORCED_PROCESSING

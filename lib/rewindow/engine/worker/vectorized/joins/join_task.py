@@ -15,9 +15,9 @@ from rewindow.engine.worker.arrow_rows import decode
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.vectorized.arrays import Array, UnfitError
 from rewindow.engine.worker.vectorized.batches import Batch, Merged
-from rewindow.engine.worker.vectorized.joins.join_plan import JoinPlan
 from rewindow.engine.worker.vectorized.joins.value_rows import ValueRows, taken
 from rewindow.engine.worker.vectorized.keys import KeyTable
+from rewindow.engine.worker.vectorized.plans import JoinPlan
 from rewindow.engine.worker.vectorized.prefix_operators import apply_prefix
 from rewindow.engine.worker.vectorized.window_task import Clocks
 from rewindow.streams.checkpoint import TaskState

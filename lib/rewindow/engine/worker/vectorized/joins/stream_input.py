@@ -14,9 +14,9 @@ import pyarrow as pa
 from rewindow.dsl.operators.stream_join import StreamJoin
 from rewindow.engine.worker.arrow_rows import distinct
 from rewindow.engine.worker.vectorized.arrays import Array
-from rewindow.engine.worker.vectorized.joins.join_plan import JoinInput, JoinStore
 from rewindow.engine.worker.vectorized.joins.value_rows import ValueRows
 from rewindow.engine.worker.vectorized.keys import KeyTable
+from rewindow.engine.worker.vectorized.plans import JoinInput, JoinStore
 from rewindow.streams.metrics import EXPIRED_WINDOW_DROP, STORE, Metrics
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.state.join_store import JoinStore as RecordExecutionStore

@@ -1,23 +1,55 @@
-"""The only way a ledger grows: read it, decide, append, and decide again if another process appended first."""
+"""Steps of commands, and the only way a ledger grows: read it, decide, append, and decide again if another process was faster.
+
+A step machine is a generator that yields the name of each step before it does it, so a caller can stop between steps.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.errors import NotNowError
 
-State_co = TypeVar("State_co", covariant=True)
-Decision = TypeVar("Decision")
+_Result = TypeVar("_Result")
+
+
+class Step(str):
+    """The name of a step, with context for observers: ``known`` holds the run and other details."""
+
+    __slots__ = ("known",)
+
+    known: dict[str, Any]
+
+    def __new__(cls, name: str, **known: Any) -> Self:
+        """Return a step that equals its name as a plain string."""
+        step = super().__new__(cls, name)
+        step.known = known
+        return step
+
+
+def drive(machine: Generator[str, None, _Result], on_step: Callable[[str], None] | None = None) -> _Result:
+    """Run a step machine to its end and return its result. ``on_step`` gets each step before it is done."""
+    while True:
+        try:
+            step = next(machine)
+        except StopIteration as end:
+            result: _Result = end.value
+            return result
+        if on_step is not None:
+            on_step(step)
+
+
+_State_co = TypeVar("_State_co", covariant=True)
+_Decision = TypeVar("_Decision")
 
 _ATTEMPTS = 20
 
 
-class Ledger(Protocol[State_co]):
+class Ledger(Protocol[_State_co]):
     """The ledgers of jobs, or of feeds, by name."""
 
-    def state(self, name: str) -> State_co:
+    def state(self, name: str) -> _State_co:
         """Return what the ledger of one job or feed says now."""
         ...
 
@@ -27,8 +59,8 @@ class Ledger(Protocol[State_co]):
 
 
 def update(
-    ledger: Ledger[State_co], name: str, step: str, decide: Callable[[State_co], Decision]
-) -> Generator[str, None, Decision]:
+    ledger: Ledger[_State_co], name: str, step: str, decide: Callable[[_State_co], _Decision]
+) -> Generator[str, None, _Decision]:
     """Append what ``decide`` returns for the current state, a row or a list of rows, and return it.
 
     If another process appended first, decide again on the new state. Any other decision is returned without an append.
