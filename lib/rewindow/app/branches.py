@@ -13,7 +13,6 @@ from rewindow.app.describe_job import check_outputs, check_rows, describe_publis
 from rewindow.app.open_project import OpenProject
 from rewindow.app.run_references import request_through, starting_epoch, with_runs
 from rewindow.app.telemetry.facts import BACKFILL, PROMOTE, REWIND
-from rewindow.app.telemetry.gather import backfill_done, branch_changed
 from rewindow.app.telemetry.telemetry import Observed, OnStep
 from rewindow.app.times import whole_number
 from rewindow.control.branch import begin_backfill, catch_up, drop, promote, rewind
@@ -127,7 +126,7 @@ class JobBranches:
             rewound = [run.spec.name for run in before.runs[len(after.runs) :]]
             head = after.head.spec.name if after.head else None
             done = {"branch": branch, "at": head, "rewound": rewound, "lagged": lagged}
-            observed.done(lambda: branch_changed(self._project.locator, self.state, branch, done))
+            observed.done(lambda: self._project.gather.branch_changed(self._project.locator, self.state, branch, done))
         return {**done, "outdated": self._outdated(branch)}
 
     def backfill(
@@ -152,7 +151,9 @@ class JobBranches:
             )
         with self._project.telemetry.operation(BACKFILL, self._job) as observed:
             done = self._backfill(start, end, branch, on_step, observed, accept_changes=accept_changes)
-            observed.done(lambda: backfill_done(done.branch, done.stands_on, done.first_epoch, done.results))
+            observed.done(
+                lambda: self._project.gather.backfill_done(done.branch, done.stands_on, done.first_epoch, done.results)
+            )
         return done
 
     def _backfill(
@@ -220,7 +221,9 @@ class JobBranches:
         """
         with self._project.telemetry.operation(PROMOTE, self._job, branch) as observed:
             done = self._promote(branch, into, on_step, observed.watching(on_step))
-            observed.done(lambda: branch_changed(self._project.locator, self.state, into, done, branch))
+            observed.done(
+                lambda: self._project.gather.branch_changed(self._project.locator, self.state, into, done, branch)
+            )
         published = describe_published(self._tables, self._job, into)
         return {**done, "published": published, "outdated": self._outdated(into), "waiting": self._waiting(into)}
 

@@ -84,7 +84,7 @@ class OpenProject:
             config = load_feed(self.root, feed)
             with self.tables.command(feed=feed):  # in it, the new rows of the ledger need not be read again
                 with naming_kept(self.tables, config):
-                    observed.planned(lambda: self._gather.landing_planned(self.locator, feed))
+                    observed.planned(lambda: self.gather.landing_planned(self.locator, feed))
                     report = land(
                         config,
                         self.feed_tables,
@@ -97,7 +97,7 @@ class OpenProject:
                         extractors=extractor_versions(config, self.root),
                         on_step=observed.watching(on_step),
                     )
-                    observed.done(lambda: self._gather.landing_done(self.locator, report))
+                    observed.done(lambda: self.gather.landing_done(self.locator, report))
                 return naming_unlikely_columns(report, self.tables, config, str(self.root))
 
     def bind(self, job: str, branch: str = MAIN) -> Job:
@@ -184,11 +184,11 @@ class OpenProject:
 
         if request.is_bounded_by_time and not self.was_landed(config.feed):
             nothing = UpToDate(never_landed(config.feed).followed(self._lands_next(config.feed)))
-            observed.done(lambda: self._gather.run_skipped(nothing))
+            observed.done(lambda: self.gather.run_skipped(nothing))
             return nothing
         self.feed_tables.publish(config.feed)
         bound = self.bind(job, request.branch)
-        observed.planned(lambda: self._gather.run_planned(self.locator, bound))
+        observed.planned(lambda: self.gather.run_planned(self.locator, bound))
         pending, attempt = self.tables.state(job).branch(request.branch).pending, this_attempt()
         if self._watch and pending:
             from rewindow.app.branch_status import killed_hint
@@ -198,7 +198,7 @@ class OpenProject:
         with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
             machine = steps(bound, request, attempt, self.engine, self.tables, self.is_alive)
             done = drive(machine, observed.watching(on_step))
-        observed.done(lambda: self._gather.run_done(self.locator, bound, done))
+        observed.done(lambda: self.gather.run_done(self.locator, bound, done))
         if isinstance(done, UpToDate):
             from rewindow.app.branch_status import with_all_reasons
 
@@ -213,7 +213,7 @@ class OpenProject:
         return Locator(self.root, self.target, self.warehouse, self.tables)
 
     @property
-    def _gather(self) -> Any:
+    def gather(self) -> Any:
         """The module that gathers facts, which is loaded if somebody is told of them."""
         from rewindow.app.telemetry import gather
 

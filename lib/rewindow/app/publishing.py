@@ -7,7 +7,6 @@ from typing import Any
 
 from rewindow.app.open_project import OpenProject
 from rewindow.app.telemetry.facts import PUBLISH
-from rewindow.app.telemetry.gather import branch_changed
 from rewindow.app.telemetry.telemetry import OnStep
 from rewindow.control.branch import accept, catch_up
 from rewindow.control.health.job_health import describe_holds, explain_holds
@@ -55,7 +54,7 @@ def publish(
         not_on_hold = run if accepts and made is None else None
         done = Published(name, made, lagged, describe_holds(state, name), not_on_hold, accepts)
         said = {**asdict(done), "on_hold": [hold["run"] for hold in done.on_hold]}
-        observed.done(lambda: branch_changed(project.locator, state, name, said))
+        observed.done(lambda: project.gather.branch_changed(project.locator, state, name, said))
     return done
 
 

@@ -138,14 +138,13 @@ def steps(
     _check_declared(call)
     _refuse_if_alive(feed, progress, attempt, alive)
     yield "look"
-    due = find_due(call)
-    waiting: ReasonMessage | None = None
+    due, nothing = find_due(call), NothingDue()
     if isinstance(due, NothingDue):
         call = _with_changed_files(call)
         if not call.generation.is_change:
             yield from _give_up(call)
             return _nothing(call, due)
-        waiting, due = due.waiting, without_landings(call)
+        nothing, due = due, without_landings(call)
     yield "prepare"
     copied = {spec.topic: due.columns[spec.topic] for spec in feed.logs if spec.source_offsets is None}
     tables.prepare(feed.feed, log_schemas(copied))
@@ -161,7 +160,7 @@ def steps(
     decided = [_as_landed(call, decision) for decision in decided]
     yield from _append(call, "decide", _ledger_rows(call, due, decided))
     if not decided:
-        return _without_rows(call, due, waiting)
+        return _without_rows(call, due, nothing.waiting)
     yield "publish"
     yield from tables.publish_steps(feed.feed)
     report = _report(call, due, decided)

@@ -252,7 +252,7 @@ def _unknown_branch(name: str, others: Iterable[str]) -> UsageError:
     """Return the error of a branch that the command cannot take. ``others``: those that it can."""
     return UsageError(
         "branch-unknown",
-        "there is no such branch {branch!r}: name one of {branches}",
+        "there is no branch {branch!r} to choose (branches: {branches})",
         branch=name,
         branches=", ".join(others) or "none",
     )
