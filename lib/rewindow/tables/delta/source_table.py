@@ -8,11 +8,8 @@ OPTIMIZE keeps the files of older versions until VACUUM deletes them. A first la
 times. If one of them is gone, it takes the files that the table has now, whose rows have no arrival.
 
 Of another job's output, epochs are what arrives, one landing each. Only the published branch counts. A producer whose landed
-epochs are no longer the same runs' is another source.
-
-Before epochs are landed, their rows are counted in the output. That costs the table's Delta log and the sizes of the files with
-rows of these runs. Files are read only if something else than these runs has written some of their rows, as UPDATE, DELETE and
-OPTIMIZE do.
+epochs are no longer the same runs' is another source. Before epochs are landed, their rows are counted in the output. Files are
+read for that only if something else than these runs has written some of their rows, as UPDATE, DELETE and OPTIMIZE do.
 """
 
 from __future__ import annotations
