@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.control.health.job_health import describe_holds, explain_holds
+from rewindow.control.health.holds import describe_holds, explain_holds
 from rewindow.control.plan.branch_decisions import (
     decide_accept,
     decide_branch,

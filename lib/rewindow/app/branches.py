@@ -16,8 +16,8 @@ from rewindow.app.telemetry.facts import BACKFILL, PROMOTE, REWIND
 from rewindow.app.telemetry.telemetry import Observed, OnStep
 from rewindow.app.times import whole_number
 from rewindow.control.branch import begin_backfill, catch_up, drop, promote, rewind
+from rewindow.control.health.holds import Hold, describe_holds
 from rewindow.control.health.inputs import fewer_rows, not_taken, rows_of
-from rewindow.control.health.job_health import Hold, describe_holds
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import find_run, run_before, was_promoted

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rewindow.control.health.holds import describe_holds
 from rewindow.control.health.inputs import records_of
-from rewindow.control.health.job_health import describe_holds
 from rewindow.control.health.phrases import command_words
 from rewindow.control.plan.spec import MAIN, OUTPUT, run_version
 from rewindow.errors import StorageError, naming

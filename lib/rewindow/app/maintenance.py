@@ -17,7 +17,7 @@ from rewindow.contracts.tasks import SubTopologyWork
 from rewindow.control.branch import reset
 from rewindow.control.drift_repair import Republished, RepublishRequest, republish
 from rewindow.control.gc import MERGE_FROM, Collected, FeedCollected, JobGc, collect, collect_feed
-from rewindow.control.health.job_health import describe_holds
+from rewindow.control.health.holds import describe_holds
 from rewindow.control.heartbeat import remove_abandoned, this_attempt
 from rewindow.control.plan.ledger_state import decide_reset
 from rewindow.control.plan.planner import UpToDate

@@ -12,7 +12,7 @@ from rewindow.app.run_references import check_has_branch, unknown_name
 from rewindow.config.job import JobConfig
 from rewindow.config.load import load_job, names_of
 from rewindow.config.yaml_text import did_you_mean
-from rewindow.control.health.job_health import Hold, describe_holds
+from rewindow.control.health.holds import Hold, describe_holds
 from rewindow.control.health.phrases import command_words
 from rewindow.control.plan.job_state import CommittedRun
 from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec

@@ -35,8 +35,9 @@ from rewindow.control.health import findings
 from rewindow.control.health.entries import Entry, Status
 from rewindow.control.health.feed_health import feed_figures
 from rewindow.control.health.findings import Finding, Level, Subject, Unfinished, checked
+from rewindow.control.health.holds import describe_holds
 from rewindow.control.health.inputs import Inputs, Unknown
-from rewindow.control.health.job_health import describe_holds, job_health, progress_figures
+from rewindow.control.health.job_health import job_health, progress_figures
 from rewindow.control.health.lost_records import KINDS, drop_shares
 from rewindow.control.health.phrases import Command, counted
 from rewindow.control.ingest.landings import PLAN as LANDING_PLAN

@@ -9,7 +9,7 @@ from rewindow.app.open_project import OpenProject
 from rewindow.app.telemetry.facts import PUBLISH
 from rewindow.app.telemetry.telemetry import OnStep
 from rewindow.control.branch import accept, catch_up
-from rewindow.control.health.job_health import describe_holds, explain_holds
+from rewindow.control.health.holds import describe_holds, explain_holds
 from rewindow.control.plan.branch_decisions import check_can_publish
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.steps import drive

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rewindow.control.health.holds import Hold
 from rewindow.control.health.inputs import Held
-from rewindow.control.health.job_health import Hold
 from rewindow.control.health.lost_records import Drop, Lateness
 from rewindow.control.health.waiting_results import OpenWindows
 from rewindow.errors import VerdictMessage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rewindow.contracts import instants
-from rewindow.control.health.job_health import Hold
+from rewindow.control.health.holds import Hold
 from rewindow.control.health.lost_records import Drop
 from rewindow.control.health.phrases import command_words, counted
 from rewindow.control.health.waiting_results import OpenWindows

@@ -24,7 +24,7 @@ from rewindow.app.sentences import readable as readable_row
 from rewindow.app.written_file import write_text
 from rewindow.contracts.instants import instant
 from rewindow.control.health.entries import Entry
-from rewindow.control.health.job_health import Hold
+from rewindow.control.health.holds import Hold
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.verify import Verified
 from rewindow.report.facts import Report

@@ -16,7 +16,7 @@ from rewindow.app.output_rows import topic_of
 from rewindow.app.run_references import AsOf, as_of
 from rewindow.app.times import time_columns
 from rewindow.contracts.instants import END_OF_TIME_MS
-from rewindow.control.health.job_health import describe_holds, explain_holds
+from rewindow.control.health.holds import describe_holds, explain_holds
 from rewindow.control.health.phrases import counted
 from rewindow.control.plan.spec import CHANGELOG, MAIN, OUTPUT, TableSpec
 from rewindow.errors import UsageError

@@ -26,7 +26,7 @@ from rewindow.app.sentences import (
 )
 from rewindow.app.times import ZONE
 from rewindow.contracts.exit_codes import ON_HOLD
-from rewindow.control.health.job_health import Hold
+from rewindow.control.health.holds import Hold
 from rewindow.control.plan.spec import MAIN
 from rewindow.tables.shared.arrow_tables import json_value
 

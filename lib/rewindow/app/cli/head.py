@@ -12,7 +12,7 @@ from rewindow.app.cli.printing import Printer
 from rewindow.app.open_project import OpenProject
 from rewindow.app.output_rows import held_rows, is_quarantine, output_rows
 from rewindow.app.times import with_readable_times
-from rewindow.control.health.job_health import explain_holds
+from rewindow.control.health.holds import explain_holds
 from rewindow.control.health.phrases import command_words, counted
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import UsageError

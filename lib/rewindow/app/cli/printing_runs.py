@@ -13,8 +13,8 @@ from rewindow.app.sentences import TAKES_NO_MORE
 from rewindow.app.watch import Watch
 from rewindow.contracts.exit_codes import ON_HOLD
 from rewindow.contracts.staged_files import QUARANTINE
+from rewindow.control.health.holds import Hold, explain_holds
 from rewindow.control.health.inputs import dropped_by_reason, records_from_feed, rows_by_output
-from rewindow.control.health.job_health import Hold, explain_holds
 from rewindow.control.health.phrases import counted, keep_dropped, see_quarantined
 from rewindow.control.plan.planner import UpToDate, UpToDateButChanged
 from rewindow.control.plan.spec import MAIN

@@ -11,7 +11,7 @@ from rewindow.app.cli.printing_runs import RunPrinter, end_on_hold
 from rewindow.app.describe_job import describe_published
 from rewindow.app.open_project import OpenProject
 from rewindow.app.times import ZONE, parse_through, parse_time
-from rewindow.control.health.job_health import describe_holds
+from rewindow.control.health.holds import describe_holds
 
 Through = Annotated[
     str | None,

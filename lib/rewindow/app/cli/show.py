@@ -12,7 +12,7 @@ from rewindow.app.cli.printing import Printer
 from rewindow.app.describe_job import show_job
 from rewindow.app.open_project import OpenProject
 from rewindow.app.sentences import readable
-from rewindow.control.health.job_health import explain_holds, explain_lag
+from rewindow.control.health.holds import explain_holds, explain_lag
 from rewindow.control.plan.spec import MAIN
 
 

@@ -36,7 +36,7 @@ from rewindow.config.feed import FeedConfig, feed_spec
 from rewindow.config.load import load_feed
 from rewindow.contracts.instants import instant
 from rewindow.control.health.feed_health import waiting_later
-from rewindow.control.health.job_health import describe_holds
+from rewindow.control.health.holds import describe_holds
 from rewindow.control.health.lost_records import inner_joins
 from rewindow.control.health.phrases import command_words, counted
 from rewindow.control.ingest.feed_progress import fold_progress, with_landed_grid

@@ -10,8 +10,8 @@ from typing import Any
 from rewindow.contracts.instants import instant, to_the_second
 from rewindow.control.health.entries import Entry, Status
 from rewindow.control.health.feed_health import FeedHealth, future_rows, quarantined_logs, rows_of_passed_intervals
+from rewindow.control.health.holds import Hold, lag_words
 from rewindow.control.health.inputs import Unknown, known
-from rewindow.control.health.job_health import Hold, lag_words
 from rewindow.control.health.phrases import Command, counted
 from rewindow.control.health.waiting_results import Stalled
 from rewindow.control.ingest.landings import LANDING

@@ -10,8 +10,9 @@ from dataclasses import asdict
 from typing import Any
 
 from rewindow.contracts.instants import instant
+from rewindow.control.health.holds import explain_holds, explain_lag
 from rewindow.control.health.inputs import Inputs, not_taken
-from rewindow.control.health.job_health import explain_holds, explain_lag, job_health
+from rewindow.control.health.job_health import job_health
 from rewindow.control.health.phrases import counted, waits
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.job_diff import changes_since
