@@ -33,13 +33,14 @@ def _raises(bench: Bench) -> None:
     bench.edit("conf/feeds/other.yaml", "timestamp: t,", "timestamp: bench_times:read,")
 
 
+TIMELESS: list[tuple[str, str, dict[str, Any]]] = [
+    ("a record without a timestamp", "no timestamp", {"t": None}),
+    ("a negative timestamp", "negative timestamp (-5)", {"t": -5}),
+    ("no arrival", "arrived_at", {"got": None}),
+]
 CASES = [
     Case(name, "land activity", "rows-without-valid-time", {"rows": containing(says)}, bad(values))
-    for name, says, values in [
-        ("a record without a timestamp", "no timestamp", {"t": None}),
-        ("a negative timestamp", "negative timestamp (-5)", {"t": -5}),
-        ("no arrival", "arrived_at", {"got": None}),
-    ]
+    for name, says, values in TIMELESS
 ]
 CASES += [Case("an extractor that raises", "land other", "record-invalid", {"reason": containing("KeyError")}, _raises)]
 QUARANTINED = {

@@ -59,7 +59,7 @@ USERS = ("ann", "bob")
 COUNT = 160
 INCLUSIVE = ("sliding", "sessions")
 GAP = 20 * MINUTE
-STEP = 4
+STEP = 7
 """Every so many windows are asked about: each takes a replay."""
 
 
