@@ -30,8 +30,8 @@ class Page(NamedTuple):
 
 
 def pages() -> Iterable[Page]:
-    """Yield the pages of `make bench`, `make year`, `make crash` and `make matrix`."""
-    for folder in ("bench", "year"):
+    """Yield the pages of `make bench`, `make year`, `make lost-worker`, `make crash` and `make matrix`."""
+    for folder in ("bench", "year", "airflow"):
         path = ROOT / "tests" / folder / "RESULTS.md"
         yield Page(path, partial(sections.rendered, path), path.with_name(sections.FILE))
     yield Page(report.PAGE, partial(report.rendered, SUITES), finished.KEPT)

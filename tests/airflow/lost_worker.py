@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -85,7 +86,6 @@ class Way:
         self.lost_try = 0
         self.tree: list[psutil.Process] = []
 
-    @property
     def notes(self) -> list[str]:
         """The records that the function was called for, in order."""
         file = self.root / "notes"
@@ -100,6 +100,10 @@ class Way:
                 return task
         return None
 
+    def replays(self, live: Live) -> bool:
+        """Return whether a command replays records now: the DAG that catches up also lands between its runs."""
+        return self.running(live) is not None and len(commands(self.root, "run")) == 1
+
     def lose(self, live: Live) -> None:
         """Do what the way says, and wait until nothing of the command is left."""
         task = self.running(live)
@@ -107,12 +111,12 @@ class Way:
         (command,) = commands(self.root, "run")
         self.tree = tree_of(command)
         self.lost_try = task["try_number"]
-        self.seen_when_lost, self.lost = len(set(self.notes)), time.time()
+        self.seen_when_lost, self.lost = len(set(self.notes())), time.time()
         if self.name == "failed":
             live.patch(f"{self._task}", {"new_state": "failed"})
         else:
             executes = psutil.Process(self.tree[0].ppid())
-            for process in (executes,) if self.name == "task" else (executes.parent(), executes):
+            for process in (executes,) if self.name == "task" else (psutil.Process(executes.ppid()), executes):
                 process.kill()
         live.until(lambda: not any(map(lives, self.tree)), 120, f"the end of {self.name}'s processes")
         self.ends_s = time.time() - self.lost
@@ -136,7 +140,7 @@ class Way:
         """Return what was measured, once all runs have ended."""
         tries = live.get(f"{self._task}/tries")["task_instances"]
         begun, ended = ({one["try_number"]: at(one[edge]) for one in tries} for edge in ("start_date", "end_date"))
-        last, notes = max(begun), self.notes
+        last, notes = max(begun), self.notes()
         return {
             "states": sorted({run["state"] for run in live.get(f"/dags/{self.dag}/dagRuns", limit=100)["dag_runs"]}),
             "minutes_before": (self.lost - self.begun) / 60,
@@ -200,8 +204,8 @@ def start(live: Live, ways: list[Way]) -> None:
 def played(live: Live, ways: list[Way], lost_after: float, expected: str) -> tuple[dict[str, dict[str, Any]], int]:
     """Lose all workers and wait for the end. Return the figures of each way, and how many processes `on_kill` spared."""
     for way in ways:
-        live.until(lambda way=way: way.notes, AN_HOUR, f"{way.name}'s first record")
-        way.begun = way.begun or time.time()
+        live.until(way.notes, AN_HOUR, f"{way.name}'s first record")
+        way.begun = time.time()
         print(f"{way.name} replays", flush=True)
     time.sleep(max(0.0, ways[-1].begun + 60 * lost_after - time.time()))
     # The others' commands are beside the one that `on_kill` ends.
@@ -211,7 +215,7 @@ def played(live: Live, ways: list[Way], lost_after: float, expected: str) -> tup
     for name in ("failed", "task", "worker", "daily"):
         way = by_name[name]
         if name == "daily":
-            live.until(lambda way=way: way.running(live) and commands(way.root, "run"), AN_HOUR, "the next day's run")
+            live.until(partial(way.replays, live), AN_HOUR, "the next day's run")
         way.lose(live)
         print(f"{name} lost after {(way.lost - way.begun) / 60:.1f} minutes; {way.state(live)}", flush=True)
         if name == "failed":
@@ -220,7 +224,7 @@ def played(live: Live, ways: list[Way], lost_after: float, expected: str) -> tup
             assert way.state(live) == "failed"
             way.clear(live)
     for way in ways:
-        live.until(lambda way=way: way.has_ended(live), 2 * AN_HOUR, f"the end of {way.name}")
+        live.until(partial(way.has_ended, live), 2 * AN_HOUR, f"the end of {way.name}")
     return {way.name: way.figures(live, expected) for way in ways}, len(beside)
 
 
@@ -283,9 +287,9 @@ def rewindow(root: Path, *arguments: str) -> Any:
 
 
 def tree_of(command: int) -> list[psutil.Process]:
-    """Return a command's supervisor and all processes below it."""
+    """Return a command's supervisor and all processes below it that have not ended."""
     supervisor = psutil.Process(psutil.Process(command).ppid())
-    return [supervisor, *supervisor.children(recursive=True)]
+    return [supervisor, *filter(lives, supervisor.children(recursive=True))]
 
 
 def lives(process: psutil.Process) -> bool:
