@@ -63,10 +63,11 @@ def serve() -> None:
         with suppress(ModuleNotFoundError):
             importlib.import_module(name)
     for line in sys.stdin:
+        code, env, arguments = json.loads(line)
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             child = os.fork()
             if child == 0:
-                _execute(*json.loads(line), out.fileno(), err.fileno())
+                _execute(code, env, arguments, out.fileno(), err.fileno())
             _, status = os.waitpid(child, 0)
             out.seek(0)
             err.seek(0)
