@@ -42,8 +42,8 @@ def test_small_commands_load_what_they_use(tmp_path):
     """A command that uses more may raise its number."""
     create_project(tmp_path, Example.WINDOWS)
     for command, subject, most, unused in (
-        ("land", "orders", 170, {"structlog", "rewindow.dsl", "rewindow.engine.worker.record_execution"}),
-        ("run", "daily_orders", 238, {"pendulum", "rewindow.config.feed", "rewindow.engine.worker.landing"}),
+        ("land", "orders", 163, {"structlog", "rewindow.dsl", "rewindow.engine.worker.record_execution"}),
+        ("run", "daily_orders", 228, {"pendulum", "rewindow.config.feed", "rewindow.engine.worker.landing"}),
         ("show", "daily_orders", 106, {"pandas", "psutil", "pyarrow.dataset", "structlog", "rewindow.control.run"}),
     ):
         modules = loaded(command, subject, folder=tmp_path)

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 from rewindow.control.health.entries import Entry, Status, age_ms
 from rewindow.control.health.inputs import Held, Inputs, Unknown, held_records, not_taken
 from rewindow.control.health.phrases import command_words, counted, waits
-from rewindow.control.health.waiting_results import Stalled, stalled
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.branch_decisions import BEGINNING
 from rewindow.control.plan.job_state import Branch, JobState
-from rewindow.control.plan.spec import MAIN, RunSpec
+from rewindow.control.plan.spec import BEGINNING, MAIN, RunSpec
 from rewindow.errors import NotNowError, ReasonMessage, RewindowError
 from rewindow.streams.record import known_time
 
 if TYPE_CHECKING:
+    from rewindow.control.health.waiting_results import Stalled
     from rewindow.control.plan.planner import UpToDate
 
 
@@ -108,6 +107,8 @@ class JobHealth:
 
 def job_health(inputs: Inputs, state: JobState) -> JobHealth:
     """Return how the branch of the inputs is."""
+    from rewindow.control.health.waiting_results import stalled  # noqa: PLC0415 - `show` lists holds alone
+
     feed, branch, landing = inputs.feed, inputs.branch, inputs.last_landing
     topics = inputs.topics if inputs.runs else feed.definition.logs.keys()
     waiting, held = not_taken(feed, branch.last_epoch), held_records(feed, topics)
