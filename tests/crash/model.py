@@ -53,12 +53,14 @@ REWRITTEN = {
     ),
     "what a branch stands on is forgotten": (
         Bounds(processes=1, runs=3, janitors=2, crashes=0, attempts=4),
-        Rewrite("control.plan.retention:decide_forget", "and run.spec.run not in kept and", "and"),
+        Rewrite("control.plan.retention:decide_forget", "and run not in kept and", "and"),
     ),
     "a branch begins where the state was forgotten": (
         Bounds(processes=1, runs=3, janitors=2, branches=1, crashes=0, attempts=4),
         Rewrite(
-            "control.plan.branch_decisions:decide_branch", "check_has_state(state, at.spec.run if at else None)", "pass"
+            "control.plan.branch_decisions:decide_branch",
+            "check_has_state(state, base.spec.run if base else None)",
+            "pass",
         ),
     ),
     "runs behind one on hold are published": (

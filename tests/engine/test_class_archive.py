@@ -18,7 +18,7 @@ WRITES = "import pathlib, sys; pathlib.Path(sys.argv[1]).write_text('classes')"
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     archive_file = tmp_path / "classes" / "key.jsa"
-    monkeypatch.setattr(archive, "archive_path", lambda: archive_file)
+    monkeypatch.setattr(archive, "_archive_path", lambda: archive_file)
     return archive_file
 
 

@@ -88,6 +88,6 @@ def test_expired_windows_are_not_restored(tmp_path: Path) -> None:
 
 
 def test_a_run_with_many_records_restores_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changelog_reader, "KEYS_MAX", 1)
+    monkeypatch.setattr(changelog_reader, "_KEYS_MAX", 1)
     rows: list[tuple[object, object]] = [("a", value(1)), ("b", value(2))]
     assert restored(tmp_path, rows, ["a", "c"], windowed=False) == dict(rows)

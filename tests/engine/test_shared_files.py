@@ -117,7 +117,7 @@ def test_row_groups_end_with_tasks_so_a_task_reads_its_part_of_a_large_file(
     parquet = pq.ParquetFile(tmp_path / file.path)
     groups = [parquet.metadata.row_group(number).num_rows for number in range(parquet.num_row_groups)]
     assert groups == [GROUP_ROWS + 4, GROUP_ROWS, 1]
-    monkeypatch.setattr(changelog_reader, "SMALL_ROWS", 10)
+    monkeypatch.setattr(changelog_reader, "_SMALL_ROWS", 10)
     assert read(tmp_path, [file], 1) == [f"1-{number}" for number in range(5)]
     assert len(read(tmp_path, [file], 2)) == GROUP_ROWS
 

@@ -132,7 +132,7 @@ def test_a_sum_that_does_not_fit_has_the_error_of_record_execution(tmp_path):
 
 
 def test_keys_without_a_window_are_dropped(tmp_path, monkeypatch):
-    monkeypatch.setattr(final_results, "IDLE_KEYS", 3)
+    monkeypatch.setattr(final_results, "_IDLE_KEYS", 3)
     kept: list[int] = []
     forget = final_results.WindowTask._forget
     monkeypatch.setattr(

@@ -87,7 +87,7 @@ def test_a_line_break_in_a_string_stays_a_fault():
 
 
 def test_an_object_has_a_bounded_size(monkeypatch):
-    monkeypatch.setattr(module, "LARGEST", 100)
+    monkeypatch.setattr(module, "_LARGEST_OBJECT", 100)
     assert len(read(b'{"a": "' + b"x" * 80 + b'"}\n{}')[0]) == 2
     with pytest.raises(UndividedError):
         read(b'{"a": "' + b"x" * 200 + b'"}\n{}')

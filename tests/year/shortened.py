@@ -20,7 +20,7 @@ from rewindow.tables.delta import gc
 def short_ages() -> Iterator[None]:
     """Shorten the least ages of files within a block."""
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(gc, "left_before", left_before))
+        stack.enter_context(mock.patch.object(gc, "_left_before", left_before))
         for module in (gc, gc, gc):
             stack.enter_context(mock.patch.object(module, "UNKNOWN_MS", 0))
         yield

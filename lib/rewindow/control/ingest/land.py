@@ -160,18 +160,24 @@ def steps(
     decided = [_as_landed(call, decision) for decision in decided]
     yield from _append(call, "decide", _ledger_rows(call, due, decided))
     if not decided:
-        if call.generation.is_change and not call.generation.kept:
-            raise nothing_to_begin_with(call)
-        if request.until_ms is None:
-            waiting = nothing.waiting or waiting_files(feed, due.inspected, request.now_ms)
-        else:
-            fresh = sum(len(look.fresh) for look in due.inspected.values())
-            waiting = nothing.waiting or waiting_read(feed, fresh, "new file", request.until_ms)
-        return _nothing(call, NothingDue(waiting, due.inspected), null_in_kept(call.generation.columns, due.columns))
+        return _without_rows(call, due, nothing.waiting)
     yield "publish"
     yield from tables.publish_steps(feed.feed)
     report = _report(call, due, decided)
     return replace(report, warnings=(_replaced(feed), *report.warnings)) if is_lost else report
+
+
+def _without_rows(call: Call, due: Due, waiting: ReasonMessage | None) -> LandReport:
+    """Return the report of a call whose sources had something new, but no row or watermark for a landing."""
+    feed, request = call.feed, call.request
+    if call.generation.is_change and not call.generation.kept:
+        raise nothing_to_begin_with(call)
+    if request.until_ms is None:
+        waiting = waiting or waiting_files(feed, due.inspected, request.now_ms)
+    else:
+        fresh = sum(len(look.fresh) for look in due.inspected.values())
+        waiting = waiting or waiting_read(feed, fresh, "new file", request.until_ms)
+    return _nothing(call, NothingDue(waiting, due.inspected), null_in_kept(call.generation.columns, due.columns))
 
 
 def _give_up(call: Call) -> Generator[str, None, None]:

@@ -71,7 +71,7 @@ def json_lines(chunks: Iterable[bytes]) -> Iterator[_JsonLines]:
     `json_records` refuses there.
 
     Raises `UndividedError` for text outside of the objects, a comma too many or too few, two objects in a line without a list, an
-    object or list without an end, and an object of more than `LARGEST` bytes. The blocks before it are valid, but what
+    object or list without an end, and an object of more than `_LARGEST_OBJECT` bytes. The blocks before it are valid, but what
     follows is unknown, so the whole file should be refused.
     """
     division = _Division()
@@ -87,7 +87,7 @@ def json_lines(chunks: Iterable[bytes]) -> Iterator[_JsonLines]:
             yield lines
         parts, size = [rest], len(rest)
         if size > _LARGEST_OBJECT:
-            raise UndividedError(division.begin_of(rest), f"an object of more than {LARGEST >> 20} MB")
+            raise UndividedError(division.begin_of(rest), f"an object of more than {_LARGEST_OBJECT >> 20} MB")
         # Without an object so far, wait until the text has doubled. Otherwise a large one would be searched with each chunk.
         enough = 0 if lines is not None else min(2 * size, _LARGEST_OBJECT + 1)
     lines, rest = division.divide(b"".join(parts))
