@@ -20,7 +20,6 @@ from rewindow.storage.locations import is_uri, use
 from rewindow.tables.delta.adapter import FileAdapter
 from rewindow.tables.delta.commit import takes_shared_files
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.governed.names import output_name
 from rewindow.tables.shared.paths import output_path
 
 if TYPE_CHECKING:
@@ -316,5 +315,7 @@ def output_location(config: JobConfig, branch: str, catalog: str | None, topic: 
             hint=rename,
         )
     if catalog is not None:
+        from rewindow.tables.governed.names import output_name  # noqa: PLC0415 - few targets have a catalog
+
         return output_name(output.table, branch, catalog.partition(".")[0])
     return output_path(output.table, branch)

@@ -10,9 +10,9 @@ from rewindow.app.times import parse_time, whole_number
 from rewindow.config.load import names_of
 from rewindow.config.yaml_text import did_you_mean
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.branch_decisions import BEGINNING, find_run, first_epoch_at
+from rewindow.control.plan.branch_decisions import find_run, first_epoch_at
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState
-from rewindow.control.plan.spec import MAIN, RunRequest
+from rewindow.control.plan.spec import BEGINNING, MAIN, RunRequest
 from rewindow.errors import UsageError
 from rewindow.tables.shared.paths import safe_name
 

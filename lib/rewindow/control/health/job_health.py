@@ -21,6 +21,7 @@ from rewindow.errors import NotNowError, ReasonMessage, RewindowError
 from rewindow.streams.record import known_time
 
 if TYPE_CHECKING:
+    from rewindow.control.health.waiting_results import Stalled
     from rewindow.control.plan.planner import UpToDate
 
 

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING
 from rewindow.control.plan.compatibility import column_changes
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, LedgerRow, Standing, run_ids, shared_runs
 from rewindow.control.plan.ledger_state import ACCEPT, BRANCH, DROP, PROMOTE, REWIND
-from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, TableSpec
+from rewindow.control.plan.spec import BEGINNING, MAIN, OUTPUT, JobBinding, TableSpec
 from rewindow.errors import CheckpointError, ConfigError, NotNowError, UsageError
 
 if TYPE_CHECKING:
     from rewindow.control.ingest.landings import Feed
 
-BEGINNING = "0"
-"""The name of the state before the first run."""
 _NEAREST = 4
 """So many runs before and after another one are offered in its place."""
 

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.ingest.stored_progress import interval_ends
 from rewindow.control.plan.branch_decisions import (
-    BEGINNING,
     check_case,
     check_open,
     decide_branch,
@@ -44,7 +43,7 @@ from rewindow.control.plan.compatibility import (
 from rewindow.control.plan.job_diff import changes_since, code_changes, removed_suppresses
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import fold_row
-from rewindow.control.plan.spec import MAIN, Attempt, EpochSpan, JobBinding, RunRequest, RunSpec
+from rewindow.control.plan.spec import BEGINNING, MAIN, Attempt, EpochSpan, JobBinding, RunRequest, RunSpec
 from rewindow.control.plan.stored_runs import run_of_request
 from rewindow.errors import CheckpointError, InvariantError, NotNowError, ReasonMessage, SourceError, UsageError
 

@@ -18,6 +18,8 @@ from rewindow.streams.timing import TimedNode
 
 MAIN = "main"
 """The published branch, whose output tables have no suffix."""
+BEGINNING = "0"
+"""The name of the state before the first run."""
 OUTPUT = "output/"
 """Prefix of targets that are output tables. Each branch has its own; all other tables are shared."""
 CHANGELOG = "changelog/"

@@ -3,13 +3,14 @@
 New rows are those of files that later versions added with new data; OPTIMIZE adds none. A version that removes rows is
 rejected: a log is append-only. The arrival of a row is its ``arrived_at`` column, or else the time of its commit (at least
 the time of the commit before it).
-
 OPTIMIZE keeps the files of older versions until VACUUM deletes them. A first landing reads those files, with their commits'
 times. If one of them is gone, it takes the files that the table has now, whose rows have no arrival.
 
 Of another job's output, epochs are what arrives, one landing each. Only the published branch counts. A producer whose landed
-epochs are no longer the same runs' is another source. Before epochs are landed, their rows are counted in the output. Files are
-read for that only if something else than these runs has written some of their rows, as UPDATE, DELETE and OPTIMIZE do.
+epochs are no longer the same runs' is another source.
+Before epochs are landed, their rows are counted in the output. That costs the table's Delta log and the sizes of the files with
+rows of these runs. Files are read only if something else than these runs has written some of their rows, as UPDATE, DELETE and
+OPTIMIZE do.
 """
 
 from __future__ import annotations
