@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rewindow.control.health.phrases import command_words, counted
-from rewindow.control.plan.branch_decisions import BEGINNING
 from rewindow.control.plan.job_state import JobState
+from rewindow.control.plan.spec import BEGINNING
 from rewindow.errors import ReasonMessage
 
 Hold = Mapping[str, Any]
