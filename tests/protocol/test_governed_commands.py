@@ -1,4 +1,4 @@
-"""Commands say of tables that a catalog governs what they say of files: one call of each. `make cluster` plays the rest."""
+"""Reads of tables that a catalog governs say what those of files say: one call of each. `make cluster` plays the rest."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def test_what_is_read_of_governed_tables_is_what_is_read_of_files(pair: Pair) ->
     assert pair.same_why(row)["is_reproduced"]
 
 
+@pytest.mark.cluster
 def test_a_governed_job_starts_over(pair: Pair) -> None:
     before = pair.same("head", "counts", "-n", "100")
     for answer in pair.answers("reset", "counts", "--yes"):
