@@ -1,4 +1,4 @@
-"""Commands say of tables that a catalog governs what they say of files: one call of each that reads. `make cluster` plays the rest."""
+"""Reads of tables that a catalog governs say what those of files say: one call of each. `make cluster` plays the rest."""
 
 from __future__ import annotations
 
