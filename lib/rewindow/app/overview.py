@@ -51,7 +51,7 @@ from rewindow.errors import FindingMessage, RewindowError, StorageError, UsageEr
 from rewindow.report.text import number, share, size, span
 from rewindow.streams.duration import in_words, to_ms
 from rewindow.streams.settings import StreamTimeFrom
-from rewindow.tables.shared.ledger import find_feed
+from rewindow.tables.shared.feeds import find_feed
 from rewindow.tables.shared.paths import safe_name
 
 

@@ -48,7 +48,8 @@ from rewindow.tables.delta.merging import (
 )
 from rewindow.tables.delta.table_rows import table_files
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.ledger import check_stored, check_stored_feed
+from rewindow.tables.shared.feeds import check_stored_feed
+from rewindow.tables.shared.ledger import check_stored
 from rewindow.tables.shared.paths import JOURNAL, LANDINGS, QUARANTINE, RUNS, staged_by
 from rewindow.tables.shared.publications import SHARED_TABLES, published_attempts
 

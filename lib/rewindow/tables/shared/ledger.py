@@ -1,4 +1,4 @@
-"""Ledger rows as both adapters store them, and the jobs and feeds that are folded from them.
+"""Ledger rows as both adapters store them, and the jobs that are folded from them.
 
 A stored fold is bytes: a line with digest and size of the rest, which is a head and the lines, compressed (ADR-127).
 """
@@ -16,9 +16,6 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from rewindow.control.ingest.feed_progress import progress_lines
-from rewindow.control.ingest.landings import Feed, fold_feed
-from rewindow.control.ingest.stored_progress import feed_of
 from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.ledger_state import fold, fold_row
 from rewindow.control.plan.spec import canonical_json
@@ -26,13 +23,12 @@ from rewindow.control.plan.stored_rows import (
     FORMAT,
     StoredFold,
     StoredRows,
-    identity,
     known_part,
     load_stored,
     stored_json,
 )
 from rewindow.control.plan.stored_state import LAYOUT, state_lines, state_of
-from rewindow.errors import CheckpointError, InvariantError, SourceError
+from rewindow.errors import CheckpointError, InvariantError
 
 _WRITER = "_writer"
 """A token of each append: two writers may append equal rows at one number, and only one of them has won."""
@@ -206,10 +202,10 @@ def check_stored(name: str, rows: Sequence[LedgerRow]) -> None:
     """Raise `InvariantError` (70) if the stored fold of a job's ledger is not what its rows give. Reads all rows."""
     stored, _ = known_part(rows)
     if stored is not None and state_of(stored.lines) != fold(rows[: stored.rows]):
-        raise _wrong_fold(name, stored)
+        raise wrong_fold(name, stored)
 
 
-def _wrong_fold(name: str, stored: StoredFold) -> InvariantError:
+def wrong_fold(name: str, stored: StoredFold) -> InvariantError:
     """Return the error of a stored fold that is not what the rows of the ledger give."""
     return InvariantError(
         "ledger-fold-wrong",
@@ -219,57 +215,3 @@ def _wrong_fold(name: str, stored: StoredFold) -> InvariantError:
         rows=stored.rows,
         removal=stored.removal,
     )
-
-
-class Feeds:
-    """The feeds, folded from their landing ledgers. Only rows that were not seen before are folded."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[Sequence[LedgerRow], Feed | None]] = {}
-
-    def find(self, name: str, rows: Sequence[LedgerRow], home: str) -> Feed:
-        """Return a feed as the rows of its landing ledger define it. Raises as `find_feed` does."""
-        known_rows, feed = self._known.get(name, ((), None))
-        if rows is known_rows:
-            return _landed(name, feed, home)
-        (was, folded), (stored, later) = known_part(known_rows), known_part(rows)
-        if was is not stored or list(later[: len(folded)]) != list(folded) or not known_rows:
-            feed = _with_rows(None, rows)
-        else:
-            feed = _with_rows(feed, later[len(folded) :])
-        self._known[name] = rows, feed
-        return _landed(name, feed, home)
-
-
-def find_feed(name: str, rows: Sequence[LedgerRow], home: str) -> Feed:
-    """Return a feed as the rows of its landing ledger define it. Raises `SourceError` (66) if it was never landed."""
-    return _landed(name, _with_rows(None, rows), home)
-
-
-def _with_rows(before: Feed | None, rows: Sequence[LedgerRow]) -> Feed | None:
-    stored, later = known_part(rows)
-    base = feed_of(stored.lines, stored.token) if stored else before
-    feed = fold_feed(((row.kind, row.body) for row in later), base)
-    return replace(feed, ledger=base.ledger if base else identity(rows)) if feed else None
-
-
-def _landed(name: str, feed: Feed | None, home: str) -> Feed:
-    if feed is None:
-        raise SourceError(
-            "feed-never-landed",
-            "feed {feed!r} was never landed in {warehouse}: `rewindow land {feed}` first",
-            feed=name,
-            warehouse=home,
-        )
-    return feed
-
-
-def check_stored_feed(name: str, rows: Sequence[LedgerRow]) -> None:
-    """Raise `InvariantError` (70) if the stored fold of a landing ledger is not what its rows give. Reads all rows."""
-    stored, _ = known_part(rows)
-    if stored is not None and _read(stored.lines) != _read(progress_lines(rows[: stored.rows])):
-        raise _wrong_fold(name, stored)
-
-
-def _read(lines: Sequence[str]) -> list[Any]:
-    return [json.loads(line) for line in lines]
