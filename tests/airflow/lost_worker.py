@@ -244,7 +244,7 @@ def page(found: Mapping[str, Mapping[str, Any]], minutes: float, bystanders: int
     lines = [f"### A replay of {minutes:g} minutes loses its worker", ""]
     lines += [f"* `{name}`: {what}." for name, what in WAYS.items()]
     lines += ["", f"| | {' | '.join(f'`{name}`' for name in found)} |", f"| --- |{' --- |' * len(found)}"]
-    lines += [f"| {title} | {' | '.join(cell(figures) for figures in found.values())} |" for title, cell in rows]
+    lines += [f"| {title} | {' | '.join(value(figures) for figures in found.values())} |" for title, value in rows]
     lines += ["", f"When `on_kill` ended the command of `failed`, all {bystanders} processes of the others went on."]
     return "\n".join(lines)
 
@@ -275,8 +275,8 @@ def orders(count: int) -> str:
     lines = ["order_id,customer,amount,ordered_at,received_at"]
     for number in range(DAYS * a_day):
         second = 86_390 * (number % a_day) // a_day
-        moment = f"2026-01-{1 + number // a_day:02}T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
-        lines.append(f"{number},{CUSTOMERS[number % len(CUSTOMERS)]},{number % 100}.5,{moment},{moment}")
+        ordered_at = f"2026-01-{1 + number // a_day:02}T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+        lines.append(f"{number},{CUSTOMERS[number % len(CUSTOMERS)]},{number % 100}.5,{ordered_at},{ordered_at}")
     return "\n".join(lines) + "\n"
 
 
