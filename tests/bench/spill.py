@@ -32,8 +32,8 @@ from rewindow.contracts.tasks import (
     SubTopologyWork,
     TaskWork,
 )
-from rewindow.engine.worker.record_execution import run_task
 from rewindow.engine.worker.staging import StagingTarget
+from rewindow.engine.worker.task_execution import run_task
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.serde.binding import LogShapes, log_shape
 from rewindow.streams.serde.schema import Column

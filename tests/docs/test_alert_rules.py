@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from rewindow.app import overview
-from rewindow.app.telemetry.spans import METRICS
+from rewindow.app.telemetry.spans_and_metrics import METRICS
 from rewindow.config.field_types import valid_cron
 from tests.docs.blocks import Block, blocks_of
 

@@ -23,8 +23,8 @@ from rewindow.contracts.tasks import (
     TaskWork,
 )
 from rewindow.engine.worker.local import LocalEngine
-from rewindow.engine.worker.record_execution import run_tasks
 from rewindow.engine.worker.staging import StagingTarget
+from rewindow.engine.worker.task_execution import run_tasks
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import SUPPRESSION_BUFFER_COUNT, SUPPRESSION_BUFFER_SIZE
 from rewindow.streams.serde.binding import LogShapes, log_shape

@@ -24,7 +24,7 @@ from rewindow.contracts.tasks import (
     TaskWork,
 )
 from rewindow.engine.worker.local import LocalEngine
-from rewindow.engine.worker.record_execution import run_tasks
+from rewindow.engine.worker.task_execution import run_tasks
 from rewindow.streams.checkpoint import TaskState
 from tests.engine.executions import Case, Written, logs
 

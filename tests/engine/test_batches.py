@@ -32,7 +32,7 @@ from rewindow.contracts.tasks import (
     SubTopologyWork,
     TaskWork,
 )
-from rewindow.engine.worker.record_execution import run_task
+from rewindow.engine.worker.task_execution import run_task
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.settings import Limits, Semantics, Settings
 from tests.engine.test_record_execution import EPOCHS, PARTITIONS, Log, logs, random_log, write_files

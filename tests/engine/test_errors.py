@@ -19,7 +19,7 @@ KINDS = RewindowError.__subclasses__()
 
 WORKER = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
-  File "/site-packages/rewindow/engine/worker/record_execution.py", line 90, in tasks
+  File "/site-packages/rewindow/engine/worker/task_execution.py", line 90, in tasks
     task.run()
   File "/project/jobs/a.py", line 7, in process
     raise ValueError("bad")

@@ -10,7 +10,7 @@ import pytest
 
 from rewindow import Count, Last, Max, Sum, Topology
 from rewindow.contracts.tasks import Execution, LogSlice, TaskWork
-from rewindow.engine.worker.record_execution import run_tasks
+from rewindow.engine.worker.task_execution import run_tasks
 from rewindow.errors import DataError
 from rewindow.streams.serde.schema import Column
 from tests.engine.executions import replay, sub_topology_work, write_log

@@ -21,7 +21,7 @@ from rewindow.contracts.tasks import (
     TaskWork,
 )
 from rewindow.engine.worker.local import LocalEngine
-from rewindow.engine.worker.record_execution import run_tasks
+from rewindow.engine.worker.task_execution import run_tasks
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.serde.binding import LogShapes, log_shape
 from rewindow.streams.serde.schema import Column

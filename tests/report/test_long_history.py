@@ -52,7 +52,7 @@ def test_commands_load_no_engine_until_they_need_one() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded: Any = done.stdout.split()
     slow = (
-        "rewindow.engine.worker.record_execution",
+        "rewindow.engine.worker.task_execution",
         "rewindow.engine.worker.vectorized",
         "rewindow.testing.transcript",
     )

@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from rewindow.app.telemetry import opentelemetry_setup
 from rewindow.app.telemetry.opentelemetry_setup import exporter_names
-from rewindow.app.telemetry.spans import SpanObserver
+from rewindow.app.telemetry.spans_and_metrics import SpanObserver
 from rewindow.app.telemetry.telemetry import Telemetry, has_opentelemetry
 from tests.bad_input.scene import Bench, hour
 
@@ -245,7 +245,7 @@ def test_nothing_is_imported_unless_it_is_configured(bench: Bench):
 
 
 def test_the_guide_names_every_metric_with_its_instrument():
-    from rewindow.app.telemetry.spans import METRICS
+    from rewindow.app.telemetry.spans_and_metrics import METRICS
     from tests.telemetry.consumer import ROOT
 
     page = (ROOT / "docs/guides/monitoring.md").read_text(encoding="utf-8")

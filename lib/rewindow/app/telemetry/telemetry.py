@@ -166,7 +166,7 @@ def telemetry_of(project: str, target: str, environ: Mapping[str, str] = os.envi
 
         observers.append(EventObserver())
     if has_opentelemetry(environ):
-        from rewindow.app.telemetry.spans import SpanObserver  # noqa: PLC0415 - only if it is configured
+        from rewindow.app.telemetry.spans_and_metrics import SpanObserver  # noqa: PLC0415 - only if it is configured
 
         observers.append(SpanObserver())
     return Telemetry(project, target, observers)

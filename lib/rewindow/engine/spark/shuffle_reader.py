@@ -37,7 +37,7 @@ from rewindow.engine.worker.arrow_rows import arrow_schema
 from rewindow.engine.worker.log_reader import SPOOLED
 from rewindow.engine.worker.nested_json import Reader, json_readers
 from rewindow.engine.worker.packing import Packing, Positions, cut, offset_bounds, packed, positions_of
-from rewindow.engine.worker.record_execution import run_task
+from rewindow.engine.worker.task_execution import run_task
 from rewindow.errors import StorageError
 from rewindow.streams.serde.binding import LogShapes
 from rewindow.streams.serde.schema import Column

@@ -30,7 +30,7 @@ from rewindow.engine.spark.spark_job import following, for_packs, json_rows, map
 from rewindow.engine.worker.checksums import UNREADABLE, check_bytes, unreadable
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.packing import Packing
-from rewindow.engine.worker.record_execution import run_tasks
+from rewindow.engine.worker.task_execution import run_tasks
 from rewindow.errors import StorageError
 from rewindow.storage.locations import known
 

@@ -17,7 +17,7 @@ from rewindow.contracts.tasks import Execution, LogFile, LogSpan, LogTable, SubT
 from rewindow.control.plan.stored_rows import stored_json
 from rewindow.engine.worker.failures import as_in_a_worker
 from rewindow.engine.worker.local import VECTORIZED_SHARE, LocalEngine, SubTopologyRunner
-from rewindow.engine.worker.record_execution import run_tasks
+from rewindow.engine.worker.task_execution import run_tasks
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.journal import ROOT, SparkJournal, block_path, file_row, hold_rows, journal_row
 from rewindow.tables.governed.own_table import REPORT

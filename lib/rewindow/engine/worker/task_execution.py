@@ -1,4 +1,4 @@
-"""Record execution: run one task of one sub-topology record by record, from files to files.
+"""Run one task of one sub-topology, vectorized or record by record, from files to files.
 
 read the logs -> for each epoch: merge the topics, replay, end the epoch -> stage outputs and changes -> report.
 """
