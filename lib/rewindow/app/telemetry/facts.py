@@ -86,7 +86,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number to count or to show: ``name`` as in `spans.METRICS`."""
+    """A number to count or to show: ``name`` as in `spans_and_metrics.METRICS`."""
 
     name: str
     value: float
