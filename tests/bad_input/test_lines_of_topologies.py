@@ -27,8 +27,8 @@ CASES = {
     '.where("nothing > 1")': ("unknown-field", {"field": "nothing"}),
     '.group_by_key().aggregate(Sum("nothing"), store="sums").to_stream()': ("aggregate-field-unknown", {}),
     '.group_by_key().count(store="n").to_stream().group_by_key().reduce(max, store="n").to_stream()': (
-        "node-named-twice",
-        {"node": "n"},
+        "named-twice",
+        {"kind": "nodes", "name": "n"},
     ),
 }
 

@@ -106,7 +106,7 @@ def test_a_case_that_cannot_be_played_fails_with_its_file_and_the_others_are_pla
 
 
 @pytest.mark.parametrize(
-    ("words", "says"), [(("test",), "no YAML files with a transcript"), (("test", "x.yaml"), "no file")]
+    ("words", "says"), [(("test",), "[transcripts-missing]"), (("test", "x.yaml"), "[transcript-file-missing]")]
 )
 def test_a_project_without_transcripts_is_told_so(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
     assert call("init")[0] == 0
