@@ -1,4 +1,4 @@
-"""The running graph of one epoch: processors from their suppliers, connected in the topology's order."""
+"""The running graph of one epoch: the suppliers make processors, which are connected in the topology's order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rewindow.streams.topology import SubTopology
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """The processors and contexts by node, upstream first, and one entry function for each source."""
+    """The processors and contexts by node name, upstream first. ``entries`` has one function per source, which takes a record."""
 
     processors: dict[str, Processor]
     contexts: dict[str, ProcessorContext]
@@ -62,7 +62,7 @@ def _connect_columns(
     sinks: Mapping[str, Sink],
     policies: Mapping[str, ErrorPolicy],
 ) -> None:
-    """Let a node that has columns, and a sink that takes them as its only child, pass them on as they are."""
+    """Connect each batch processor directly to its sink, if the sink takes columns and is the processor's only child."""
     for name, context in contexts.items():
         children = [node for node in part.nodes if name in node.parents]
         if isinstance(context, BatchContext) and name not in policies and len(children) == 1:
@@ -72,7 +72,7 @@ def _connect_columns(
 
 
 def connections(part: SubTopology, stores: Mapping[str, Store]) -> dict[str, tuple[Store, tuple[str, ...]]]:
-    """Return each store with the names of the nodes connected to it."""
+    """Return by store name: the store, and the names of the nodes that are connected to the store."""
     users: dict[str, list[str]] = {name: [] for name in stores}
     for node in part.nodes:
         for store in node.stores if isinstance(node, ProcessorNode) else ():
@@ -81,7 +81,7 @@ def connections(part: SubTopology, stores: Mapping[str, Store]) -> dict[str, tup
 
 
 def check_suppliers(part: SubTopology) -> None:
-    """Check that each supplier makes a new processor in every call. Raises `ConfigError` (78) naming the one that does not."""
+    """Raise `ConfigError` (78) if a supplier returns the same processor twice instead of a new processor in every call."""
     made: list[Processor] = []
     for node in part.nodes:
         if isinstance(node, ProcessorNode):

@@ -1,4 +1,4 @@
-"""Batches: consecutive records of one topic-partition as columns, and what a processor sends for each of them."""
+"""Batches: consecutive records of one topic-partition as columns, and the records that a processor sends for each record."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rewindow.streams.record import Record, To, make_record
 from rewindow.streams.serde.values import are_frozen, is_frozen
 
 Lost = Callable[["Batch", int, str, str, int], None]
-"""Counts a record of a batch that is not processed further: its index, a metric, a reason, the number of drops."""
+"""Counts a dropped record. Arguments: the batch, the record's index, a metric's name, a reason, the number of drops."""
 
 
 class Columns(NamedTuple):
-    """The columns of a batch, of equal length. ``values`` returns those of the values."""
+    """The columns of a batch, of equal length. ``values`` is a function that returns the column of values."""
 
     keys: Sequence[Any]
     values: Callable[[], Sequence[Any]]
@@ -27,9 +27,9 @@ class Columns(NamedTuple):
 
 
 class Batch:
-    """Consecutive records, as columns of equal length. The index of a record in its columns identifies it.
+    """Consecutive records, as columns of equal length. A record is identified by its index in the columns.
 
-    How many records a batch has differs between runs and is at least one, so no result may depend on it (L2).
+    A batch has at least one record. The number differs between runs, so no result may depend on the number (L2).
     """
 
     __slots__ = (
@@ -64,7 +64,7 @@ class Batch:
         self.name = name
         """The node."""
         self.topic = topic
-        """The topic of all records; None if another node sent the record while it handled a punctuation."""
+        """The topic of all records; None for a record that another node sent in a punctuation."""
         self.partition = partition
         """The task's partition."""
         self.keys, self._values, self.timestamps, self.offsets, self.stream_times_ms = columns
@@ -72,12 +72,12 @@ class Batch:
         self.at: list[int] = []
         self.sent: list[Record] = []
         self.to: dict[int, To] = {}
-        """The targets of the sent records that have one, by position in ``sent``."""
+        """From position in ``sent`` to the record's target. Records that go to all children have no entry."""
         self.is_closed = False
 
     @property
     def values(self) -> Sequence[Any]:
-        """The values of the records, decoded when they are asked for."""
+        """The values of the records. They are decoded only when this property is read."""
         return self._values()
 
     def __len__(self) -> int:
@@ -92,9 +92,9 @@ class Batch:
     def forward(self, index: int, record: Record, *, to: To | None = None) -> None:
         """Send a record that the record at ``index`` caused. It passes through the nodes below after `process_batch`.
 
-        A record without a timestamp gets that of the record at ``index``. Outputs leave in the order of their indexes, those
-        of one index in the order of the calls. Raises `DataError` as `ProcessorContext.forward` does, for an index that the
-        batch does not have, and after `process_batch` has returned.
+        By default the sent record gets the timestamp of the record at ``index``. Sent records leave in the order of their
+        indexes; records with the same index leave in the order of the calls. Raises `DataError` where
+        `ProcessorContext.forward` does, for an index that the batch does not have, and after `process_batch` has returned.
         """
         # User code may pass anything.
         given: object = record
@@ -115,7 +115,7 @@ class Batch:
             timestamp = self.timestamps[index]
         self._check_timestamps((timestamp,))
         key, value, _, headers = record
-        # The processor may still modify it.
+        # The processor may still modify the value.
         if not is_frozen(value):
             value = deepcopy(value)
         self.at.append(index)
@@ -128,9 +128,10 @@ class Batch:
         values: Sequence[Any],
         timestamps: Sequence[int] | None = None,
     ) -> None:
-        """Send several records to all children: the record at ``indexes[n]`` caused that of ``keys[n]`` and ``values[n]``.
+        """Send several records to all children: the record at ``indexes[n]`` caused the record of ``keys[n]``, ``values[n]``.
 
-        The same as a call of `forward` for each. Raises `DataError` as it does, and if the columns differ in length.
+        Equivalent to one call of `forward` per record. Raises `DataError` as `forward` does, and if the columns differ in
+        length.
         """
         times = [self.timestamps[index] for index in self._check_indexes(indexes)] if timestamps is None else timestamps
         check_lengths(self.name, indexes, keys, values, times)
@@ -140,12 +141,12 @@ class Batch:
         self.sent.extend(map(make_record, zip(keys, frozen(values), times, repeat(()))))
 
     def drop(self, index: int, name: str, *, reason: str, times: int = 1) -> None:
-        """Count the record at ``index`` as one that is not processed further: see `ProcessorContext.drop`."""
+        """Count the record at ``index`` as dropped, that is, not processed further: see `ProcessorContext.drop`."""
         self._check_indexes((index,))
         self._lost(self, index, name, reason, times)
 
     def outputs(self) -> Iterator[tuple[int, Record, To | None]]:
-        """Iterate over what was sent, by index: the index, the record, its target."""
+        """Iterate over the sent records in the order of their indexes, as ``(index, record, target)``."""
         order: Iterable[int] = range(len(self.at))
         if any(index > next_index for index, next_index in zip(self.at, self.at[1:], strict=False)):
             order = sorted(order, key=self.at.__getitem__)
@@ -204,5 +205,5 @@ def check_timestamps(name: str, timestamps: Sequence[Any]) -> None:
 
 
 def frozen(values: Sequence[Any]) -> Sequence[Any]:
-    """Return values that the processor can no longer modify; it may modify those that it forwarded."""
+    """Return copies of mutable values: the processor may still modify the values that it forwarded."""
     return values if are_frozen(values) else [v if is_frozen(v) else deepcopy(v) for v in values]

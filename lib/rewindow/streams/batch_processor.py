@@ -1,14 +1,15 @@
-"""Processors that take their records in batches, their context, and which nodes get batches of several records.
+"""Processors that take records in batches, their context, and the choice of nodes that get batches of several records.
 
 Rules of this file:
 
-1. A batch is the plain loop with its first half done in advance: `process_batch` sees several records, then what it sent
-   for each of them passes through the nodes below, in the order of the records and with their clocks.
-2. So inside `process_batch` there is no current record. What depends on it is refused, or given by index in the batch.
-3. A batch ends where a punctuation is due, at an epoch's end, and where the topic changes. Where else it ends is nobody's
-   business: the same records in other batches must give the same outputs and the same state (L2).
-4. A processor must not be able to notice what happens between the records of a batch: no other node of its topic's records,
-   no store that a node below it shares, no policy that handles records one by one. Such a node gets batches of one.
+1. A batch has two phases. First `process_batch` handles several records. Then the records that it sent pass through the nodes
+   below, in the order of the records that caused them. Each passes at the stream time of the record that caused it.
+2. So inside `process_batch` there is no current record. A property that depends on the current record is refused, or is
+   a column of the batch.
+3. A batch ends where a punctuation is due, at an epoch's end, and where the topic changes. It may also end anywhere else:
+   the same records in other batches must give the same outputs and the same state (L2).
+4. A processor must not be able to notice what happens between the records of a batch. So a node gets batches of one record
+   if another node reads its topic, if a node below uses one of its stores, or if its error policy handles records one by one.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ if TYPE_CHECKING:
 
 
 MANY = ""
-"""The reason of a node that gets several records at once."""
+"""Stands for a reason where a node may get several records at once: there is no reason against larger batches."""
 _ONE_BY_ONE = "derive the class from Processor, which gets one record at a time"
 
 
 class BatchContext(ProcessorContext):
-    """The context of a `BatchProcessor`. While `process_batch` runs, it answers only what is the same for all records."""
+    """The context of a `BatchProcessor`. While `process_batch` runs, only what is the same for all records may be used."""
 
     __slots__ = ("is_in_batch", "sink")
 
@@ -46,7 +47,7 @@ class BatchContext(ProcessorContext):
         super().__init__(name, task_context)
         self.is_in_batch = False
         self.sink: Sink | None = None
-        """The only child, if it is a sink that takes columns."""
+        """The node's only child, if that child is a sink that takes columns; otherwise None."""
 
     def batch(
         self,
@@ -54,23 +55,23 @@ class BatchContext(ProcessorContext):
         columns: Columns,
         headers: tuple[tuple[str, bytes], ...] = (),
     ) -> Batch:
-        """Return a batch of this node's records: see `Batch`."""
+        """Return a batch of records for this node: see `Batch`."""
         return Batch(self.name, topic, self.partition, columns, self._check_to, self._lose, headers)
 
     def deliver(self, record: Record, to: To | None) -> None:
-        """Pass a record of a batch on to the nodes below; the task has set the event."""
+        """Pass a record that a batch sent on to the nodes below. The caller has set the event (`RecordContext`)."""
         super().forward(record, to=to)
 
     def forward(self, record: Record, *, to: To | None = None) -> None:
-        """See `ProcessorContext.forward`. Raises `DataError` in `process_batch`, where records have indexes."""
+        """See `ProcessorContext.forward`. Raises `DataError` in `process_batch`: use `Batch.forward` with an index."""
         self._refuse_in_batch("context.forward(record)", "send it with batch.forward(index, record)")
         super().forward(record, to=to)
 
     def forward_many(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int] | None = None) -> None:
-        """Send several records to all children, in a punctuation: the same as a call of `forward` for each.
+        """Send several records to all children, in a punctuation. Equivalent to one call of `forward` per record.
 
-        By default they get the timestamp of the punctuation. Raises `DataError` as `forward` does, and if the columns
-        differ in length.
+        By default the records get the timestamp of the punctuation. Raises `DataError` as `forward` does, and if the
+        columns differ in length.
         """
         self._refuse_in_batch("context.forward_many(...)", "send them with batch.forward_many(indexes, keys, values)")
         times = [self._record_context.timestamp] * len(keys) if timestamps is None else timestamps
@@ -159,16 +160,16 @@ class BatchContext(ProcessorContext):
 
 
 class BatchProcessor(AdaptedProcessor):
-    """A processor that takes records many at a time, in `process_batch`. Punctuations are those of a `Processor`.
+    """A processor that handles several records at a time, in `process_batch`. Punctuations work as in a `Processor`.
 
-    Where batches cannot have more than one record, it gets batches of one: `explain` says where and why.
+    Some nodes can only get batches of one record: `explain` names these nodes and the reason.
     """
 
     context: BatchContext
     context_type: ClassVar[type[ProcessorContext]] = BatchContext
 
     def process_batch(self, batch: Batch) -> None:
-        """Handle consecutive records. What it sends it forwards by index, `Batch.forward`: it returns nothing."""
+        """Handle consecutive records. To send records, call `Batch.forward` with an index. Return nothing."""
         raise NotImplementedError
 
     def take(self, record: Record) -> None:
@@ -202,7 +203,7 @@ class BatchProcessor(AdaptedProcessor):
 
 
 def refuse_both_forms(node: str, made: type[Processor]) -> None:
-    """Raise `TopologyError` (78) for a class whose `process` or ``process_batch`` would never be called."""
+    """Raise `TopologyError` (78) if ``made`` is a class whose `process` or ``process_batch`` would never be called."""
     if issubclass(made, BatchProcessor):
         if made.process is not Processor.process:
             raise TopologyError(
@@ -222,16 +223,16 @@ def refuse_both_forms(node: str, made: type[Processor]) -> None:
 
 
 def batch_limits(part: SubTopology, policies: Collection[str], *, keeps_dropped: bool) -> dict[str, str]:
-    """Return for each `BatchProcessor` why it gets one record at a time, or `MANY`.
+    """Return, by name of each node with a `BatchProcessor`, why the node gets one record at a time, or `MANY`.
 
-    ``policies`` names the nodes with an error policy, ``keeps_dropped``: whether dropped records are kept.
+    ``policies`` has the names of the nodes with an error policy. ``keeps_dropped``: whether dropped records are quarantined.
     """
     nodes = [node for node in part.nodes if isinstance(node, ProcessorNode) and _makes_batches(node)]
     return {node.name: _reason(part, node, policies, keeps_dropped=keeps_dropped) for node in nodes}
 
 
 def batched_sources(part: SubTopology, limits: Mapping[str, str]) -> dict[int, str]:
-    """Return the sources whose records go in batches to a node, by rank, with that node."""
+    """Return the sources whose records go to a node in batches: from the source's rank to the node's name."""
     readers = {source.name: _children(part, source.name) for source in part.sources}
     return {
         rank: readers[source.name][0].name

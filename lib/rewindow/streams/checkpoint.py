@@ -1,4 +1,4 @@
-"""The checkpoint of a task: clocks, offsets and schedules as data, and the rows of its stores."""
+"""The checkpoint of a task: its clocks, offsets, schedules and the rows of its stores, as data."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ STORE_KINDS: Mapping[str, Callable[[StoreBuilder, Disk | None], Store]] = {
 
 
 def new_store(builder: StoreBuilder, disk: Disk | None = None, stores: int = 1) -> Store:
-    """Return an empty store of the builder's kind. ``stores``: how many stores share the memory of the disk.
+    """Return an empty store of the builder's kind. ``stores``: how many stores share the memory limit of ``disk``.
 
-    A store that may outgrow its memory opens a file when it needs one.
+    A store with a memory limit opens a file when it exceeds the limit.
     """
     has_limit = builder.memory_records is not None or builder.memory_bytes is not None
     if disk is None or not (has_limit or disk.memory_bytes is not None):
@@ -68,7 +68,7 @@ def open_stores(
 
 
 def held_in(stores: Mapping[str, Store]) -> dict[str, int]:
-    """Return the number of results in each suppress buffer: of entries that will be sent if no more updates come."""
+    """Return, by store name, the number of results in each suppress buffer: entries that will be sent if no updates follow."""
     return {name: store.results for name, store in stores.items() if isinstance(store, TimeOrderedBuffer)}
 
 
@@ -76,9 +76,10 @@ def held_in(stores: Mapping[str, Store]) -> dict[str, int]:
 class TaskState:
     """The state of a task apart from its stores.
 
-    Times are epoch milliseconds, -1 if unknown. ``offsets`` has the next offset to read of each topic, ``emitted`` the
-    next offset to write. ``calls`` and ``registrations`` number the schedules ever made. ``held`` has the number of
-    results in each suppress buffer: see `held_in`.
+    Times are epoch milliseconds, -1 if unknown. ``offsets`` maps a topic to the next offset to read, ``emitted`` a topic to
+    the next offset to write. ``calls`` maps a node to the number of unnamed schedules that it made outside `init`.
+    ``registrations`` is the number of schedules that the task ever made. ``held`` maps a suppress buffer to its number of
+    results: see `held_in`.
     """
 
     stream_time_ms: int = UNKNOWN
@@ -105,7 +106,7 @@ class TaskState:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a task is restored from: its state, and the ``(key, value)`` rows of its stores by name. Empty for a new task."""
+    """What a task is restored from: its state, and by store name the ``(key, value)`` rows. Empty for a new task."""
 
     state: TaskState = field(default_factory=TaskState)
     rows: Mapping[str, Iterable[tuple[Any, Any]]] = field(default_factory=dict)

@@ -1,8 +1,9 @@
 """The two clocks of a task, stream time and the simulated wall clock, and the schedules they fire (D1, D5, D8, KIP-138).
 
-The wall clock advances first. When it advances with time, a schedule fires at its own due time, which is also its order
-key (D21); when it jumps, each due schedule fires once, with the clock. Stream-time schedules fire after the record that
-advanced stream time has passed through the graph, so the task fires them later, in `fire_stream_time` and in its loop.
+The wall clock advances before stream time does. When the wall clock advances gradually (`glide`), a schedule fires at each of
+its due times; the due time is also the order key (D21). When the wall clock jumps (`jump`), each due schedule fires once, and
+gets the clock as argument. Stream-time schedules fire only after the record that advanced stream time has passed through the
+graph. So `take` does not fire them: the task's loop does, and `fire_stream_time` at an epoch's end.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from rewindow.streams.task_context import TaskContext
 
 
 class Clocks:
-    """Advances the clocks of a task. ``partition_times`` has the highest timestamp of each topic so far."""
+    """Advances the clocks of a task. ``partition_times`` has the highest timestamp so far of each topic, by rank."""
 
     def __init__(
         self, task_context: TaskContext, semantics: Semantics, partition_times: list[int], limits: Limits
@@ -30,11 +31,11 @@ class Clocks:
         self._task_context = task_context
         self._glides = semantics.wall_clock is WallClock.STREAM_TIME
         self.is_lowest = semantics.stream_time is StreamTime.MIN
-        """Whether stream time is the lowest of the topics', so that a record may be ahead of it."""
+        """Whether stream time is the lowest partition time of all topics. A record may then be ahead of stream time."""
         self._punctuations = Punctuations(limits, task_context)
 
     def take(self, rank: int, timestamp: int) -> None:
-        """Advance both clocks to a new highest timestamp of a topic."""
+        """Advance both clocks to a topic's new highest timestamp. ``rank`` is the topic's index in the topology."""
         task_context = self._task_context
         # Called for nearly every record of an ordered log, so the usual case needs no further call.
         if UNKNOWN < task_context.wall_clock_ms <= timestamp < self._wall_queue.next_due_ms and self._glides:
@@ -45,7 +46,7 @@ class Clocks:
         self.move_stream_time(min(self.partition_times) if self.is_lowest else timestamp)
 
     def move_stream_time(self, reached: int) -> None:
-        """Advance stream time; it never goes back."""
+        """Advance stream time to ``reached``. A lower value changes nothing."""
         task_context = self._task_context
         if reached <= task_context.stream_time_ms:
             return
@@ -55,7 +56,7 @@ class Clocks:
         task_context.stream_time_ms = reached
 
     def glide(self, now_ms: int) -> None:
-        """Advance a wall clock that follows time; each due schedule fires at its own due time (D8)."""
+        """Advance the wall clock gradually, if it follows stream time: a schedule fires at each of its due times (D8)."""
         task_context = self._task_context
         if not self._glides or now_ms <= task_context.wall_clock_ms:
             return
@@ -74,7 +75,7 @@ class Clocks:
         if task_context.wall_clock_ms == UNKNOWN:
             self._wall_queue.clock_became_known(now_ms)
         task_context.wall_clock_ms = max(task_context.wall_clock_ms, now_ms)
-        # All records are done, so the output of a jump comes after theirs (D8, D21).
+        # All records are done, so the output of a jump comes after the records' output (D8, D21).
         task_context.record_context.order_ms = MAX_MS
         self._wall_queue.fire(task_context.wall_clock_ms, self.punctuate)
 
@@ -91,9 +92,10 @@ class Clocks:
         self.stream_queue.fire_last(self.punctuate)
 
     def batch_end(self, running_ms: Sequence[int], start: int, limit: int) -> int:
-        """Return where a batch that begins at ``start`` ends: behind a record at which a stream-time schedule may be due.
+        """Return the end index, at most ``limit``, of a batch that begins at index ``start``.
 
-        A record before which a wall-clock schedule may be due begins the next batch. ``running_ms`` never falls.
+        A record after which a stream-time schedule may be due is the last of its batch. A record before which a wall-clock
+        schedule may be due is the first of the next batch. ``running_ms`` has the records' order keys, which never decrease.
         """
         if self.stream_queue.next_due_ms <= self._task_context.stream_time_ms:
             return start + 1
@@ -102,7 +104,7 @@ class Clocks:
         return bisect_left(running_ms, self._wall_queue.next_due_ms, start + 1, end) if self._glides else end
 
     def stream_times(self, rank: int, running_ms: Sequence[int]) -> list[int]:
-        """Return stream time after each of these records of a topic, which have not been taken."""
+        """Return stream time after each of a topic's next records, given their order keys. Does not advance the clock."""
         stream_ms = self._task_context.stream_time_ms
         if self.is_lowest:
             others = min((at_ms for other, at_ms in enumerate(self.partition_times) if other != rank), default=MAX_MS)
@@ -116,7 +118,7 @@ class Clocks:
         self._punctuations.clear()
 
     def punctuate(self, schedule: Schedule, now_ms: int) -> None:
-        """Call a schedule. Raises `LimitError` (71) if this epoch has had too many punctuations."""
+        """Call a schedule's method. Raises `LimitError` (71) if this epoch has had too many punctuations."""
         task_context, record_context = self._task_context, self._task_context.record_context
         if schedule.type is PunctuationType.WALL_CLOCK_TIME:
             task_context.wall_clock_ms = max(task_context.wall_clock_ms, now_ms)
@@ -131,6 +133,6 @@ class Clocks:
         record_context.scheduled_ms = UNKNOWN
 
     def _punctuate_in_order(self, schedule: Schedule, now_ms: int) -> None:
-        """Call a schedule at its own due time, which is also its order key (D21)."""
+        """Call a schedule's method at the due time ``now_ms``, which is also the order key of its output (D21)."""
         self._task_context.record_context.order_ms = now_ms
         self.punctuate(schedule, now_ms)

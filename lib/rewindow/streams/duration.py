@@ -56,7 +56,7 @@ def to_ms(value: str | timedelta) -> int:
 
 
 def time_to_ms(value: str | int | timedelta) -> int:
-    """Return a point in time in epoch milliseconds, given as that or as a duration since 1970.
+    """Return a point in time in epoch milliseconds, given as an int of epoch milliseconds or as a duration since 1970.
 
     Raises `ConfigError` as `to_ms` does.
     """
@@ -64,7 +64,7 @@ def time_to_ms(value: str | int | timedelta) -> int:
 
 
 def in_words(duration_ms: int) -> str:
-    """Return a duration as `to_ms` reads it (``"1h30m"``), or ``"forever"`` for more than 10,000 years."""
+    """Return a duration as text that `to_ms` can read (``"1h30m"``), or ``"forever"`` for more than 10,000 years."""
     if duration_ms > LONGEST_MS:
         return "forever"
     parts, rest = [], abs(duration_ms)
@@ -76,7 +76,7 @@ def in_words(duration_ms: int) -> str:
 
 
 def _is_number(value: object) -> bool:
-    """Return whether a value is a number; a bool is not meant as one, and numpy's durations only look like one."""
+    """Return whether a value is a number. A bool is not a number, nor is numpy's ``timedelta64``, although its type is one."""
     if isinstance(value, bool) or type(value).__name__ == "timedelta64":
         return False
     return isinstance(value, Real | Decimal)

@@ -1,4 +1,4 @@
-"""Errors of a task: each names the node and the record at which it happened, and the fix."""
+"""Errors of a task: each message names the failed node, the record that was being processed, and the fix."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from rewindow.errors import ConfigError, DataError, EmissionError, LimitError, R
 from rewindow.streams.task_context import TaskContext, record_text
 
 _OURS = "rewindow."
-"""What our modules' names begin with."""
+"""The prefix of the names of this library's modules."""
 _PYTHONS = json.__file__.rpartition("json")[0]
 """The folder of the standard library."""
 _LONGEST_REASON, _LONGEST_RECORD, _LONGEST_MESSAGE = 200, 500, 2_000
 _LOOP_MODULES, _LOOP = (f"{_OURS}streams.task", f"{_OURS}streams.topic_replay"), "_replay"
-"""The functions whose frames have the input record, as ``record`` or ``key`` and ``value``."""
+"""The functions that loop over input records. Their local variables are ``record``, or ``key`` and ``value``."""
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
 _SECRET = re.compile(
     r"(?i)(passw(?:or)?d|secret|token|api[_-]?key|authorization|://[^/\s:@]+)(['\"]?\s*[=:]\s*)[^\s,;@]+"
 )
 _WRONG_CALL = re.compile(
     r"(?:\w+Context|Forwarding)\.(forward|schedule)\(\) (?:takes|missing|got) "
-    # Compiled code (`streams.forwarding`) says it without the class.
+    # Messages of compiled code (`streams.forwarding`) do not contain the class.
     r"|(?:'\w+' is an invalid keyword argument for )?(forward)\(\)(?: takes (?:exactly|at most) | missing required |$)"
 )
 _SIGNATURES = {
@@ -37,7 +37,7 @@ _SIGNATURES = {
 
 @contextmanager
 def explained(task_context: TaskContext) -> Iterator[None]:
-    """Add node and record to the errors raised inside. Errors of user code become a `DataError`."""
+    """Add the node and the record to errors raised in the ``with`` block. Errors of user code become a `DataError`."""
     try:
         yield
     except EmissionError:
@@ -87,7 +87,10 @@ def _explain(error: BaseException, task_context: TaskContext) -> DataError:
 
 
 def _advice(unprotected: str, *, is_test: bool) -> str:
-    """Return what to do about failing code: in a test there is no commit, no job's file and nothing to run again."""
+    """Return the advice for failing code. ``unprotected`` is the node that could get an error policy, or empty.
+
+    A test has no commit, no job's file and no command to run again, so its advice mentions none of them.
+    """
     if is_test:
         return "Fix the code, or the record that the test gives it"
     aside = f", or set `on_error: {{{unprotected}: quarantine}}` to put such records aside" if unprotected else ""
@@ -95,7 +98,7 @@ def _advice(unprotected: str, *, is_test: bool) -> str:
 
 
 def _record(error: BaseException, task_context: TaskContext) -> str:
-    """Return key and value of the input record that was being processed, as a sentence; nothing if there was none."""
+    """Return a sentence with key and value of the input record that was being processed; empty if there was no record."""
     context = task_context.record_context
     for frame, _ in walk_tb(error.__traceback__):
         is_loop = frame.f_code.co_name == _LOOP and frame.f_globals.get("__name__") in _LOOP_MODULES
@@ -109,7 +112,7 @@ def _record(error: BaseException, task_context: TaskContext) -> str:
 
 
 def _signature(error: BaseException) -> str:
-    """Return how to call ``forward`` or ``schedule``, if the error is a wrong call of one of them."""
+    """Return how to call ``forward`` or ``schedule`` if the error is a wrong call of these methods; empty otherwise."""
     match = _WRONG_CALL.match(_message(error)) if isinstance(error, TypeError) else None
     if match is None:
         return ""
@@ -117,7 +120,7 @@ def _signature(error: BaseException) -> str:
 
 
 def _node(error: BaseException, task_context: TaskContext) -> str:
-    """Return the innermost node whose code was running; nothing if there was none."""
+    """Return the name of the innermost node whose code was running; empty if no node was running."""
     names = {id(processor): name for name, processor in task_context.schedules.processors.items()}
     node = ""
     for frame, _ in walk_tb(error.__traceback__):
@@ -131,13 +134,13 @@ def _node(error: BaseException, task_context: TaskContext) -> str:
 
 
 def _called(error: BaseException) -> list[MethodType]:
-    """Return the methods that the deepest frame has at hand; one of them is what it called."""
+    """Return the methods in the deepest frame's local variables. The method that the frame called is one of them."""
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     return [value for value in frames[-1].f_locals.values() if isinstance(value, MethodType)] if frames else []
 
 
 def reason_of(error: Exception) -> str:
-    """Return class, message and a digest of the stack: equal for the same code failing at the same record."""
+    """Return class, message and a digest of the stack. The same code that fails at the same record gives the same text."""
     message = _SECRET.sub(r"\1\2***", _ADDRESS.sub("0x...", " ".join(_message(error).split())))
     stack = "\n".join(
         f"{frame.f_globals.get('__name__')}:{frame.f_code.co_name}:{line}"
@@ -149,7 +152,8 @@ def reason_of(error: Exception) -> str:
 
 
 def _message(error: BaseException) -> str:
-    """Return the error's message. Its ``__str__`` is user code too, and may fail."""
+    """Return the error's message."""
+    # The error's `__str__` is user code too, and may fail.
     try:
         return str(error)
     except Exception as second:  # noqa: BLE001 - the first error is the one to report
@@ -161,13 +165,16 @@ def _clipped(text: str, longest: int) -> str:
 
 
 def where(error: BaseException) -> str:
-    """Return `line_of` an error as `` (file:line)``; nothing if there is none."""
+    """Return `line_of` an error as `` (file:line)``; empty if there is no such line."""
     line = line_of(error)
     return f" ({line})" if line else ""
 
 
 def line_of(error: BaseException) -> str | None:
-    """Return ``file:line`` of the deepest frame outside rewindow, if possible the user's own; None if there is none."""
+    """Return ``file:line`` of the deepest frame outside rewindow, or None if no frame is outside.
+
+    Frames of the user's code are preferred to those of the standard library and of installed packages.
+    """
     frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__) if not _is_ours(frame)]
     own = [(file, line) for file, line in frames if not file.startswith(_PYTHONS) and "site-packages" not in file]
     frames = own or frames

@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-1. Records that such a node forwards leave it only when its record is done. A failed attempt has sent nothing, and a
-   failure further down is not this node's failure.
+1. Records that a node with a policy forwards leave the node only when its input record is done. So a failed attempt has sent
+   nothing, and a failure in a node below is not this node's failure.
 2. A failed attempt leaves no trace in stores, schedules, clocks, metrics, call ids and dropped records. Fields of the
    processor are not restored.
 3. A policy covers errors of user code and of data. `MemoryError` always fails the run, because another machine may have
@@ -31,7 +31,7 @@ from rewindow.streams.topology import SubTopology, Topology
 
 
 class ErrorPolicy:
-    """The policy of one node. The task calls it instead of the node, and it calls the node's children."""
+    """The policy of one node. It wraps the functions that take the node's input (`before`) and its output (`behind`)."""
 
     def __init__(
         self, node: ProcessorNode, policy: OnError, task_context: TaskContext, undos: Mapping[str, Undo]
@@ -43,7 +43,7 @@ class ErrorPolicy:
         self._pending: list[tuple[Take, Record, int]] | None = None
 
     def before(self, take: Take) -> Take:
-        """Return the function that takes the node's records."""
+        """Wrap ``take``, which handles an input record of the node: the policy retries or quarantines the record."""
 
         def with_policy(record: Record) -> None:
             self._handle(take, record)
@@ -51,14 +51,14 @@ class ErrorPolicy:
         return with_policy
 
     def behind(self, take: Take) -> Take:
-        """Return the function that takes the node's forwards to one child and holds them until its record is done."""
+        """Wrap ``take`` of one of the node's children: forwarded records are held until the node's input record is done."""
 
         def later(record: Record) -> None:
             if self._pending is None:
-                # A punctuation forwards at once.
+                # A punctuation is running: policies do not apply to punctuations, so nothing is held.
                 take(record)
             else:
-                # The processor may still modify it.
+                # The processor may still modify the value.
                 if not is_frozen(record.value):
                     record = record.with_value(deepcopy(record.value))
                 self._pending.append((take, record, self._task_context.record_context.timestamp))
@@ -125,9 +125,10 @@ class ErrorPolicy:
 
 
 def policies_of(part: SubTopology, given: Mapping[str, OnError]) -> dict[str, OnError]:
-    """Return the policies of a sub-topology's nodes other than ``fail``. The job's file overrides the code.
+    """Return, by node, the error policies of a sub-topology other than ``fail``.
 
-    Raises `ConfigError` (78) for a built-in node whose store cannot be rolled back.
+    ``given`` has the policies of the job's file, which override those in the code. Raises `ConfigError` (78) for a built-in
+    node whose store cannot be rolled back.
     """
     kinds = {store.name: store.kind for store in part.stores}
     policies = {}
@@ -153,7 +154,7 @@ def policies_of(part: SubTopology, given: Mapping[str, OnError]) -> dict[str, On
 def error_policies(
     part: SubTopology, settings: Settings, task_context: TaskContext, stores: Mapping[str, Store]
 ) -> dict[str, ErrorPolicy]:
-    """Return an `ErrorPolicy` for each node that has one. Raises `ConfigError` as `policies_of` does."""
+    """Return, by node, an `ErrorPolicy` for each policy other than ``fail``. Raises `ConfigError` as `policies_of` does."""
     policies = policies_of(part, settings.on_error)
     nodes = [node for node in part.nodes if isinstance(node, ProcessorNode) and node.name in policies]
     undos = {name: Undo(stores[name]) for node in nodes for name in node.stores}
@@ -161,9 +162,9 @@ def error_policies(
 
 
 def check_policies(topology: Topology, given: Mapping[str, OnError]) -> bool:
-    """Return whether any node of a topology quarantines records.
+    """Return whether any node of a topology quarantines records. ``given`` has the policies of the job's file, by node.
 
-    Raises `ConfigError` (78) as `policies_of` does, and for a policy of an unknown node or one without code.
+    Raises `ConfigError` (78) as `policies_of` does, and for a policy whose node is unknown or has no code.
     """
     nodes = [node.name for node in topology.nodes.values() if isinstance(node, ProcessorNode)]
     for name in given:

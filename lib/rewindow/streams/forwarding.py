@@ -1,7 +1,7 @@
 """How a node sends records to its children: the part of its context that runs for each record.
 
-A processor's ``process`` returns nothing. What it returned instead of forwarding it would be lost unnoticed, so the result
-is checked.
+A processor's ``process`` must return None. A value that it returned instead of forwarding would be lost unnoticed, so the
+result is checked.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from rewindow.streams.record_context import RecordContext
 
 Take = Callable[[Record], None]
-"""Handles one record: a processor, a sink, or several of them."""
+"""Handles one record: the function of a processor or a sink, or of several of these."""
 _RETURNS_AN_OBJECT = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 
 
 class Forwarding:
-    """The children of a node. `ProcessorContext` documents what users call."""
+    """The children of a node, and the method that forwards records to them. `ProcessorContext` adds the rest of a context."""
 
     __slots__ = ("_by_name", "_children", "_record_context", "_to_all", "is_closed", "name")
 
@@ -44,16 +44,16 @@ class Forwarding:
         self._to_all = to_all(self._children)
 
     def close(self) -> None:
-        """Refuse to forward or schedule from now on: the epoch is over."""
+        """Make later calls of `forward` and ``schedule`` raise `DataError`: the epoch is over."""
         self.is_closed = True
         self._to_all = self._refuse
         self._by_name = dict.fromkeys(self._by_name, self._refuse)
 
     def forward(self, record: Any, *, to: Any = None) -> None:
-        """Send a `Record` to all children, or as ``to`` says (a `To`, KIP-251).
+        """Send a `Record` to all children, or to the child that ``to`` names (a `To`, KIP-251).
 
-        When this returns, the record has passed through all nodes below. It gets the timestamp of ``to``; by default it
-        keeps its own, and a record without one gets that of the record or punctuation being handled.
+        When this method returns, the record has passed through all nodes below. Its timestamp is the first that is given:
+        that of ``to``, that of ``record``, that of the record or punctuation being handled.
         Raises `DataError` if ``record`` is not a `Record`, if there is no such child, or if the timestamp is not an
         integer of at least 0.
         """
@@ -68,12 +68,12 @@ class Forwarding:
                 node=self.name,
                 record=repr(record),
             ) from error
-        # The common case: the very same int, so it is valid.
+        # The common case: the record has the timestamp object of the current event, which has been checked.
         if timestamp is before and to is None and before >= 0:
             self._to_all(record)
             return
         take = self._to_all
-        # Its fields may be of any class, too.
+        # User code may pass anything, also in the fields of a `To`.
         target: Any = to
         if to is not None:
             if to.__class__ is not To:
@@ -119,7 +119,7 @@ class Forwarding:
 
 
 def to_all(children: Sequence[Take]) -> Take:
-    """Return a function that gives a record to all children in order. A single child is returned as it is."""
+    """Return a function that gives a record to all children in order. For a single child, return that child's function."""
     if len(children) == 1:
         return children[0]
 
@@ -131,10 +131,8 @@ def to_all(children: Sequence[Take]) -> Take:
 
 
 def returns_nothing(process: Callable[[Record], Any]) -> bool:
-    """Return whether a method's bytecode shows that it returns None, so that its results need not be checked.
-
-    A call of a generator or coroutine returns an object, whatever its code returns.
-    """
+    """Return whether a method's bytecode shows that it always returns None, so that its results need not be checked."""
+    # A call of a generator function or coroutine returns an object, whatever its bytecode returns.
     code = getattr(process, "__code__", None)
     return code is not None and not code.co_flags & _RETURNS_AN_OBJECT and _returns_none(code)
 
@@ -151,13 +149,13 @@ def with_checked_results(process: Callable[[Record], Any]) -> Callable[[Record],
 
 
 def refuse_unstarted(process: Callable[..., Any], result: object) -> None:
-    """Raise `ConfigError` (78) if a call only made a generator or a coroutine: its code never runs."""
+    """Raise `ConfigError` (78) if ``result`` is a generator or a coroutine: the code of ``process`` has not run."""
     if isgenerator(result) or iscoroutine(result) or isasyncgen(result):
         refuse_result(process, result)
 
 
 def invalid_target(node: str, to: object) -> DataError:
-    """Return the error for a target that is no `To`."""
+    """Return the error for an argument ``to`` that is not a `To`."""
     return DataError(
         "forward-target-invalid",
         "{node} forwarded with to={target}: give To.child(name) or To.all()",
@@ -167,7 +165,7 @@ def invalid_target(node: str, to: object) -> DataError:
 
 
 def invalid_timestamp(node: str, timestamp: object) -> DataError:
-    """Return the error for the timestamp of a record that a node forwarded."""
+    """Return the error for a forwarded record whose timestamp is not an int of at least 0."""
     return DataError(
         "forward-timestamp-invalid",
         "{node} forwarded a record with the timestamp {timestamp} ({type}): give an int of epoch milliseconds, never negative",
@@ -178,7 +176,7 @@ def invalid_timestamp(node: str, timestamp: object) -> DataError:
 
 
 def refuse_result(process: Callable[[Any], Any], result: object, *, send: str = "self.context.forward(record)") -> None:
-    """Raise `ConfigError` (78) for a result that is not None; ``send`` is how to send records."""
+    """Raise `ConfigError` (78) for a result that is not None. ``send`` is the call that the message recommends."""
     if iscoroutine(result):
         # Otherwise Python warns that it was never awaited.
         result.close()
@@ -193,7 +191,7 @@ def refuse_result(process: Callable[[Any], Any], result: object, *, send: str = 
     )
 
 
-# The answer is cached, because each epoch asks again.
+# Cached, because each epoch calls this function for the same methods.
 @lru_cache(maxsize=1024)
 def _returns_none(code: CodeType) -> bool:
     steps = [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "EXTENDED_ARG")]

@@ -1,7 +1,7 @@
-"""Processors and transformers from before KIP-138, KIP-251 and KIP-820, for code that is being ported.
+"""Processors and transformers with the interfaces from before KIP-138, KIP-251 and KIP-820, for code that is being ported.
 
 They run as adapted processors: the task calls `take`, and their context accepts the old signatures of ``forward`` and
-``schedule``. An ordinary `ProcessorContext` accepts none of them.
+``schedule``. An ordinary `ProcessorContext` does not. The old calls (left) mean the new calls (right):
 
 ==================================== =========================================================================
 ``schedule(interval)``               ``schedule(interval, STREAM_TIME, self.punctuate)`` (KIP-138)
@@ -11,7 +11,7 @@ They run as adapted processors: the task calls `take`, and their context accepts
 ``forward(key, value, To...)``       ``..., to=To...``
 ==================================== =========================================================================
 
-Each gives a `DeprecationWarning` that names the caller's line; Python shows each line once.
+Each old call gives a `DeprecationWarning` that names the caller's line. Python shows the warning once per line.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from rewindow.streams.record import Record, To
 from rewindow.streams.task_context import TaskContext
 
 TableHandler = Callable[["ValueTransformer", Record], None]
-"""``handler(transformer, record)``: handles an update of a table."""
+"""``handler(transformer, record)`` handles a record that is an update of a table."""
 
 
 def deprecated(old: str, new: str) -> None:
-    """Warn the caller of the function that calls this one."""
+    """Give a `DeprecationWarning` at the line two calls above: that of the code that called the deprecated function."""
     warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=3)
 
 
 class LegacyContext(ProcessorContext):
-    """A context that also accepts ``forward(key, value, child)`` and ``schedule(interval)``."""
+    """A context that accepts the old calls ``forward(key, value, child)`` and ``schedule(interval)``, too."""
 
     __slots__ = ("headers",)
 
     def __init__(self, name: str, task_context: TaskContext) -> None:
         super().__init__(name, task_context)
         self.headers: tuple[tuple[str, bytes], ...] = ()
-        """The headers of the record being handled, which a forwarded key and value get."""
+        """The headers of the record being handled. ``forward(key, value)`` sends a record with the same headers."""
 
     def forward(self, record: Any, *value_and_child: Any, to: To | None = None) -> None:
-        """Forward a record, or a key and a value to all children or one: see `ProcessorContext.forward`."""
+        """Forward a record, or a key, a value and optionally a child: see `ProcessorContext.forward`."""
         if value_and_child:
             deprecated("forward(key, value)", "forward(Record(key, value), to=...)")
             value, *child = value_and_child
@@ -66,7 +66,7 @@ class LegacyContext(ProcessorContext):
         start_time: str | timedelta | None = None,
         args: tuple[Any, ...] = (),
     ) -> Cancellable:
-        """Schedule a method, or with the interval alone ``punctuate`` on stream time: see `ProcessorContext.schedule`."""
+        """Schedule a method; given the interval alone, schedule ``punctuate`` on stream time: see `ProcessorContext.schedule`."""
         if type is None and callback is None:
             deprecated("schedule(interval)", "schedule(interval, PunctuationType.STREAM_TIME, self.punctuate)")
             processor: Any = self._task_context.schedules.processors[self.name]
@@ -84,7 +84,7 @@ class LegacyContext(ProcessorContext):
         )
 
     def _target(self, given: list[Any]) -> To:
-        """Return a child given by `To`, name or number. Raises `DataError` for a number that no child has."""
+        """Return the target for a child that is given as a `To`, a name or a number. Raises `DataError` for an unknown number."""
         child = given[0] if len(given) == 1 else tuple(given)
         if isinstance(child, To):
             return child
@@ -122,7 +122,7 @@ class ValueContext(LegacyContext):
 
 
 class _Legacy(AdaptedProcessor):
-    """What the legacy classes share: headers, and the method that ``schedule(interval)`` calls."""
+    """The base of the legacy classes: it passes on headers, and has the method that ``schedule(interval)`` calls."""
 
     context: LegacyContext
     context_type: ClassVar[type[ProcessorContext]] = LegacyContext
@@ -135,7 +135,7 @@ class _Legacy(AdaptedProcessor):
         """Handle a punctuation of ``schedule(interval)``, at a stream time in epoch milliseconds."""
 
     def call_punctuate(self, timestamp: int) -> None:
-        """Call ``punctuate`` and handle its result."""
+        """Call ``punctuate``. Subclasses handle its result."""
         self.punctuate(timestamp)
 
     def take(self, record: Record) -> None:
@@ -152,7 +152,7 @@ class _Legacy(AdaptedProcessor):
 
 
 class LegacyProcessor(_Legacy):
-    """A processor whose ``process`` takes key and value, and which may have ``punctuate`` (before KIP-138 and KIP-820)."""
+    """A processor from before KIP-138 and KIP-820: ``process`` takes key and value, and ``punctuate`` may be defined."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -169,7 +169,7 @@ class Transformer(_Legacy):
     """The code of `KStream.transform`: ``transform`` returns ``(key, value)`` to forward, or None for nothing."""
 
     is_flat = False
-    """Whether it runs in `KStream.flat_transform`, where ``transform`` returns any number of pairs."""
+    """Whether the transformer runs in `KStream.flat_transform`, where ``transform`` returns any number of pairs."""
 
     def transform(self, key: Any, value: Any) -> Any:
         """Return the new key and value."""
@@ -197,21 +197,21 @@ class Transformer(_Legacy):
 
 
 class ValueTransformer(_Legacy):
-    """The code of `transform_values` of a stream or a table: ``transform`` returns the new value; the key stays."""
+    """The code of `transform_values` of a stream or a table: ``transform`` returns the new value. The key does not change."""
 
     context: ValueContext
     context_type: ClassVar[type[ProcessorContext]] = ValueContext
     is_flat = False
-    """Whether it runs in `KStream.flat_transform_values`, where ``transform`` returns any number of values."""
+    """Whether the transformer runs in `KStream.flat_transform_values`, where ``transform`` returns any number of values."""
     of_table: TableHandler | None = None
-    """Handles its records in `KTable.transform_values`, where they are updates."""
+    """Handles the records in `KTable.transform_values`, where each record is an update of a table; None on a stream."""
 
     def transform(self, value: Any) -> Any:
         """Return the new value."""
         raise NotImplementedError
 
     def call_punctuate(self, timestamp: int) -> None:
-        """Call ``punctuate``. Raises `DataError` if it returns a value, as Kafka did: a punctuation has no key."""
+        """Call ``punctuate``. Raises `DataError` if it returns a value, as Kafka does: a punctuation has no key to send."""
         if self.punctuate(timestamp) is not None:
             raise DataError(
                 "punctuate-returned-value",

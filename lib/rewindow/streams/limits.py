@@ -1,6 +1,6 @@
-"""Resource limits of a task, which stop it with a clear error before a worker dies.
+"""Resource limits of a task. A task that exceeds a limit stops with a clear error, before the worker process dies.
 
-They are set in the job's file, under ``limits:``, and do not affect results.
+The limits are set in the job's file, under ``limits:``. They do not affect results.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def check_stores(part: SubTopology, stores: Mapping[str, Store], limits: Limits,
 
 
 def passed(name: str, limit: int, excess: str, nodes: Iterable[str], task_context: TaskContext) -> LimitError:
-    """Return the error for an exceeded limit; ``excess`` says what exceeded it and by how much."""
+    """Return the error for an exceeded limit. ``excess`` is the part of the message that says what exceeded the limit."""
     return LimitError(
         "task-limit-exceeded",
         "the limit {limit} is {value}, and {excess} (node {nodes}, at {position}, partition {partition}). Find the "
@@ -52,14 +52,14 @@ class Punctuations:
         self._most, self._task_context, self._count = limits.punctuations_per_epoch, task_context, 0
 
     def add(self, node: str) -> None:
-        """Count one punctuation. Raises `LimitError` (71) if it is one too many."""
+        """Count one punctuation of a node. Raises `LimitError` (71) if the epoch now exceeds the limit."""
         self._count += 1
         if self._count > self._most:
             excess = f"schedules were called {self._count} times in this epoch"
             raise passed("punctuations_per_epoch", self._most, excess, (node,), self._task_context)
 
     def clear(self) -> None:
-        """Start counting another epoch."""
+        """Reset the count, for the next epoch."""
         self._count = 0
 
 
@@ -79,7 +79,7 @@ class Outputs:
         self._offset, self._first = UNKNOWN, 0
 
     def see(self, number: int) -> None:
-        """Check the number of the next output. Raises `LimitError` (71) if one input record has caused too many outputs."""
+        """Check the next output, given its number in the topic. Raises `LimitError` (71) if one input record caused too many."""
         record_context = self._record_context
         if record_context.offset != self._offset or record_context.topic is not self._topic:
             self._topic, self._offset, self._first = record_context.topic, record_context.offset, number

@@ -1,11 +1,11 @@
 """The metrics of a task, under the names of KIP-328 and KIP-353.
 
-A measure keeps count, total, minimum and maximum of its samples; a counter's samples are ones. Measures of several tasks
-and runs are combined by adding counts and totals and taking extrema, so averages are never averaged.
+A measure keeps count, total, minimum and maximum of its samples. A counter is a measure whose samples are all 1. Measures of
+several tasks and runs are combined: counts and totals are added, extrema are taken. So averages are never averaged.
 
-The grace that late records needed is counted in few buckets, so that people can choose a grace period. A record needs grace
-if it arrives after the end of its last window: the smallest grace with which that window still takes it. Records that need
-none are not counted, so a log in order costs nothing.
+The grace period that late records needed is counted in a few buckets, which help people choose a grace period. A record needs
+grace if it arrives after the end of its last window. The grace that it needs is the smallest with which that window still
+accepts the record. Records that need no grace are not counted, so a log in order costs nothing.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ WINDOW_FINAL_EMIT = "window-aggregate-final-emit"
 QUARANTINED = "quarantined-records"
 SIMULATED_TIME = "simulated-time"
 TASK, NODE, STORE = "task", "node", "store"
-"""The levels of metrics."""
+"""The levels at which metrics are kept."""
 
 
 class _Kind(NamedTuple):
-    """The unit of a metric, the recording level that Kafka gives it, the values to show, and what it measures.
+    """The unit of a metric, the recording level that Kafka gives the metric, the values to show, and what it measures.
 
-    ``parts`` are the suffixes of its names: ``rate`` (total per simulated second), ``total``, ``current``, ``avg``,
-    ``min``, ``max``. Here every metric is recorded, whatever its level.
+    ``parts`` names the values to show, which are suffixes of the metric's name in Kafka: ``rate`` (total per simulated
+    second), ``total``, ``current``, ``avg``, ``min``, ``max``. This library records every metric, whatever its recording level.
     """
 
     unit: str = ""
@@ -90,9 +90,9 @@ GRACE_BOUNDS_MS = tuple(
         *("1h", "2h", "3h", "6h", "12h", "1d", "2d", "3d", "7d", "14d", "30d"),
     )
 )
-"""The upper bounds of the buckets, inclusive. One more bucket takes what is beyond."""
+"""The upper bounds of the buckets of grace, inclusive. One more bucket counts what exceeds the last bound."""
 GRACE_BUCKETS = (*(f"up-to-{in_words(bound)}" for bound in GRACE_BOUNDS_MS), f"over-{in_words(GRACE_BOUNDS_MS[-1])}")
-"""The names of the buckets, which are the reasons of the metric ``grace-needed``, from the least grace to the most."""
+"""The names of the buckets, from the least grace to the most. A name is used as the reason of the metric ``grace-needed``."""
 _OWN = _Kind()
 _TYPES = {TASK: "stream-task-metrics", NODE: "stream-processor-node-metrics"}
 
@@ -110,13 +110,13 @@ def type_of(level: str, store_kind: str = "") -> str:
 
 
 def tags_of(level: str, node: str, task: str, store_kind: str = "") -> str:
-    """Return a metric's tags, as KIP-328 and KIP-353 name them: the task, and the node, store or buffer."""
+    """Return a metric's tags, with the names of KIP-328 and KIP-353: the task, then the node, store or buffer."""
     named = {NODE: "processor-node-id", STORE: "buffer-id" if store_kind == "buffer" else f"{store_kind}-state-id"}
     return f"task-id={task}" + (f",{named[level]}={node}" if level in named else "")
 
 
 class Measure:
-    """Count, total and extrema of one metric of one node. ``record()`` counts one; ``record(x)`` adds a sample."""
+    """Count, total and extrema of one metric of one node. ``record()`` adds the sample 1; ``record(x)`` adds the sample x."""
 
     __slots__ = ("count", "current", "maximum", "minimum", "total")
 
@@ -166,7 +166,7 @@ class Metrics:
         self._measures: dict[tuple[str, str, str, str], Measure] = {}
 
     def measure(self, level: str, node: str, name: str, reason: str = "") -> Measure:
-        """Return the measure of that name; the same object each time."""
+        """Return the measure for these four names, the same object in every call. Without samples it is not in `as_rows`."""
         return self._measures.setdefault((level, node, name, reason), Measure())
 
     def mark(self, names: Collection[str]) -> Callable[[], None]:
@@ -206,7 +206,7 @@ def rows_of(measures: Mapping[tuple[str, str, str, str], Measure]) -> list[dict[
 
 
 def add_up(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str, str], Measure]:
-    """Combine the rows of several tasks or runs by (level, node, name, reason). The last row gives the current value."""
+    """Combine the rows of several tasks or runs by (level, node, name, reason). The current value is that of the last row."""
     sums: dict[tuple[str, str, str, str], Measure] = {}
     for row in rows:
         key = (row["level"], row["node"], row["name"], row["reason"])
@@ -217,7 +217,7 @@ def add_up(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str, str],
 
 
 def sum_by_reason(metrics: Iterable[Mapping[str, Any]], name: str) -> dict[str, int]:
-    """Return a metric's totals by reason. A metric may be counted at several levels; each has the full total."""
+    """Return a metric's totals by reason. If the metric is counted at several levels, the largest of their totals counts."""
     levels: dict[tuple[str, str], int] = {}
     for row in metrics:
         if row["name"] == name and row["total"]:
@@ -230,10 +230,10 @@ def sum_by_reason(metrics: Iterable[Mapping[str, Any]], name: str) -> dict[str, 
 
 
 def reason_order(reason: str) -> tuple[int, str]:
-    """Return the key by which reasons of a metric are sorted: buckets by their grace, other reasons by their text."""
+    """Return the sort key of a metric's reason: names of buckets sort by their grace, other reasons by their text."""
     return (GRACE_BUCKETS.index(reason), "") if reason in GRACE_BUCKETS else (len(GRACE_BUCKETS), reason)
 
 
 def grace_bucket(grace_ms: int) -> str:
-    """Return the bucket of a grace that a record needed."""
+    """Return the name of the bucket for a grace period that a record needed."""
     return GRACE_BUCKETS[bisect_left(GRACE_BOUNDS_MS, grace_ms)]

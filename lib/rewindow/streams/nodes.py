@@ -1,4 +1,4 @@
-"""The nodes of a topology: sources, processors and sinks, as data, and the partition that a sink's record goes to."""
+"""The nodes of a topology (sources, processors and sinks) as data, and the choice of a partition for a sink's record."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.streams.settings import FAIL, OnError
 
 Partitioner = Callable[[str, Any, Any, int], int | None]
-"""``partitioner(topic, key, value, partitions)``: a number from 0 to ``partitions - 1``; None for the partition of the key."""
+"""``partitioner(topic, key, value, partitions)`` returns a number from 0 to ``partitions - 1``, or None to let the key decide."""
 
 
 class LeavesOut(StrEnum):
-    """Which records a supplier's node does not pass on, as the supplier declares with ``leaves_out``."""
+    """Which records a node does not pass on. The node's supplier declares this in its attribute ``leaves_out``."""
 
     BY_CONDITION = "by_condition"
-    """Those that do not fulfil a condition."""
+    """Records that do not fulfil a condition."""
     WITHOUT_PARTNER = "without_partner"
-    """Those without a partner: it is an inner join."""
+    """Records without a join partner: the node is an inner join."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class SourceNode(Node):
-    """Reads a topic. ``is_internal``: a topic that another sub-topology of the same run writes.
+    """Reads a topic. ``is_internal``: another sub-topology of the same run writes the topic.
 
-    ``is_global``: every task reads all its records, those of a global table, and none of them moves a clock.
+    ``is_global``: the topic has the records of a global table. Every task reads all of them, and they move no clock.
     """
 
     topic: str = ""
@@ -53,27 +53,27 @@ class ProcessorNode(Node):
     supplier: Callable[[], Processor] = Processor
     stores: tuple[str, ...] = ()
     holds_ms: int = 0
-    """The longest time in ms it can hold a result back, by which the watermark below it is lowered (D22)."""
+    """The longest time in ms for which the node can hold a result back. The watermark below it is lowered by this time (D22)."""
     on_error: OnError = FAIL
-    """The policy for a record at which it fails; not part of the fingerprint."""
+    """The policy for a record at which the node fails; not part of the fingerprint."""
 
     @property
     def leaves_out(self) -> LeavesOut | None:
-        """Which records it does not pass on, if its supplier declares that."""
+        """Which records the node does not pass on, as its supplier declares; None if the supplier declares nothing."""
         declared = getattr(self.supplier, "leaves_out", None)
         return declared if isinstance(declared, LeavesOut) else None
 
     @property
     def joins_table(self) -> bool:
-        """Whether it joins records with a table, whose rows are in its stores (declared by the supplier)."""
+        """Whether the node joins records with a table whose rows are in the node's stores, as its supplier declares."""
         return getattr(self.supplier, "joins_table", False) is True
 
 
 @dataclass(frozen=True, slots=True)
 class SinkNode(Node):
-    """Writes a topic. ``key`` and ``value`` declare the types of its columns; None means JSON text.
+    """Writes a topic. ``key`` and ``value`` declare the types of the topic's columns; None means JSON text.
 
-    ``is_global``: an internal topic with a single partition, which every task of the readers reads.
+    ``is_global``: an internal topic with a single partition, which every task of the reading sub-topologies reads.
     """
 
     topic: str = ""
@@ -82,7 +82,7 @@ class SinkNode(Node):
     is_internal: bool = False
     is_global: bool = False
     partitioner: Callable[[str, Any, Any, int], int | None] | None = None
-    """Chooses the partition of an internal topic; None for that of the key (`streams.nodes`)."""
+    """A `Partitioner` that chooses the partition of an internal topic; None to let the key decide."""
 
 
 def partition_for(sink: SinkNode, record: Record, partitions: int) -> int:

@@ -1,8 +1,9 @@
 """The order of records within a task (L1, KIP-353).
 
-Of all partitions that have data, Kafka takes the head record with the smallest timestamp. If all records of an epoch are
-available, this is one sort. A record is sorted by the *running maximum* of the timestamps in its topic-partition, because
-it cannot be taken before the records that precede it. Ties go to the topic that comes first in the topology.
+Kafka compares the head records of all partitions that have data, and takes the record with the smallest timestamp. If all
+records of an epoch are available, one sort gives the same order. The sort key is the *running maximum* of the timestamps in the
+record's topic-partition, because a record cannot be taken before the records that precede it. If the sort keys are equal, the
+topic that comes first in the topology wins.
 
     order key of an event = (running maximum in this epoch, rank of the topic, offset)
 
@@ -18,9 +19,9 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 Event = tuple[int, int, int, int, Any, Any]
-"""A record with its order key: ``(order_ms, rank, offset, timestamp, key, value)``. A bare tuple for speed.
+"""A record with its order key: ``(order_ms, rank, offset, timestamp, key, value)``. A plain tuple, for speed.
 
-``order_ms`` is the running maximum, ``rank`` the topic's index in the topology.
+``order_ms`` is the running maximum of the timestamps, ``rank`` is the topic's index in the topology.
 """
 
 BLOCK = 1024
@@ -30,7 +31,8 @@ BLOCK = 1024
 class Rows(NamedTuple):
     """Consecutive records of one topic-partition as columns of equal length.
 
-    ``running_ms`` is the running maximum of the timestamps, starting at the first of these rows.
+    ``running_ms`` is the running maximum of the timestamps. It starts at the first of these rows; after `ordered_rows`, at
+    the first row of the epoch.
     """
 
     offsets: Sequence[int]
@@ -47,18 +49,18 @@ def rows_of(rows: Iterable[tuple[int, int, Any, Any]]) -> Rows:
 
 
 def events(rank: int, epoch: Iterable[Rows]) -> Iterator[Event]:
-    """Add order keys to the records of one topic-partition and epoch, without Python code for each record."""
+    """Yield the records of one topic-partition and epoch with their order keys, without Python code for each record."""
     return chain.from_iterable(_events_of(rank, epoch))
 
 
 def ordered_rows(epoch: Iterable[Rows]) -> Iterator[Rows]:
-    """Yield the rows of one topic-partition and epoch with the running maximum of the whole epoch, which is the order key."""
+    """Yield the rows of one topic-partition and epoch. Their ``running_ms`` now starts at the epoch's first: the order key."""
     highest = -1
     for rows in epoch:
         running_ms = rows.running_ms
         if not running_ms:
             continue
-        # A block has its own running maximum, so the values below that of the epoch are raised to it.
+        # The running maximum of these rows started at their first, so values below the epoch's maximum are raised to it.
         if running_ms[0] < highest:
             below = bisect_left(running_ms, highest)
             running_ms[:below] = [highest] * below
@@ -67,7 +69,7 @@ def ordered_rows(epoch: Iterable[Rows]) -> Iterator[Rows]:
 
 
 def same_topic(merged: Iterable[Event]) -> Iterator[tuple[int, list[Event]]]:
-    """Yield consecutive events of one topic, with its rank."""
+    """Yield ``(rank, events)``: runs of consecutive events of the same topic, and the topic's rank."""
     merged = iter(merged)
     while block := list(islice(merged, BLOCK)):
         for rank, run in groupby(block, itemgetter(1)):
@@ -93,10 +95,10 @@ def merge(topics: Sequence[Iterable[Event]]) -> Iterator[Event]:
 
 
 def _merged_blocks(topics: Sequence[Iterator[Event]]) -> Iterator[list[Event]]:
-    """Yield the events in order, many at a time: sorting blocks that are in order takes half as long as a heap."""
+    """Yield the merged events in lists. Sorting a few blocks that are each in order takes half as long as a heap."""
     blocks = [list(islice(topic, BLOCK)) for topic in topics]
     while any(blocks):
-        # Each topic is in order, so no event that precedes the smallest last one is still to come.
+        # Each topic is in order, so every later event comes after the smallest of the blocks' last events.
         last = min(block[-1] for block in blocks if block)
         ready: list[Event] = []
         for index, topic in enumerate(topics):
@@ -110,9 +112,9 @@ def _merged_blocks(topics: Sequence[Iterator[Event]]) -> Iterator[list[Event]]:
 class Emission(NamedTuple):
     """A record that crosses a repartition, with its position in the internal log of the epoch (D21).
 
-    ``order_ms`` is the order key of the event that sent it, the due time of a wall-clock punctuation, or `MAX_MS` at an
-    epoch's end. ``partition`` is the task that sent it; ``number`` counts that task's records in the topic. The first
-    three fields are the sort key of the log.
+    ``order_ms`` is the order key of the event that sent the record: of an input record, the due time of a wall-clock
+    punctuation, or `MAX_MS` at an epoch's end. ``partition`` is the partition of the task that sent the record. ``number``
+    counts the records that this task sent to the topic. The log is sorted by these three fields.
     """
 
     order_ms: int
@@ -124,7 +126,7 @@ class Emission(NamedTuple):
 
 
 def internal_log(emissions: Iterable[Emission], next_offset: int) -> Iterator[tuple[int, int, Any, Any]]:
-    """Sort the emissions of one partition and epoch, and assign offsets. Yields rows for `rows_of`."""
+    """Sort the emissions of one partition and epoch, and assign offsets. Yields ``(offset, timestamp, key, value)``."""
     ordered = sorted(emissions, key=lambda emission: emission[:3])
     for offset, emission in enumerate(ordered, start=next_offset):
         yield offset, emission.timestamp, emission.key, emission.value

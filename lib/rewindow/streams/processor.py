@@ -1,4 +1,4 @@
-"""Processors: the code of one node (KIP-138, KIP-251), those that keep the key of their records (KIP-820), and their context."""
+"""Processors (the code of a node; KIP-138, KIP-251), processors that cannot change the key (KIP-820), and their contexts."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 
 class Processor:
-    """The code of one node. Each epoch gets a new one, so state that must survive belongs in a store or a schedule."""
+    """The code of one node. Each epoch gets a new processor, so state that must outlive it belongs in a store or a schedule."""
 
     context: ProcessorContext
 
     def init(self, context: ProcessorContext) -> None:
-        """Start an epoch. Override it to fetch stores and to schedule punctuations, and keep the context."""
+        """Start an epoch. Override this method to fetch stores and schedule punctuations; then set ``self.context``, too."""
         self.context = context
 
     def process(self, record: Record) -> None:
-        """Handle one record. What it sends it forwards: it returns nothing."""
+        """Handle one record. To send records, call ``self.context.forward``. Return nothing."""
 
     def on_watermark(self, watermark_ms: int) -> None:
-        """Handle the end of an epoch: no record before this time (epoch milliseconds) is expected any more.
+        """Handle the end of an epoch: no record before the watermark (epoch milliseconds) is expected any more.
 
-        Called only where time follows the watermark (D22), and in a final run, there with the end of time (D18).
+        Called only if time follows the watermark (D22), and at the end of a final run, with the end of time (`MAX_MS`, D18).
         """
 
     def close(self) -> None:
@@ -52,7 +52,7 @@ class ProcessorContext(Forwarding):
         super().__init__(name, task_context.record_context)
         self._task_context = task_context
 
-    # This is what a type checker accepts; `Forwarding` refuses anything else when it runs.
+    # Type checkers see this strict signature. At run time `Forwarding.forward` checks its arguments.
     if TYPE_CHECKING:
 
         def forward(self, record: Record, *, to: To | None = None) -> None:
@@ -71,11 +71,11 @@ class ProcessorContext(Forwarding):
     ) -> Cancellable:
         """Call a method of this processor every ``interval`` of stream time or wall-clock time (KIP-138).
 
-        The method gets the clock in epoch milliseconds, then ``args``. By default a stream-time schedule first fires at
-        the first record, or one interval from now if there has been one, and a wall-clock schedule one interval from
-        now (D2). ``time_shift`` aligns it to the epoch plus the shift (D3). ``start_time`` gives its first time since
-        the epoch (KIP-1146, D4). Only one of the two is allowed. ``name`` identifies the schedule within the node;
-        a second schedule of the same name replaces the first (D7).
+        The arguments of the method are the clock in epoch milliseconds, then ``args``. By default a schedule first fires one
+        interval from now; a stream-time schedule that is made before the task's first record fires at that record (D2).
+        ``time_shift`` instead aligns the due times to 1970 plus the shift (D3). ``start_time`` instead is the first due time,
+        as a duration since 1970 (KIP-1146, D4). Only one of these two is allowed. ``name`` identifies the schedule within the
+        node; a second schedule of the same name replaces the first (D7).
         Raises `ConfigError` for an interval below 1 ms, a negative start, or a callback that is not a method of this
         processor, and `DataError` in `close`.
         """
@@ -108,15 +108,18 @@ class ProcessorContext(Forwarding):
         )
 
     def cancellable(self, name: str) -> Cancellable:
-        """Return the handle of a named schedule, also one made in an earlier epoch. Raises `ConfigError` if there is none."""
+        """Return the handle of a named schedule of this node, made in this or an earlier epoch.
+
+        Raises `ConfigError` if there is no schedule of that name.
+        """
         return self._task_context.schedules.cancellable(self.name, name)
 
     def store(self, name: str) -> Any:
-        """Return a store that is connected to this node. Raises `ConfigError` for any other."""
+        """Return a store that is connected to this node. Raises `ConfigError` for any other store."""
         return self._task_context.store(self.name, name)
 
     def check_items(self, store: str, key: Any, items: int) -> None:
-        """Raise `LimitError` (71) if a key's list has more items than ``limits: {list_items: ..}`` of the job's file allows."""
+        """Raise `LimitError` (71) if a key's list has more items than the limit ``list_items`` of the job's file."""
         limit = self._task_context.limits.list_items
         if items > limit:
             raise LimitError(
@@ -147,7 +150,10 @@ class ProcessorContext(Forwarding):
 
     @property
     def scheduled_ms(self) -> int:
-        """When the current punctuation was due; -1 elsewhere. Its argument is the clock, which may be later (D5)."""
+        """The due time of the current punctuation in epoch milliseconds; -1 outside a punctuation.
+
+        The method's argument is the clock, which may be later than the due time (D5).
+        """
         return self._record_context.scheduled_ms
 
     @property
@@ -174,35 +180,36 @@ class ProcessorContext(Forwarding):
     def random(self) -> SeededRandom:
         """Return a random number generator with a deterministic seed: the same in every attempt, run and branch.
 
-        It has the common methods of Python's ``random.Random``. The seed is the record or punctuation being handled,
-        this node, and the number of such calls before it. Raises `DataError` in `init` and `close`.
+        The generator has the common methods of Python's ``random.Random``. The seed consists of the record or punctuation
+        being handled, this node, and the number of earlier calls of this method at that event. Raises `DataError` in `init`
+        and `close`.
         """
         return self._task_context.call_ids.random(self.name)
 
     def uuid(self) -> str:
-        """Return a deterministic UUID (RFC 9562, version 8) as text, derived as the seed of `random`."""
+        """Return a deterministic UUID (RFC 9562, version 8) as text, derived in the same way as the seed of `random`."""
         return self._task_context.call_ids.uuid(self.name)
 
     def idempotency_key(self) -> str:
-        """Return a deterministic key for an external side effect, derived as the seed of `random`.
+        """Return a deterministic key for an external side effect, derived in the same way as the seed of `random`.
 
-        A task that is retried, or a run that is repeated, gives the same key. It is ``job/topic/partition/offset/node/n``
-        for a record, ``job/partition/schedule-<k>/<due>/node/n`` for a punctuation and
-        ``job/partition/epoch/<number>/node/n`` at the end of an epoch. The test driver has no job.
+        A task that is retried, or a run that is repeated, gives the same key. The key is
+        ``job/topic/partition/offset/node/n`` for a record, ``job/partition/schedule-<k>/<due>/node/n`` for a punctuation and
+        ``job/partition/epoch/<number>/node/n`` at the end of an epoch. In the test driver the key has no ``job/``.
         """
         return self._task_context.call_ids.key(self.name)
 
     @property
     def observed_time_ms(self) -> int:
-        """This node's own clock, kept in the checkpoint: the highest timestamp given to `observe` (D14), or -1."""
+        """This node's own clock: the highest timestamp ever given to `observe` (D14), or -1. The checkpoint keeps it."""
         return self._task_context.node_times.get(self.name, UNKNOWN)
 
     def observe(self, timestamp: int) -> int:
-        """Advance this node's own clock to a timestamp, never back, and return the clock."""
+        """Advance this node's own clock to a timestamp, unless the clock is later already. Return the clock."""
         return self.observe_as(self.name, timestamp)
 
     def observe_as(self, node: str, timestamp: int) -> int:
-        """Advance the clock of another node of the task, which several nodes share, and return it: see `observe`."""
+        """Advance the clock of the node named ``node``, which several nodes of the task share: see `observe`."""
         times = self._task_context.node_times
         observed = times.get(node, UNKNOWN)
         if timestamp > observed:
@@ -210,11 +217,11 @@ class ProcessorContext(Forwarding):
         return observed
 
     def measure(self, name: str, *, reason: str = "") -> Measure:
-        """Return a metric of this node. It appears in the metrics table of the run."""
+        """Return the measure of a metric of this node. A measure with samples appears in the metrics table of the run."""
         return self._task_context.metrics.measure("node", self.name, name, reason)
 
     def drop(self, record: Record, name: str, *, reason: str, times: int = 1) -> None:
-        """Count a record that is not processed further, under a metric's name (`streams.metrics`) and a reason.
+        """Count a record as dropped, that is, not processed further. ``name`` is the metric (`streams.metrics`).
 
         If the job is configured with ``dropped: quarantine``, the record is also written to the quarantine, once.
         ``times`` is the number of drops to count: a record may be late for several windows.
@@ -224,9 +231,9 @@ class ProcessorContext(Forwarding):
 
 
 class AdaptedProcessor(Processor):
-    """A processor that receives records through `take` instead of `process`, and a context of its own kind.
+    """A processor that receives records through `take` instead of `process`. Its context has the class ``context_type``.
 
-    The task calls ordinary processors directly; only adapted ones pay for an extra call.
+    The task calls ``process`` of ordinary processors directly; only adapted processors cost an extra call.
     """
 
     context_type: ClassVar[type[ProcessorContext]] = ProcessorContext
@@ -237,7 +244,7 @@ class AdaptedProcessor(Processor):
 
 
 class FixedKeyContext(ProcessorContext):
-    """A context that forwards a record only under the key of the record being handled."""
+    """A context that, while a record is handled, only forwards records with that record's key."""
 
     __slots__ = ("_handled",)
 
@@ -246,7 +253,7 @@ class FixedKeyContext(ProcessorContext):
         self._handled: Record | None = None
 
     def forward(self, record: Record, *, to: To | None = None) -> None:
-        """Forward a record: see `ProcessorContext.forward`. Raises `DataError` if its key is another one."""
+        """Forward a record: see `ProcessorContext.forward`. Raises `DataError` if the key differs from the handled record's."""
         handled = self._handled
         # User code may pass anything.
         given: object = record
@@ -265,8 +272,8 @@ class FixedKeyContext(ProcessorContext):
 class FixedKeyProcessor(AdaptedProcessor):
     """A processor for `KStream.process_values`: it may change everything but the key (KIP-820).
 
-    Forwarding another key while a record is handled raises a `DataError`. A punctuation should forward only keys that
-    came in before, because those belong to this partition.
+    Forwarding another key while a record is handled raises a `DataError`. A punctuation should forward only keys that the
+    processor received before, because those keys belong to this partition.
     """
 
     context: FixedKeyContext

@@ -2,12 +2,13 @@
 
 Rules of this file:
 
-1. A schedule is due when its clock has reached ``due_ms``; equality fires.
-2. After firing at clock ``T``, it is next due at the first point of its own grid strictly after ``T``. A jump of the
-   clock fires it once.
-3. A schedule is pending until its clock is known, unless it has a ``start_time``, which stream time can reach.
+1. A schedule is due when its clock is equal to or later than ``due_ms``.
+2. The due times of a schedule form a grid: ``due_ms`` plus multiples of the interval. After firing at clock ``T``, the schedule
+   is next due at the first point of its grid strictly after ``T``. So a jump of the clock fires the schedule once.
+3. A schedule is pending (it has no due time) until its clock is known. Exception: a stream-time schedule with a
+   ``start_time`` is due at that time from the beginning.
 4. Schedules that are due together fire in the order of due time, then of registration (D6).
-5. A schedule is data: the node, a method's name, and arguments that can be encoded. So it can outlive an epoch (D7).
+5. A schedule is data: the node, a method's name, and arguments that can be encoded. So a schedule can outlive an epoch (D7).
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ class PunctuationType(Enum):
 class Schedule:
     """A repeated callback of one node.
 
-    ``identity`` is ``name:<name>``, ``init:<k>`` for the k-th unnamed call in `init`, or ``call:<n>`` for an unnamed
-    call elsewhere. ``due_ms`` is None while the clock is unknown.
+    ``identity`` is ``name:<name>`` for a named schedule, ``init:<k>`` for the k-th unnamed schedule made in `init`, or
+    ``call:<n>`` for an unnamed schedule made elsewhere. ``registration`` numbers the schedules of a task. ``due_ms`` is
+    None while the schedule is pending.
     """
 
     node: str
@@ -54,24 +56,25 @@ class Schedule:
     is_cancelled: bool = False
 
     def arm(self, now_ms: int, *, is_firing: bool = False) -> None:
-        """Set the first due time from the clock, which may be unknown (-1).
+        """Set the first due time, given the clock ``now_ms``. If the clock is unknown (-1), the schedule may stay pending.
 
-        ``is_firing``: a punctuation of this clock is running, so a shifted grid continues strictly after it (D3).
+        ``is_firing``: a punctuation of this clock is running. With a time shift, the first due time is then strictly after the
+        clock (D3).
         """
         is_stream = self.type is PunctuationType.STREAM_TIME
-        # Stream time can reach a start time from unknown; the start of the wall clock is not known yet.
+        # Unknown stream time can reach a start time. A wall-clock schedule stays pending until the clock has a first value.
         if self.start_time_ms is not None and (is_stream or now_ms != UNKNOWN):
             late = self.start_time_ms < now_ms
             self.due_ms = strictly_after(now_ms, self.start_time_ms, self.interval_ms) if late else self.start_time_ms
         elif now_ms != UNKNOWN and self.time_shift_ms is not None:
-            # At the clock itself, the schedule would fire in the punctuation that makes it.
+            # If it were due at the clock itself, the schedule would fire again in the punctuation that makes it.
             first_due = strictly_after if is_firing else at_or_after
             self.due_ms = first_due(now_ms, self.time_shift_ms, self.interval_ms)
         elif now_ms != UNKNOWN:
             self.due_ms = now_ms + self.interval_ms
 
     def become_known(self, now_ms: int) -> None:
-        """Arm a pending schedule with the clock's first value. A stream-time schedule without a shift fires at once (D2)."""
+        """Set a pending schedule's due time from the clock's first value: now, for stream time without a time shift (D2)."""
         fires_now = self.type is PunctuationType.STREAM_TIME and self.time_shift_ms is None
         if fires_now:
             self.due_ms = now_ms
@@ -79,7 +82,7 @@ class Schedule:
             self.arm(now_ms)
 
     def advance(self, now_ms: int) -> None:
-        """Advance the due time to the next grid point strictly after the clock."""
+        """Advance the due time to the next point of the schedule's grid strictly after the clock ``now_ms``."""
         due_ms = self.due_ms if self.due_ms is not None else now_ms
         self.due_ms = strictly_after(now_ms, due_ms, self.interval_ms)
 
@@ -113,10 +116,10 @@ class PunctuationQueue:
         self._heap: list[tuple[int, int, Schedule]] = []
         self._pending: list[Schedule] = []
         self.next_due_ms = NEVER
-        """The earliest due time, possibly of a cancelled schedule; `NEVER` if nothing is armed."""
+        """The earliest due time, possibly of a cancelled schedule; `NEVER` if no schedule has a due time."""
 
     def add(self, schedule: Schedule) -> None:
-        """Add a schedule, armed or pending."""
+        """Add a schedule, with or without a due time."""
         if schedule.due_ms is None:
             self._pending.append(schedule)
             return
@@ -125,7 +128,7 @@ class PunctuationQueue:
         self.next_due_ms = self._heap[0][0]
 
     def clock_became_known(self, now_ms: int) -> None:
-        """Arm the pending schedules with the clock's first value."""
+        """Set the due times of the pending schedules, given the clock's first value."""
         pending, self._pending = self._pending, []
         for schedule in pending:
             if not schedule.is_cancelled:
@@ -133,19 +136,19 @@ class PunctuationQueue:
                 self.add(schedule)
 
     def fire(self, now_ms: int, punctuate: Callable[[Schedule, int], None]) -> None:
-        """Fire each schedule that is due at ``now_ms`` once, with the clock as argument: the clock has jumped there."""
+        """Fire each due schedule once, with ``now_ms`` as argument: the clock has jumped to ``now_ms``."""
         while (schedule := self._pop_due(now_ms)) is not None:
             self._run(schedule, now_ms, punctuate)
 
     def fire_each(self, until_ms: int, punctuate: Callable[[Schedule, int], None]) -> None:
-        """Fire each schedule at every due time up to ``until_ms``: the clock advances there gradually."""
+        """Fire each schedule at each of its due times up to ``until_ms``: the clock advances gradually to ``until_ms``."""
         while (schedule := self._pop_due(until_ms)) is not None:
             due_ms = schedule.due_ms
             if due_ms is not None:
                 self._run(schedule, due_ms, punctuate)
 
     def fire_last(self, punctuate: Callable[[Schedule, int], None]) -> None:
-        """Fire every live schedule once more, at its next due time and in that order (D18)."""
+        """Fire every schedule that is not cancelled once more, with its next due time, in the order of due times (D18)."""
         entries, self._heap, self.next_due_ms = sorted(self._heap, key=lambda entry: entry[:2]), [], NEVER
         for due_ms, _, schedule in entries:
             if not schedule.is_cancelled:
@@ -169,7 +172,7 @@ class PunctuationQueue:
         self.next_due_ms = self._heap[0][0] if self._heap else NEVER
 
     def __iter__(self) -> Iterator[Schedule]:
-        """Iterate over the live schedules in the order of registration."""
+        """Iterate over the schedules that are not cancelled, in the order of registration."""
         entries = [schedule for _, _, schedule in self._heap] + self._pending
         return iter(sorted((s for s in entries if not s.is_cancelled), key=lambda s: s.registration))
 

@@ -1,4 +1,4 @@
-"""Records, their metadata and targets, windowed keys, and the changes that tables send downstream."""
+"""Records, their metadata and targets, windowed keys, and the updates (`Change`) that tables send downstream."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rewindow.errors import DataError
 Made = TypeVar("Made")
 
 UNKNOWN = -1
-"""An unknown time or offset. Valid ones are never negative."""
+"""Stands for an unknown time or offset. Valid times and offsets are never negative."""
 
 
 def known_time(epoch_ms: int | None) -> int | None:
-    """Return a time as JSON has it: epoch milliseconds, or None if it is unknown."""
+    """Return a time for JSON: epoch milliseconds, or None if ``epoch_ms`` is None or `UNKNOWN`."""
     return None if epoch_ms is None or epoch_ms < 0 else epoch_ms
 
 
@@ -29,8 +29,8 @@ MAX_MS = 2**63 - 1
 class Record(NamedTuple):
     """A key, a value and a timestamp in epoch milliseconds.
 
-    A record created without a timestamp gets that of the record or punctuation being handled when it is forwarded
-    (KIP-251), so a record that a processor receives always has one.
+    A record may be created without a timestamp. When it is forwarded, it gets the timestamp of the record or punctuation
+    being handled (KIP-251). So a record that a processor receives always has a timestamp.
     """
 
     key: Any
@@ -59,7 +59,7 @@ class TopicPartition(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """The source of the record being handled. In a punctuation: ``(None, -1, -1)``, as in Kafka."""
+    """Where the record being handled comes from. In a punctuation: ``(None, -1, -1)``, as in Kafka."""
 
     topic: str | None
     partition: int
@@ -68,12 +68,12 @@ class RecordMetadata(NamedTuple):
 
 @cache
 def row_class(fields: tuple[str, ...]) -> type[Any]:
-    """Return the named tuple class for a row of these fields. The same fields give the same class."""
+    """Return the named tuple class for rows with these field names. The same names give the same class."""
     return namedtuple("Row", fields)  # noqa: PYI024 - the fields are data
 
 
 def are_field_names(names: Iterable[Any]) -> bool:
-    """Return whether all of some names can be fields of a row."""
+    """Return whether all the names can be field names of a row."""
     return all(
         isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("_")
         for name in names
@@ -81,13 +81,13 @@ def are_field_names(names: Iterable[Any]) -> bool:
 
 
 def as_log_row(value: Any) -> Any:
-    """Return a named tuple of any class as a row of its fields, as logs contain it; any other value unchanged."""
+    """Return a named tuple of any class as a `row_class` tuple, the form of rows in logs. Return other values unchanged."""
     fields = getattr(value, "_fields", None)
     return value if fields is None or value.__class__ is Windowed else row_class(fields)(*value)
 
 
 class Window(NamedTuple):
-    """A time interval in epoch milliseconds: ``[start, end)``, for sessions ``[start, end]``."""
+    """A time interval in epoch milliseconds. It excludes its end: ``[start, end)``. A session includes it: ``[start, end]``."""
 
     start_ms: int
     end_ms: int
@@ -109,12 +109,12 @@ class Change(NamedTuple):
 
     @property
     def is_latest(self) -> bool:
-        """Whether it changes the table's current value. A `PastChange` does not."""
+        """Whether the update changes the table's current value. A `PastChange` does not."""
         return True
 
 
 class PastChange(Change):
-    """A late update of a versioned table, which already has a newer version; ``old`` is that version's value (KIP-914)."""
+    """A late update of a versioned table that already has a newer version of the key. ``old`` is the newer value (KIP-914)."""
 
     __slots__ = ()
 
@@ -126,7 +126,7 @@ class PastChange(Change):
 
 @dataclass(frozen=True, slots=True)
 class To:
-    """The target of a forwarded record, and its timestamp (KIP-251)."""
+    """The target of a forwarded record, and optionally a new timestamp for the record (KIP-251). No child name: all children."""
 
     child_name: str | None = None
     timestamp: int | None = None
@@ -142,9 +142,9 @@ class To:
         return cls(child_name=name)
 
     def with_timestamp(self, timestamp: int) -> To:
-        """Override the record's timestamp (epoch milliseconds).
+        """Return this target with a timestamp (epoch milliseconds) that replaces the record's.
 
-        Raises `DataError` if it is negative or not an integer.
+        Raises `DataError` if the timestamp is negative or not an integer.
         """
         if timestamp.__class__ is not int or timestamp < 0:
             raise DataError(
@@ -156,9 +156,9 @@ class To:
 
 
 def maker(named_tuple: type[Made]) -> Callable[[tuple[Any, ...]], Made]:
-    """Return a constructor that takes all parts as one tuple, three times as fast as the class itself.
+    """Return a constructor that takes all fields as one tuple. It is three times as fast as calling the class.
 
-    For code that runs for each record. The number of parts is not checked.
+    For code that runs for each record. The number of fields is not checked.
     """
     return partial(tuple.__new__, named_tuple)  # type: ignore[type-var]  # it is a tuple: no type variable can say so
 

@@ -1,16 +1,17 @@
-"""The event that a task is handling, and what is derived from it: idempotency keys, UUIDs and random numbers for user code.
+"""The event that a task is handling, and the idempotency keys, UUIDs and random numbers that user code derives from it.
 
-An event is a record, a punctuation, or the start or end of an epoch. The ids take the place of a clock and a generator.
+An event is a record, a punctuation, or the start or end of an epoch. All values are derived from call ids, not from a real
+clock or random source.
 
 Rules of this file:
 
-1. A call id is made of the event, the node, and how many such calls the node has made at this event: of a record its
-   topic, partition and offset, of a punctuation the schedule and its due time.
+1. A call id consists of the event, the node, and the number of earlier calls of the same kind by the node at this event. A
+   record is identified by topic, partition and offset, a punctuation by partition, schedule and due time.
 2. A call id does not depend on the run, the attempt, the branch or the layout, so a repeated computation gets the same
-   ids. It depends on the job: two jobs that read one log are two side effects.
+   ids. A call id does depend on the job: if two jobs read one log, their side effects are different.
 3. `init` and `close` have no call ids: how often they run depends on how epochs are grouped into runs.
-4. Random bits are those of SHA-256 over a text and a counter. Python guarantees the same numbers in later versions only
-   for its generator's ``random()``, and a replay must not depend on the version.
+4. Random bits come from SHA-256 over a seed and a counter, not from Python's generator: Python guarantees the same numbers in
+   later versions only for the generator's ``random()``, and a replay must not depend on the version.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from rewindow.streams.record import UNKNOWN, RecordMetadata
 Item = TypeVar("Item")
 _KEY, _RANDOM, _UUID = "key", "random", "uuid"
 _Counts = tuple[tuple[tuple[str, str], tuple[str, int] | None], ...]
-"""For each (node, kind of call): the last event and the number of calls at it."""
+"""Pairs ``((node, kind of call), (last event, number of its last call))``; the second part is None before the first call."""
 _BLOCK_BITS = 256
 
 
 class RecordContext:
-    """Source, timestamp and order key of the current event. The task owns one and updates it in place."""
+    """Source, timestamp and order key of the current event. A task has one `RecordContext` and updates it in place."""
 
     __slots__ = ("firing", "last_offset", "offset", "order_ms", "scheduled_ms", "timestamp", "topic")
 
@@ -39,23 +40,23 @@ class RecordContext:
         """The topic of the record; None outside a record."""
         self.offset = UNKNOWN
         self.last_offset = UNKNOWN
-        """The offset of the last record of a batch while its processor runs; -1 elsewhere."""
+        """The offset of the last record of a batch, while a processor handles the batch; -1 otherwise."""
         self.timestamp: Any = UNKNOWN
-        """The timestamp that forwarded records inherit, an int: the very object, which `Forwarding.forward` looks for."""
+        """The int that forwarded records get as timestamp. `Forwarding.forward` compares it by identity, as a fast check."""
         self.scheduled_ms = UNKNOWN
-        """When the punctuation was due; -1 outside a punctuation."""
+        """The due time of the punctuation in epoch milliseconds; -1 outside a punctuation."""
         self.order_ms = UNKNOWN
         """The order key within the epoch (L1, D21)."""
         self.firing: tuple[str, int] | None = None
-        """The schedule and due time of a punctuation, or the epoch that is ending; None for a record."""
+        """In a punctuation, the schedule and its due time; at an epoch's end, ``epoch`` or ``final`` and the epoch's number."""
 
     def leave_event(self, timestamp: int, order_ms: int) -> None:
-        """Forget the last record or punctuation: an epoch begins or ends."""
+        """Clear the last record or punctuation, because an epoch begins or ends."""
         self.topic, self.offset, self.scheduled_ms, self.firing = None, UNKNOWN, UNKNOWN, None
         self.timestamp, self.order_ms = timestamp, order_ms
 
     def metadata(self, partition: int) -> RecordMetadata:
-        """Return the source of the record, ``(None, -1, -1)`` outside a record."""
+        """Return topic, partition and offset of the record being handled, or ``(None, -1, -1)`` if there is no record."""
         return RecordMetadata(self.topic, partition if self.topic else UNKNOWN, self.offset if self.topic else UNKNOWN)
 
     def __str__(self) -> str:
@@ -92,11 +93,11 @@ class CallIds:
         return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
     def counts(self, node: str) -> _Counts:
-        """Return the node's call counts, for `restore`."""
+        """Return the node's last events and call numbers, for `restore`."""
         return tuple(((node, kind), self._last.get((node, kind))) for kind in (_KEY, _RANDOM, _UUID))
 
     def restore(self, counts: _Counts) -> None:
-        """Reset a node's call counts to what `counts` returned."""
+        """Reset a node's last events and call numbers to what `counts` returned."""
         for node_and_kind, last in counts:
             if last is None:
                 self._last.pop(node_and_kind, None)
@@ -172,7 +173,7 @@ class SeededRandom:
         return a + self.randbelow(b - a + 1)
 
     def choice(self, seq: Sequence[Item]) -> Item:
-        """Return one item of a sequence. Raises `DataError` if it is empty."""
+        """Return one item of a sequence. Raises `DataError` if the sequence is empty."""
         return seq[self.randbelow(len(seq))]
 
     def shuffle(self, x: MutableSequence[Any]) -> None:
@@ -182,7 +183,7 @@ class SeededRandom:
             x[last], x[other] = x[other], x[last]
 
     def sample(self, population: Sequence[Item], k: int) -> list[Item]:
-        """Return ``k`` items from distinct positions, in random order. Raises `DataError` if there are fewer."""
+        """Return ``k`` items from distinct positions, in random order. Raises `DataError` if there are fewer than ``k`` items."""
         if not 0 <= k <= len(population):
             raise DataError(
                 "random-sample-too-large",

@@ -1,8 +1,8 @@
 """How a job's tasks run: semantics, limits, error policies, and everything else that its tasks share.
 
-Semantics affect results, so they are part of the job's fingerprint. Limits and policies are not: a limit does not affect
-results. A policy does not alter a result either: a failed run commits nothing, so two completed runs differ only by the
-records that were quarantined.
+Semantics affect results, so they are part of the job's fingerprint. Limits and error policies are not part of it. A limit does
+not affect results. Nor does a policy alter a result: a run that fails commits nothing, so two completed runs can differ only by
+the records that were quarantined.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rewindow.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class OnError:
-    """A node's error policy: how often it retries a record at which its code fails, and whether it then quarantines it."""
+    """A node's error policy: how often a record at which the node fails is retried, and whether it is then quarantined."""
 
     retries: int = 0
     quarantines: bool = False
@@ -37,7 +37,7 @@ class OnError:
 
     @property
     def is_fail(self) -> bool:
-        """Whether it is ``fail``, the default."""
+        """Whether the policy is ``fail``, the default."""
         return not self.retries and not self.quarantines
 
 
@@ -46,18 +46,18 @@ FAIL = OnError()
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one task."""
+    """The resource limits of one task."""
 
     store_rows: int = 100_000_000
-    """Rows of one store, checked every 65,536 records and at an epoch's end."""
+    """The most rows in one store, checked every 65,536 records and at an epoch's end."""
     outputs_per_record: int = 1_000_000
-    """Records written to one topic for one input record."""
+    """The most records written to one topic for one input record."""
     punctuations_per_epoch: int = 10_000_000
-    """Calls of schedules in one epoch."""
+    """The most punctuations in one epoch."""
     list_items: int = 20_000
-    """Items of one list that an aggregate makes in record execution, where each record copies the list."""
+    """The most items in one list that an aggregate makes. Checked in record execution, where each record copies the list."""
     store_memory: int = 512 * 1024 * 1024
-    """Approximate memory of all stores of a task, in bytes; what exceeds it spills to disk."""
+    """The approximate memory of all stores of a task, in bytes. What exceeds this limit spills to disk."""
 
 
 DEFAULTS = Limits()
@@ -66,7 +66,7 @@ _POLICY = re.compile(r"fail|quarantine|retry (?P<times>[1-9][0-9]{0,2})(?P<then>
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Limits and policies from the job's file. Its ``on_error``, by node, overrides the policies in the code."""
+    """Limits and error policies from the job's file. ``on_error`` maps a node to the policy that overrides the code's."""
 
     on_error: Mapping[str, OnError] = field(default_factory=dict)
     limits: Limits = DEFAULTS
@@ -75,12 +75,12 @@ class Settings:
 
 
 class StreamTime(StrEnum):
-    """How a task's stream time follows from the times of its topic-partitions (D1)."""
+    """How a task's stream time is computed from the partition times of its topics (D1)."""
 
     MAX = "max"
     """The highest timestamp of any topic-partition."""
     MIN = "min"
-    """The smallest partition time, -1 until every topic-partition has had a record: KIP-138's definition."""
+    """The lowest partition time; -1 until every topic-partition has had a record. This is KIP-138's definition."""
 
 
 class StreamTimeFrom(StrEnum):
@@ -88,21 +88,21 @@ class StreamTimeFrom(StrEnum):
 
     RECORDS = "records"
     WATERMARK = "watermark"
-    """Records, and the watermark at an epoch's end."""
+    """The records, and at an epoch's end the watermark."""
 
 
 class WallClock(StrEnum):
     """How the simulated wall clock advances (D8)."""
 
     STREAM_TIME = "stream_time"
-    """It follows the largest timestamp or watermark taken; each punctuation fires at its own due time."""
+    """The wall clock follows the highest timestamp or watermark so far. Each punctuation fires at its due time."""
     RUN = "run"
-    """It jumps once, when all records of a run are done; each due schedule fires once."""
+    """The wall clock jumps once, when all records of a run are done. Each due schedule fires once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Semantics:
-    """How time passes in a job. Accepts the enums' values as text. Raises `ConfigError` (78) for any other text."""
+    """How time passes in a job. A field may be given as an enum or as its text. Raises `ConfigError` (78) for other text."""
 
     stream_time: StreamTime | str = StreamTime.MAX
     stream_time_from: StreamTimeFrom | str = StreamTimeFrom.RECORDS
@@ -131,8 +131,8 @@ class TaskConfig:
     """What all tasks of one job share."""
 
     job: str = ""
-    """The job's name, the prefix of its idempotency keys. The test driver has none."""
+    """The job's name, with which its idempotency keys begin; empty in the test driver."""
     semantics: Semantics = field(default_factory=Semantics)
     settings: Settings = field(default_factory=Settings)
     watermark_lags: Mapping[str, int] = field(default_factory=dict)
-    """By how many milliseconds the watermark is lowered above each node: `Topology.watermark_lags`."""
+    """From node to the milliseconds by which the watermark is lowered before the node gets it: `Topology.watermark_lags`."""

@@ -1,4 +1,4 @@
-"""Sinks: receive the records of a sink node and number them. The number is the record's offset in the topic."""
+"""Sinks receive the records of a sink node and number them. The number of a record is its offset in the topic."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from rewindow.streams.task_context import TaskContext
 from rewindow.streams.topology import SubTopology
 
 Write = Callable[[Record, int, int], None]
-"""Writes an output: the record, its order key (`RecordContext.order_ms`) and its number in the topic."""
+"""Writes a record. Arguments: the record, its order key (`RecordContext.order_ms`) and its number in the topic."""
 
 
 class Sink(ABC):
     """Receives the output of one sink node."""
 
     process: Callable[[Record], None]
-    """Takes one record; set by `begin`. Parents call it directly."""
+    """Takes one record. `begin` sets this attribute, and parent nodes call it directly."""
 
     takes_columns = False
-    """Whether `process_many` works: it needs no event (`RecordContext`) of each record."""
+    """Whether `process_many` may be called. True only if the sink does not need each record's event (`RecordContext`)."""
 
     def process_many(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int]) -> None:
-        """Take several records as columns. For sinks that say so in ``takes_columns``.
+        """Take several records as columns. Only for sinks whose ``takes_columns`` is True.
 
-        As with `process`, the sender may change the columns and their values afterwards.
+        The sender may change the columns and their values afterwards, as with `process`.
         """
         raise NotImplementedError
 
     @abstractmethod
     def begin(self, record_context: RecordContext, number: int, outputs: Outputs) -> None:
-        """Start with the context of the current event and the number of the first record.
+        """Start to receive records. ``record_context`` always has the current event; ``number`` is the first record's number.
 
-        Call ``outputs.see`` with the number of the next record, at least occasionally (`streams.limits`).
+        The sink must call ``outputs.see`` with the number of the next record, at least occasionally (`streams.limits`).
         """
 
     @property
@@ -78,7 +78,7 @@ def open_sinks(
     emitted: Mapping[str, int],
     limits: Limits,
 ) -> dict[str, Sink]:
-    """Return the sinks of a task by topic, started; ``emitted`` has the next number of each topic."""
+    """Return the started sinks of a task, by topic. ``emitted`` maps a topic to the number of its next record."""
     sinks: dict[str, Sink] = {}
     for node in part.sinks:
         writer = writers(node)

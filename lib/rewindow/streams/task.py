@@ -2,14 +2,14 @@
 
 Rules of this file:
 
-1. All events of a task happen here, in one order. Nothing here knows a file, a table, a clock or a thread. `streams.clocks`
+1. All events of a task happen here, in one order. This code uses no file, table, real clock or thread. `streams.clocks`
    advances the simulated clocks and fires schedules.
 2. For each record: due wall-clock punctuations fire -> stream time advances -> the record passes through the whole graph,
    depth first -> due stream-time punctuations fire.
 3. At an epoch's end: the wall clock advances to the watermark; where time follows the watermark (D22), stream time
    advances and each node, upstream first, handles the watermark; then due stream-time punctuations fire; then all
    processors are closed.
-4. Only stores, schedules and clocks outlive an epoch, so it does not matter whether a run ends there.
+4. Only stores, schedules and clocks outlive an epoch. So a run may end after any epoch without an effect on later results.
 5. The same events, checkpoint and configuration give the same output and the same checkpoint (L6).
 """
 
@@ -41,7 +41,7 @@ from rewindow.streams.topology import SubTopology
 
 
 class Task:
-    """Replays the epochs of one partition through one sub-topology."""
+    """Replays the epochs of one partition through one sub-topology. Call `replay` or `replay_rows`, then `end_epoch`."""
 
     def __init__(
         self,
@@ -56,9 +56,9 @@ class Task:
     ) -> None:
         """Restore a task from its checkpoint, or start a new one.
 
-        ``writers`` returns the writer of each sink. ``dropped`` receives the records that are not processed further:
-        those at which a node failed, and if the settings ask for it, late, skipped and expired ones. ``disk`` provides
-        local files to stores that may spill; without it they stay in memory.
+        ``writers`` returns the writer of a sink node. ``dropped`` receives the records at which a node with an error policy
+        failed and, if ``keeps_dropped`` is set, late, skipped and expired records. ``disk`` provides local files for stores
+        that spill; without ``disk``, stores stay in memory.
         """
         config, checkpoint = config or TaskConfig(), checkpoint or Checkpoint()
         state, settings = checkpoint.state, config.settings
@@ -77,12 +77,12 @@ class Task:
         self._task_context.limits = settings.limits
         limits = batch_limits(part, self._policies, keeps_dropped=settings.keeps_dropped)
         self._batched = batched_sources(part, limits)
-        """The sources whose records go in batches to a node, by rank."""
+        """The sources whose records go to a node in batches: from the source's rank to the node's name."""
         self._task_context.retain_clocks([node.name for node in part.nodes])
         self._topics = [source.topic for source in part.sources]
         self._offsets = [state.offsets.get(topic, 0) for topic in self._topics]
         self._sinks = open_sinks(part, writers, self._task_context, state.emitted, settings.limits)
-        # No timestamp exceeds that of a global table's topic, so its records move no clock, as in Kafka.
+        # Records of a global table move no clock, as in Kafka: no timestamp exceeds the partition time that is set here.
         times = [
             MAX_MS if source.is_global else state.partition_times.get(source.topic, UNKNOWN) for source in part.sources
         ]
@@ -98,12 +98,12 @@ class Task:
 
     @property
     def task_context(self) -> TaskContext:
-        """The clocks, schedules and metrics, for drivers and tests."""
+        """The task's clocks, schedules and metrics, for drivers and tests."""
         return self._task_context
 
     @property
     def offsets(self) -> dict[str, int]:
-        """The next offset to read of each topic."""
+        """From topic to the next offset to read."""
         return dict(zip(self._topics, self._offsets, strict=True))
 
     @property
@@ -117,9 +117,10 @@ class Task:
             self._replay_all(events)
 
     def replay_rows(self, topics: Sequence[Iterable[Rows]]) -> None:
-        """Process all records of the current epoch, given as the rows of each topic: as `replay` does their merged events.
+        """Process all records of the current epoch, given as an iterable of rows per topic, in the order of ranks.
 
-        The rows of a single topic need no merging, and batch processors get many records at once: `streams.topic_replay`.
+        Equivalent to `replay` of the merged events, but faster: the rows of a single topic need no merging, and batch
+        processors get many records at once (`streams.topic_replay`).
         """
         with explained(self._task_context):
             if len(topics) == 1:
@@ -138,9 +139,9 @@ class Task:
                     self._check_stores()
 
     def end_epoch(self, watermark_ms: int, *, is_final: bool = False, number: int = 0) -> None:
-        """Close the epoch at its watermark (-1: none). ``is_final``: no epoch will follow (D18).
+        """Close the epoch at its watermark (epoch ms; -1 if it has no watermark). ``is_final``: no epoch will follow (D18).
 
-        ``number`` identifies the epoch in the call ids of its end (`streams.record_context`).
+        ``number`` is the epoch's number. Call ids at the epoch's end contain it (`streams.record_context`).
         """
         with explained(self._task_context):
             self._end_epoch(watermark_ms, is_final=is_final, number=number)
@@ -190,7 +191,7 @@ class Task:
                     offset=offset,
                 )
             last_order_ms = order_ms
-            # Only then can a clock advance.
+            # A clock can advance only at a new highest timestamp of the topic.
             if timestamp == order_ms and timestamp > partition_times[rank]:
                 clocks.take(rank, timestamp)
                 stream_ms, current_rank = task_context.stream_time_ms, UNKNOWN
@@ -207,7 +208,7 @@ class Task:
                     offsets[last_rank] = last_offset + 1
                 current_rank, take, record_context.topic = rank, entries[rank], topics[rank]
             last_rank, last_offset = rank, offset
-            # The record and its context share one object, so that forwarding recognizes it.
+            # The record and its context share one int object, which `Forwarding.forward` compares by identity.
             own: Any = timestamp
             record_context.offset, record_context.timestamp, record_context.order_ms = offset, own, order_ms
             taken += 1
@@ -223,7 +224,7 @@ class Task:
         return taken
 
     def _replay_rows(self, rank: int, rows: Rows) -> None:
-        """Process consecutive records of one topic: in batches, or one by one if it is the only topic."""
+        """Process consecutive records of one topic, in batches if its node takes batches; otherwise it is the only topic."""
         assembly, topic, context = self._open(), self._topics[rank], self._task_context
         if rank not in self._batched:
             RecordReplay(assembly.entries[0], topic, self._clocks, context, self._check_stores).replay(rows)
@@ -249,7 +250,7 @@ class Task:
 
     def _take_watermark(self, assembly: Assembly, watermark_ms: int) -> None:
         lag = max((self._config.watermark_lags.get(source.name, 0) for source in self._part.sources), default=0)
-        # Nodes above may hold records back for as long as the lag, so stream time stays that far below the watermark.
+        # Nodes in earlier sub-topologies may hold records back for up to ``lag``, so stream time stays that far behind.
         if watermark_ms >= lag:
             self._clocks.move_stream_time(watermark_ms - lag)
         self._notify_nodes(assembly, watermark_ms)
@@ -267,7 +268,7 @@ class Task:
                 watermark_ms if watermark_ms == MAX_MS else watermark_ms - self._config.watermark_lags.get(name, 0)
             )
             if lowered >= 0:
-                # The end of time is not a timestamp: a record with it would advance every clock below to it.
+                # The end of time must not become a record's timestamp: it would advance the clocks of all nodes below.
                 record_context.timestamp = lowered if lowered < MAX_MS else max(self._task_context.stream_time_ms, 0)
                 record_context.order_ms, record_context.firing = MAX_MS, self._ending
                 processor.on_watermark(lowered)

@@ -1,7 +1,7 @@
 """The state that all nodes of one task share: clocks, stores, schedules, metrics and the current event.
 
-A record that is not processed further (late, skipped, expired) is counted here. If the job is configured with
-``dropped: quarantine``, it is also written to the quarantine, with its source, the node and the reason.
+This module also reports dropped records, which are not processed further (late, skipped, expired). If the job is configured with
+``dropped: quarantine``, they are written to the quarantine, each with its source, the node and the reason.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from rewindow.streams.task_schedules import Schedules
 class Dropped(NamedTuple):
     """A dropped record, as the quarantine stores it.
 
-    ``record`` is JSON of its key and value. ``at`` is the topic, partition and offset of the input record being handled,
-    ``(None, -1, -1)`` in a punctuation and between epochs.
+    ``at`` is topic, partition and offset of the input record that was being handled, or ``(None, -1, -1)`` in a punctuation
+    and between epochs. ``record`` is JSON of the dropped record's key and value.
     """
 
     at: RecordMetadata
@@ -54,9 +54,9 @@ class TaskContext:
     ) -> None:
         """Restore clocks and schedules from a checkpoint.
 
-        ``stores`` maps each store's name to the store and the nodes connected to it. ``dropped`` receives late, skipped
-        and expired records, ``quarantined`` the records at which a node with an error policy failed. ``job`` prefixes
-        idempotency keys; it is empty in a test, which is not a run of a job.
+        ``stores`` maps a store's name to the store and the names of the nodes connected to it. ``dropped`` receives late,
+        skipped and expired records; ``quarantined`` receives the records at which a node with an error policy failed.
+        Idempotency keys begin with ``job``, the job's name, which is empty in a test.
         """
         self.partition = partition
         self.is_test = not job
@@ -80,7 +80,7 @@ class TaskContext:
         self._began_ms = UNKNOWN
 
     def retain_clocks(self, nodes: Collection[str]) -> None:
-        """Discard the clocks of nodes that are no longer in the topology."""
+        """Keep only the clocks of ``nodes``: other nodes of the checkpoint are no longer in the topology."""
         self.node_times = {name: at_ms for name, at_ms in self.node_times.items() if name in nodes}
 
     def store(self, node: str, name: str) -> Store:
@@ -96,14 +96,14 @@ class TaskContext:
         return store
 
     def drop(self, node: str, reason: str, key: Any, value: Any, timestamp: int | None = None) -> None:
-        """Report a dropped record to the receiver, if there is one. The timestamp defaults to the current event's."""
+        """Report a dropped record, if dropped records are kept. The timestamp defaults to that of the current event."""
         if self._dropped is not None:
             metadata = self.record_context.metadata(self.partition)
             timestamp = self.record_context.timestamp if timestamp is None else timestamp
             self._dropped(Dropped(metadata, timestamp, node, reason, record_text(key, value)))
 
     def quarantine(self, node: str, reason: str, record: Record) -> None:
-        """Report a record at which a node failed to the receiver, if there is one."""
+        """Report a record at which ``node`` failed, if there is a receiver of quarantined records."""
         if self._quarantined is not None:
             metadata = self.record_context.metadata(self.partition)
             self._quarantined(Dropped(metadata, record.timestamp, node, reason, record_text(record.key, record.value)))
@@ -115,7 +115,7 @@ class TaskContext:
             self._dropped = self._held_drops.append
 
     def release_drops(self, *, keep: bool) -> None:
-        """Report the buffered records, or discard them."""
+        """End the buffering of `hold_drops`. ``keep``: report the buffered records; otherwise discard them."""
         if self._receiver is not None:
             self._dropped, self._receiver = self._receiver, None
             for dropped in self._held_drops if keep else ():

@@ -1,8 +1,9 @@
-"""The schedules of one task, and how a processor, which is recreated in each epoch, gets its own back (D7).
+"""The schedules of one task, and how a processor, which is recreated in each epoch, is connected to its schedules (D7).
 
-A name identifies a schedule within its node, and using it again replaces the schedule. Without a name, the k-th call in
-`init` refers to the k-th schedule that `init` ever made, live or cancelled. An unnamed call elsewhere makes a new
-schedule, which is forgotten once it is cancelled.
+A name identifies a schedule within its node. A second schedule of the same name replaces the first, except that in a later
+epoch the first such call in `init` returns the existing schedule. Without a name, the k-th call in `init` returns the k-th
+unnamed schedule that `init` made in earlier epochs, even if that was cancelled. An unnamed call elsewhere makes a new schedule,
+which is discarded after it is cancelled.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ _PRUNE_AT = 256
 
 
 class Schedules:
-    """All schedules of a task by node and identity, and the queues in which they wait."""
+    """All schedules of a task by node and identity, and the queues in which they wait for their due times."""
 
     def __init__(self, state: TaskState) -> None:
         """Restore the schedules of a checkpoint."""
         self.queues = {type_: PunctuationQueue() for type_ in PunctuationType}
         self.processors: Mapping[str, object] = {}
-        """The current epoch's processors by node; schedules call their methods."""
+        """The current epoch's processors, by node. Schedules call their methods."""
         self.firing: PunctuationType | None = None
         """The clock whose punctuation is running; None outside a punctuation."""
         self._known = {(schedule.node, schedule.identity): schedule for schedule in state.schedules}
@@ -41,12 +42,12 @@ class Schedules:
                 self.queues[schedule.type].add(schedule)
 
     def begin_init(self, node: str) -> None:
-        """Match the calls until `end_init` with those that the node made in `init` in earlier epochs."""
+        """Begin `init` of a node: until `end_init`, its calls of `schedule` return the schedules of earlier epochs, if any."""
         self._initializing = node
         self._found = {}
 
     def end_init(self, node: str) -> None:
-        """End `init` of a node. Raises `CheckpointError` (76) if the method of one of its live schedules is gone."""
+        """End `init` of a node. Raises `CheckpointError` (76) if the method of a schedule that is not cancelled is missing."""
         self._initializing = None
         for schedule in self._known.values():
             if schedule.node == node and not schedule.is_cancelled:
@@ -65,7 +66,7 @@ class Schedules:
         start_time_ms: int | None,
         args: tuple[Any, ...],
     ) -> Cancellable:
-        """See `ProcessorContext.schedule`. ``now_ms`` is the clock that ``type_`` names."""
+        """See `ProcessorContext.schedule`. ``now_ms`` is the time of the clock that ``type_`` names."""
         if time_shift_ms is not None and start_time_ms is not None:
             raise ConfigError(
                 "schedule-time-shift-and-start",
@@ -81,7 +82,7 @@ class Schedules:
                 return Cancellable(registered)
             registered.is_cancelled = True
         self._found[identity] = None
-        # Round-trip through text now, so that the callback gets the same values with and without a restart.
+        # Encode and decode the arguments now, so that the callback gets the same values with and without a restart.
         stored_args = tuple(load_value(dump_value(list(args))))
         number, self._registrations = self._registrations, self._registrations + 1
         schedule = Schedule(
@@ -106,18 +107,19 @@ class Schedules:
         return Cancellable(schedule)
 
     def callback(self, schedule: Schedule) -> Callable[..., object]:
-        """Return the method that a schedule calls. Raises `CheckpointError` (76) if the code no longer has it."""
+        """Return the method that a schedule calls. Raises `CheckpointError` (76) if the processor no longer has the method."""
         method = getattr(self.processors.get(schedule.node), schedule.method, None)
         if method is None:
             raise method_is_gone(schedule.node, schedule.method)
         return method  # type: ignore[no-any-return]
 
     def call(self, schedule: Schedule, now_ms: int) -> None:
-        """Run a schedule's method with a copy of its arguments, which the method may modify."""
+        """Run a schedule's method, with the clock ``now_ms`` and the schedule's arguments."""
         before, self.firing = self.firing, schedule.type
         try:
-            # `error_context` finds the method by this name if it takes other arguments.
+            # A local variable, because `error_context` looks for methods there if the call has the wrong arguments.
             method = self.callback(schedule)
+            # The method may modify its arguments.
             result = method(now_ms, *(deepcopy(schedule.args) if schedule.args else ()))
         finally:
             self.firing = before
@@ -143,7 +145,7 @@ class Schedules:
         return restore
 
     def state(self) -> dict[str, Any]:
-        """Return this object's part of `TaskState`, with the cancelled schedules that `init` may refer to again."""
+        """Return this object's part of `TaskState`, including cancelled schedules that a later `init` may return."""
         kept = [schedule for schedule in self._known.values() if not _is_forgotten(schedule)]
         return {
             "schedules": sorted(kept, key=lambda schedule: schedule.registration),
@@ -152,7 +154,7 @@ class Schedules:
         }
 
     def __iter__(self) -> Iterator[Schedule]:
-        """Iterate over the live schedules, by type and registration."""
+        """Iterate over the schedules that are not cancelled, by type and registration."""
         for queue in self.queues.values():
             yield from queue
 
@@ -182,7 +184,7 @@ class Schedules:
         )
 
     def _forget_cancelled(self) -> None:
-        """Occasionally discard cancelled schedules that no call can refer to, so that memory stays bounded."""
+        """Discard cancelled schedules that no call can return, when many have accumulated: memory stays bounded."""
         if len(self._known) < self._prune_at:
             return
         self._known = {key: schedule for key, schedule in self._known.items() if not _is_forgotten(schedule)}
@@ -196,7 +198,7 @@ def _is_forgotten(schedule: Schedule) -> bool:
 
 
 def method_is_gone(node: str, method: str) -> CheckpointError:
-    """Return the error (76) of a processor that no longer has the method of one of its schedules."""
+    """Return the error (76) for a processor that no longer has the method of one of its schedules."""
     return CheckpointError(
         "schedule-method-missing",
         "the checkpoint has a schedule of {node} that calls {method!r}, which is gone: keep the method, or start a "

@@ -1,6 +1,7 @@
-"""What the nodes of a topology keep until a clock is late enough: results of windows, buffered updates, records in joins.
+"""How long the nodes of a topology keep results of windows, buffered updates and records in joins, as durations.
 
-The suppliers of the nodes declare it, and the ledger has it with each plan. So a report explains a run whose code is gone.
+The suppliers of the nodes declare these durations, and the ledger stores them with each plan. So a report can explain a run
+whose code no longer exists.
 """
 
 from __future__ import annotations
@@ -18,23 +19,23 @@ from rewindow.streams.state.stores import BUFFER, RECORDS
 class Timing:
     """How a store of a node depends on the node's clock.
 
-    ``final_after_ms`` is how long after a window's end (for a time limit: after an entry's buffer time, in a join: after a
-    record's time) the entry is final; None if the node sends each result at once. ``durations`` are those that define it, in
-    milliseconds by name: size, advance, difference, gap, limit, grace.
+    An entry of the store is final ``final_after_ms`` after a base time: the end of its window, in a suppress with a time limit
+    the entry's buffer time, in a join the record's timestamp. None means that the node sends each result at once.
+    ``durations`` maps the names of the defining durations (size, advance, difference, gap, limit, grace) to milliseconds.
     """
 
     store: str
     final_after_ms: int | None
     durations: Mapping[str, int] = field(default_factory=dict)
     sends_nulls: bool = False
-    """Whether a result without a value is sent, too."""
+    """Whether the node also sends final results whose value is null."""
 
 
 class Timed(Protocol):
-    """A supplier whose node waits for its clock, or drops what is late for it."""
+    """A supplier of a node that holds entries until its clock reaches a time, or that drops late records."""
 
     def timings(self) -> Sequence[Timing]:
-        """Return the stores that depend on the clock."""
+        """Return a `Timing` for each store that depends on the node's clock."""
         ...
 
 
@@ -51,72 +52,75 @@ class TimedNode:
     durations: Mapping[str, int]
     sends_nulls: bool
     topics: tuple[str, ...]
-    """The topics that its sub-topology reads."""
+    """The topics that the node's sub-topology reads."""
     spans: Mapping[str, int]
-    """The durations of the windows whose results it gets or makes, if it holds results back."""
+    """If the node holds results back: the durations (see `Timing`) of the windows whose results it receives or makes."""
 
     @property
     def is_join(self) -> bool:
-        """Whether records wait in it, not results."""
+        """Whether the node is a stream-stream join, which holds records, not results."""
         return self.kind == RECORDS
 
     @property
     def is_buffer(self) -> bool:
-        """Whether it is a suppress, which counts what it holds."""
+        """Whether the node is a suppress, which counts the results that it holds."""
         return self.kind == BUFFER
 
     @property
     def grace_ms(self) -> int | None:
-        """The grace of its windows; None if it has none."""
+        """The grace period of the node's windows in ms; None if they have no grace period."""
         return self.durations.get("grace")
 
     @property
     def has_one_window(self) -> bool:
-        """Whether each record has one window, so that it is late at most once."""
+        """Whether each record belongs to exactly one window, so that a record is late for at most one window."""
         durations = self.durations
         return "gap" in durations or ("size" in durations and durations.get("advance") == durations["size"])
 
     @property
     def windows(self) -> str:
-        """The durations as people read them."""
+        """The durations as text: ``size 1h, grace 10m``."""
         durations = self.durations
         left_out = {"advance"} if durations.get("advance") == durations.get("size") else set()
         return ", ".join(f"{name} {in_words(ms)}" for name, ms in durations.items() if name not in left_out)
 
     def reads(self, topic_partition: TopicPartition, partition: int) -> bool:
-        """Whether its task of a partition reads a topic-partition: a feed may have logs that the job does not read."""
+        """Whether the node's task of partition ``partition`` reads a topic-partition. A job may read only some logs of a feed."""
         return topic_partition.partition == partition and topic_partition.topic in self.topics
 
     def all_final_at(self, clock_ms: int) -> int:
-        """Return when all results are final that a clock has let in: the last windows of records up to it, plus grace."""
+        """Return the time (epoch ms) at which all results of records up to ``clock_ms`` are final.
+
+        It is the latest end of a window that can contain such a record, plus ``final_after_ms``.
+        """
         if "size" in self.spans:
             last = clock_ms - clock_ms % self.spans.get("advance", self.spans["size"])
             end = last + self.spans["size"]
         else:
-            # A session ends with its last record, a sliding window later by the difference.
+            # A session ends at its last record. A sliding window ends at most the difference after a record.
             end = clock_ms + self.spans.get("difference", 0)
         return end + (self.final_after_ms or 0)
 
     def closes_at(self, time_ms: int) -> int:
-        """Return when an entry is final, given its window's end, its buffer time or its record's time."""
+        """Return the time (epoch ms) at which an entry is final, given its base time: see `Timing`."""
         return min(time_ms + (self.final_after_ms or 0), MAX_MS)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON form."""
+        """Return a dictionary for `json`."""
         return {**asdict(self), "topics": list(self.topics)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TimedNode:
-        """Return the value of a JSON form."""
+        """Return the node that `as_json` described."""
         return replace(cls(**data), topics=tuple(data["topics"]))
 
 
 def timings_of(supplier: object) -> Sequence[Timing]:
-    """Return what a supplier declares; nothing if it declares nothing, as those of users."""
+    """Return what a supplier declares; empty if it declares nothing, as is the case for suppliers of users."""
     declared = getattr(supplier, "timings", None)
     return declared() if callable(declared) else ()
 
 
 def holding_nodes(nodes: Sequence[TimedNode]) -> Iterator[TimedNode]:
-    """Yield the nodes that hold results back, without joins, in which records wait."""
+    """Yield the nodes that hold results back. Joins are left out, because they hold records."""
     return (node for node in nodes if node.final_after_ms is not None and not node.is_join)

@@ -1,13 +1,16 @@
-"""Replays the records of a single topic, one by one or in batches: the loop of `streams.task`, without the order of topics.
+"""Replays consecutive records of one topic, one by one or in batches: variants of the loop of `streams.task` for one topic.
 
-With one topic, an event's order key never falls, and stream time after each record is known in advance. So the loop over
-records checks no order, and how late the records were is measured for all of them at once.
+Within one topic, order keys never decrease, and stream time after each record can be computed in advance. So the loop over
+records does not check the order, and lateness is measured for many records at once.
 
-For each batch: the clocks advance to its first record, which fires due wall-clock punctuations -> the batch ends at the
-first record at which a stream-time punctuation is due, or before one at which a wall-clock punctuation is -> the processor
-handles the batch -> record by record, the clocks advance, what the processor sent for it passes through the nodes below,
-and due stream-time punctuations fire. Nodes below may schedule punctuations when they get those records. These fire in the
-last step, as in the loop.
+The steps for each batch:
+
+1. The clocks advance to the first record, which fires due wall-clock punctuations.
+2. The end of the batch is determined. The batch ends with the first record at which a stream-time punctuation is due, or before
+   the first record at which a wall-clock punctuation is due.
+3. The processor handles the batch.
+4. For each record, the clocks advance, the records that the processor sent for it pass through the nodes below, and due
+   stream-time punctuations fire. These include punctuations that the nodes below schedule in this step.
 """
 
 from __future__ import annotations
@@ -32,19 +35,19 @@ from rewindow.streams.task_context import TaskContext
 
 
 class RecordReplay:
-    """Passes rows of the only topic to the graph."""
+    """Passes rows of a task's only topic to the graph, one by one."""
 
     def __init__(
         self, take: Take, topic: str, clocks: Clocks, task_context: TaskContext, check: Callable[[], None]
     ) -> None:
-        """``take`` is the entry function of the topic's source. ``check`` is called now and then (`streams.limits`)."""
+        """``take`` is the entry function of the topic's source. ``check`` is called every `CHECK_EVERY` records."""
         self._take, self._topic = take, topic
         self._clocks, self._task_context = clocks, task_context
         self._check = check
 
     def replay(self, rows: Rows) -> None:
-        """Process consecutive records. ``running_ms`` must have their order keys."""
-        # Records of a global table are never late.
+        """Process consecutive records. ``rows.running_ms`` must be the records' order keys."""
+        # Records of a global table are never late, so their own timestamps serve as stream times.
         is_global = self._clocks.partition_times[0] == MAX_MS
         stream_times = rows.timestamps if is_global else self._clocks.stream_times(0, rows.running_ms)
         records = map(make_record, zip(rows.keys, rows.values, rows.timestamps, repeat(())))
@@ -59,9 +62,9 @@ class RecordReplay:
         record_context, stream_queue = task_context.record_context, clocks.stream_queue
         record_context.topic = topic
         stream_ms, highest_ms = task_context.stream_time_ms, clocks.partition_times[0]
-        # This loop runs for each record. Its timestamp is one object for the record and its context (`Forwarding.forward`).
+        # The record and its context share one int object as timestamp, which `Forwarding.forward` compares by identity.
         for offset, timestamp, order_ms, record in events:
-            # Only then can a clock advance.
+            # A clock can advance only at a new highest timestamp of the topic.
             if timestamp > highest_ms:
                 clocks.take(0, timestamp)
                 stream_ms, highest_ms, record_context.topic = task_context.stream_time_ms, timestamp, topic
@@ -93,14 +96,14 @@ class BatchReplay:
         self._most_outputs = limits.outputs_per_record
 
     def replay(self, rows: Rows) -> None:
-        """Process consecutive records. ``running_ms`` must have their order keys."""
+        """Process consecutive records. ``rows.running_ms`` must be the records' order keys."""
         rows = rows._replace(keys=_sequence(rows.keys), values=_sequence(rows.values))
         start, count = 0, len(rows.running_ms)
         while start < count:
             start = self._batch(rows, start, min(start + CHECK_EVERY, count))
 
     def _batch(self, rows: Rows, start: int, limit: int) -> int:
-        """Process the batch that begins at ``start``; return its end."""
+        """Process the batch that begins at index ``start`` and has its end index at ``limit`` or before. Return the end index."""
         clocks, task_context = self._clocks, self._task_context
         self._advance(rows, start)
         end = clocks.batch_end(rows.running_ms, start, limit)
@@ -125,7 +128,7 @@ class BatchReplay:
         return end
 
     def _deliver(self, batch: Batch, rows: Rows, start: int, end: int) -> None:
-        """Pass on what was sent, record by record."""
+        """Pass on the records that the batch sent: for each record of the batch, the records that it caused."""
         context = self._processor.context
         outputs = batch.outputs()
         index, record, to = next(outputs)
@@ -139,13 +142,13 @@ class BatchReplay:
             self._fire()
 
     def _advance(self, rows: Rows, position: int) -> None:
-        """Advance the clocks to a record."""
+        """Advance the clocks to the record at index ``position``."""
         timestamp = rows.timestamps[position]
         if timestamp == rows.running_ms[position] and timestamp > self._clocks.partition_times[self._rank]:
             self._clocks.take(self._rank, timestamp)
 
     def _advance_to(self, rows: Rows, position: int) -> None:
-        """Advance the clocks over several records, at which no punctuation is due, and enter the last."""
+        """Advance the clocks over several records at which no punctuation is due, and make the last the current event."""
         running_ms = rows.running_ms[position]
         if running_ms > self._clocks.partition_times[self._rank]:
             self._clocks.take(self._rank, running_ms)
@@ -165,9 +168,10 @@ class BatchReplay:
 def _measure_records(
     metrics: Metrics, stream_times: Sequence[int], timestamps: Sequence[int], *, is_lowest: bool = False
 ) -> None:
-    """Measure records and how late each was, given stream time after it.
+    """Count records and measure their lateness: by how much stream time after a record exceeds the record's timestamp.
 
-    ``is_lowest``: stream time is the lowest of several topics', so records may be ahead of it. They are not late.
+    ``is_lowest``: stream time is the lowest partition time of several topics, so records may be ahead of stream time. Such
+    records are not late.
     """
     late_ms = list(map(sub, stream_times, timestamps))
     if is_lowest:

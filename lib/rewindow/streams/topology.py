@@ -1,23 +1,24 @@
 """The topology: a graph of sources, processors, sinks and stores, checked as it is built and split at repartitions.
 
-A topology is data and runs nothing. Records are forwarded to children in the order in which these were added. In the
-same way, ties between topics go to the source that was added first.
+A topology is data and runs nothing. A node forwards records to its children in the order in which the children were added. If
+records of two topics have equal order keys, the topic whose source was added first wins.
 
-A run processes the sub-topologies one after the other. The nodes of a global table, its internal source and the node that
-keeps its store, connect nothing: each sub-topology that reads the store has them.
+A run processes the sub-topologies one after the other. A global table has two nodes: an internal source, and the node that
+maintains the table's store. These two nodes do not connect sub-topologies: each sub-topology that reads the store has a copy of
+them.
 
-Lags say how long nodes may hold results back, by which the watermark below them is lowered (D22). They are computed from
-`Topology.describe`, which the ledger keeps for each run: another job that reads an output needs the lag of a run whose code
-may be gone.
+The lag of a node says how long nodes above it may hold results back. The watermark that the node gets is lowered by its lag
+(D22). Lags are computed from `Topology.describe`, which the ledger keeps for each run: another job that reads an output needs
+the lag of a run whose code may no longer exist.
 
-Key pruning says which keys a sub-topology can read from its stores: a run restores only those. A supplier may declare two
-properties of its processor, which are false by default, as for every user processor:
+Key pruning determines which keys a sub-topology can read from its stores, so that a run restores only these keys. A supplier
+may declare two properties of its processor. Both are false by default and for every user processor:
 
-* ``keeps_key``: it forwards records only while it handles a record, and only under that record's key.
-* ``asks_own_key``: it accesses its stores only while it handles a record, and only with that record's key.
+* ``keeps_key``: the processor forwards records only while it handles a record, and only with that record's key.
+* ``asks_own_key``: the processor accesses its stores only while it handles a record, and only with that record's key.
 
-If all nodes of a store access it with the record's own key, below nodes that keep the key, then only keys of the sources'
-records are read from it.
+If all nodes of a store declare ``asks_own_key``, and all nodes between the sources and them declare ``keeps_key``, then the store
+is read only with keys of the sources' records.
 """
 
 from __future__ import annotations
@@ -45,35 +46,35 @@ _Topics = frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class SubTopology:
-    """The part of a topology that one task runs: connected nodes and their stores. ``index`` is its number in the run."""
+    """The part of a topology that one task runs: connected nodes and their stores. A run processes the parts by ``index``."""
 
     index: int
     nodes: tuple[Node, ...]
     stores: tuple[StoreBuilder, ...]
     copies: frozenset[str] = frozenset()
-    """Its global stores whose changelog an earlier sub-topology writes."""
+    """The stores of global tables whose changelog an earlier sub-topology writes."""
 
     def kind_of(self, store: str) -> str:
-        """Return the kind of one of its stores."""
+        """Return the kind of the store with this name."""
         return next(builder.kind for builder in self.stores if builder.name == store)
 
     @property
     def global_stores(self) -> frozenset[str]:
-        """The stores of its global tables: every task holds all their rows, and one task writes their changelog."""
+        """The stores of global tables in this part: every task holds all rows, and only one task writes the changelog."""
         return frozenset(_global_tables(self.nodes))
 
     def writes_changelog(self, store: str, partition: int) -> bool:
-        """Return whether the task of a partition writes the changelog of a store: all do, but one for a global store."""
+        """Return whether the task of a partition writes the changelog of a store. For a global store only one task does."""
         return store not in self.global_stores or (partition == 0 and store not in self.copies)
 
     @property
     def sources(self) -> tuple[SourceNode, ...]:
-        """Its sources; their order decides ties between topics (L1)."""
+        """The source nodes. If order keys of two topics are equal, the topic of the earlier source wins (L1)."""
         return tuple(node for node in self.nodes if isinstance(node, SourceNode))
 
     @property
     def sinks(self) -> tuple[SinkNode, ...]:
-        """Its sinks."""
+        """The sink nodes."""
         return tuple(node for node in self.nodes if isinstance(node, SinkNode))
 
 
@@ -84,12 +85,12 @@ class Topology:
     nodes: dict[str, Node] = field(default_factory=dict)
     stores: dict[str, StoreBuilder] = field(default_factory=dict)
     reads: list[tuple[str, _Reads]] = field(default_factory=list)
-    """Nodes with what they read, to be checked against the logs; not part of the fingerprint."""
+    """Pairs of a node's name and the columns its code reads, to be checked against the logs; not part of the fingerprint."""
     lines: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
-    """Where the user's code added what, as ``file:line``, by ``node NAME`` or ``store NAME``: for errors found later."""
+    """From ``node NAME`` or ``store NAME`` to the ``file:line`` of user code that added the node or store, for errors."""
 
     def add_source(self, name: str, topic: str) -> Topology:
-        """Add a source for a topic of the feed. Raises `TopologyError` if another source already reads it."""
+        """Add a source for a topic of the feed. Raises `TopologyError` if another source already reads the topic."""
         self._check_topic_is_read_once(topic)
         return self._add(SourceNode(name, topic=topic))
 
@@ -102,7 +103,7 @@ class Topology:
         holds_ms: int = 0,
         on_error: OnError = FAIL,
     ) -> Topology:
-        """Add a processor. ``stores`` names stores added before; for ``holds_ms`` and ``on_error`` see `ProcessorNode`."""
+        """Add a processor. ``stores`` has names of stores added before; for ``holds_ms`` and ``on_error`` see `ProcessorNode`."""
         # User code may pass anything.
         given: object = supplier
         if not callable(given):
@@ -131,7 +132,7 @@ class Topology:
         return self._add(ProcessorNode(name, parents, supplier, stores, holds_ms, on_error))
 
     def add_store(self, builder: StoreBuilder) -> Topology:
-        """Declare a store. Processors that name it are connected to it."""
+        """Declare a store. Processors added with the store's name are connected to it."""
         if self.stores.get(builder.name, builder) != builder:
             raise _named_twice("stores", builder.name)
         self.stores[builder.name] = builder
@@ -145,9 +146,9 @@ class Topology:
     def add_repartition(
         self, name: str, *parents: str, key: Any = None, value: Any = None, partitioner: Partitioner | None = None
     ) -> str:
-        """Add a repartition, which sends each record to the partition of its key, or to the one that is chosen.
+        """Add a repartition: it sends each record to the partition of its key, or to the partition that ``partitioner`` returns.
 
-        Returns its source, the new parent.
+        Returns the name of the repartition's source, which is the parent of the nodes below.
         """
         topic = name + REPARTITION_SUFFIX
         self._check_topic_is_read_once(topic)
@@ -156,9 +157,9 @@ class Topology:
         return f"{topic}-source"
 
     def add_global_table(self, name: str, supplier: Callable[[], Processor], builder: StoreBuilder, parent: str) -> str:
-        """Add a table of which every task holds all rows: ``name`` keeps the records of ``parent`` in the store.
+        """Add a global table: in every task, the node ``name`` stores all records of ``parent`` in the store of ``builder``.
 
-        Returns ``name``. Joins that name the store read it, in whatever sub-topology they are.
+        Returns ``name``. Joins in any sub-topology can read the store by its name.
         """
         topic = builder.name + _GLOBAL_SUFFIX
         self._check_topic_is_read_once(topic)
@@ -196,11 +197,11 @@ class Topology:
         ]
 
     def timed_nodes(self) -> tuple[TimedNode, ...]:
-        """Return the nodes with stores that depend on their clocks, in the order of `describe`."""
+        """Return a `TimedNode` for each store that depends on its node's clock, in the order of `describe`."""
         return tuple(node for part in self.sub_topologies() for node in _timed_nodes(part))
 
     def above(self, node: Node) -> Iterator[Node]:
-        """Yield a node and all nodes above it, nearest first, through repartitions."""
+        """Yield a node and all nodes above it, nearest first, also those above repartitions."""
         waiting, reached = [node], {node.name}
         while waiting:
             nearest = waiting.pop(0)
@@ -218,7 +219,7 @@ class Topology:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def watermark_lags(self) -> dict[str, int]:
-        """Return how long the ancestors of each node may hold results back, in ms: its watermark is lowered by that (D22)."""
+        """Return each node's lag in ms: how long its ancestors may hold results back. Its watermark is lowered by it (D22)."""
         return _node_lags(self.describe())
 
     def _add(self, node: Node) -> Topology:
@@ -265,21 +266,21 @@ class Topology:
 
 
 def describe_supplier(supplier: Any) -> str:
-    """Describe a supplier by its own ``describe()``, else by the name of the class or function."""
+    """Return the result of the supplier's ``describe()``; without such a method, the name of the class or function."""
     describe = getattr(supplier, "describe", None)
     return describe() if callable(describe) else getattr(supplier, "__name__", type(supplier).__name__)
 
 
 def output_lags(topology: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return how long the results of each output, by its topic, may be held back, in ms."""
+    """Return, by output topic, how long results may be held back, in ms. ``topology`` is a result of `Topology.describe`."""
     lags, internal = _node_lags(topology), _internal_topics(topology)
     sinks = (node for part in topology for node in part["nodes"] if "sink" in node)
     return {sink["sink"]: lags[sink["name"]] for sink in sinks if sink["sink"] not in internal}
 
 
 def key_topics(part: SubTopology) -> dict[str, _Topics]:
-    """Return the stores that are read only with keys of some topics' records, and these topics."""
-    # `below` has, by node, the topics from which the keys of its records come.
+    """Return the stores that are read only with keys of source records: from the store's name to the sources' topics."""
+    # `below` has, by node, the topics from which the keys of the records below the node come; None if unknown.
     below: dict[str, _Topics | None] = {}
     topics_of: dict[str, _Topics | None] = {store.name: frozenset() for store in part.stores}
     for node in part.nodes:
@@ -296,10 +297,10 @@ def key_topics(part: SubTopology) -> dict[str, _Topics]:
 
 
 class _Reads(Protocol):
-    """What a node's function or condition reads of its records."""
+    """The columns that a node's function or condition reads from its records."""
 
     def check(self, logs: Mapping[str, Any]) -> None:
-        """Raise `ConfigError` for what records of these logs (topic -> shapes of key and value) cannot have."""
+        """Raise `ConfigError` if the records lack a column that is read. ``logs`` maps a topic to its key and value shapes."""
         ...
 
 
@@ -338,7 +339,7 @@ def _timed_nodes(part: SubTopology) -> Iterator[TimedNode]:
 
 
 def _windows_above(part: SubTopology, node: Node) -> dict[str, int]:
-    """Return the durations of the windowed aggregate whose results a node gets, or its own; none if there is none."""
+    """Return the window durations of a node, or else of the nearest windowed aggregate above it; empty without windows."""
     nodes, due = {above.name: above for above in part.nodes}, [node]
     while due:
         above = due.pop()
@@ -367,7 +368,7 @@ def _type_name(declared: Any) -> str:
 
 
 def _call_line() -> str:
-    """Return ``file:line`` of the innermost caller outside rewindow; nothing if there is none."""
+    """Return ``file:line`` of the innermost caller outside rewindow; empty if there is no such caller."""
     frame = inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__")).startswith(_OURS):
         frame = frame.f_back
@@ -375,7 +376,7 @@ def _call_line() -> str:
 
 
 def _connected(nodes: Collection[Node]) -> list[list[Node]]:
-    """Group the nodes that are connected by edges or stores, ordered by their first node."""
+    """Return groups of nodes that are connected by edges or stores. Each group also has the nodes of the global tables it reads."""
     tables = _global_tables(nodes)
     shared = {name for names in tables.values() for name in names}
     groups = _group_nodes([node for node in nodes if node.name not in shared], tables)
@@ -389,14 +390,14 @@ def _connected(nodes: Collection[Node]) -> list[list[Node]]:
 
 
 def _global_tables(nodes: Collection[Node]) -> dict[str, tuple[str, ...]]:
-    """Return the store of each global table with the names of its source and of the node that keeps it."""
+    """Return, by store of a global table, the names of its source and of the node that maintains the store."""
     sources = {node.name for node in nodes if isinstance(node, SourceNode) and node.is_global}
     owners = [node for node in nodes if isinstance(node, ProcessorNode) and sources.intersection(node.parents)]
     return {store: (*node.parents, node.name) for node in owners for store in node.stores}
 
 
 def _check_global_tables(nodes: Collection[Node]) -> None:
-    """Raise `TopologyError` for a node that could change a global table: its copies would differ between tasks."""
+    """Raise `TopologyError` for a node that could change a global table: the table's copies in the tasks would differ."""
     tables = _global_tables(nodes)
     for node in nodes:
         for store in _stores(node):
@@ -415,7 +416,7 @@ def _stores(node: Node) -> tuple[str, ...]:
 
 
 def _group_nodes(nodes: Collection[Node], excluded: Collection[str]) -> list[list[Node]]:
-    """Group nodes; the ``excluded`` stores do not connect them."""
+    """Return groups of nodes that are connected by edges or by stores other than the ``excluded`` stores."""
     group_of: dict[str, int] = {}
 
     def join(left: str, right: str) -> None:
@@ -458,7 +459,7 @@ def _internal_sources(part: list[Node]) -> list[SourceNode]:
 
 
 def _node_lags(topology: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return how long the ancestors of each node may hold results back, in ms: the sum along the longest path."""
+    """Return each node's lag in ms: how long its ancestors may hold results back. Of several paths, the longest sum counts."""
     internal = _internal_topics(topology)
     lags: dict[str, int] = {}
     below: dict[str, int] = {}
@@ -477,7 +478,8 @@ def _node_lags(topology: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _internal_topics(topology: Sequence[Mapping[str, Any]]) -> frozenset[str]:
-    """Return the topics between sub-topologies. An output may have a name with their suffix, but nothing here reads it."""
+    """Return the topics between sub-topologies."""
+    # The name of an output may end with the same suffix, but no source of this topology reads an output.
     read = [node["source"] for part in topology for node in part["nodes"] if node.get("source") is not None]
     return frozenset(topic for topic in read if topic.endswith((REPARTITION_SUFFIX, _GLOBAL_SUFFIX)))
 

@@ -1,1 +1,1 @@
-"""Serialization: key bytes, canonical JSON, typed columns and the types that flow through a topology."""
+"""Serialization: key bytes, canonical JSON, typed columns, and the types of keys and values in a topology."""

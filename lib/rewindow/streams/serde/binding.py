@@ -1,7 +1,7 @@
-"""The types that flow through a topology, and their binding to shapes once the feed's logs are known.
+"""The types of keys and values in a topology, and their binding to shapes (columns) once the feed's logs are known.
 
-A declared type is a Python type, None (undeclared: JSON text), or one of the expressions below, which the DSL builds
-between a topic and a sink. Binding is a pure function of the topology and the logs' columns.
+A declared type is a Python type, None (undeclared: stored as JSON text), or one of the type expressions below. The DSL builds
+these expressions, whose meaning depends on the columns of a log. Binding is a pure function of the topology and these columns.
 """
 
 from __future__ import annotations
@@ -58,32 +58,35 @@ if TYPE_CHECKING:
     from rewindow.streams.topology import SubTopology
 
 LogShapes = Mapping[str, tuple[Shape, Shape]]
-"""The shapes of key and value by topic."""
+"""From topic to the shapes of its key and its value."""
 
 
 class LogType(NamedTuple):
-    """The type of a log's ``key`` or ``value``."""
+    """The type of a log's key or value. ``part`` is ``key`` or ``value``."""
 
     topic: str
     part: str
 
 
 class WindowedType(NamedTuple):
-    """A windowed key over another type."""
+    """The type of a windowed key. ``key`` is the type of the key in it."""
 
     key: Any
     is_session: bool = False
 
 
 class FieldType(NamedTuple):
-    """The type of one field of a row type; of the whole value if ``field`` is None."""
+    """The type of one field of the row type ``row``, or of the whole value if ``field`` is None."""
 
     row: Any
     field: str | None
 
 
 class SumType(NamedTuple):
-    """The type of the sum of one field of a row type, or of the whole values. ``aggregate``: its name, for errors."""
+    """The type of the sum of a field of the row type ``row``, or of whole values if ``field`` is None.
+
+    ``aggregate`` is the name of the aggregate, for errors.
+    """
 
     row: Any
     field: str | None
@@ -91,33 +94,33 @@ class SumType(NamedTuple):
 
 
 class OptionalType(NamedTuple):
-    """The type of one field of a row type, or of the whole values, where null is not a row of nulls."""
+    """A `FieldType` that distinguishes a null value from a row of nulls."""
 
     row: Any
     field: str | None
 
 
 class ListType(NamedTuple):
-    """A list of one field of a row type, or of the whole values, stored as JSON text."""
+    """A list of the values of one field of the row type ``row``, or of whole values if ``field`` is None. Stored as JSON text."""
 
     row: Any
     field: str | None
 
 
 class EqualType(NamedTuple):
-    """The common type of merged streams; JSON text if they differ."""
+    """The common type of merged streams; JSON text if their types differ."""
 
     types: tuple[Any, ...]
 
 
 class RowType(NamedTuple):
-    """A row of named types."""
+    """A row, given the names and types of its fields."""
 
     fields: tuple[tuple[str, Any], ...]
 
 
 class NamedType(NamedTuple):
-    """The type of a name in a declared expression: a field of the value, else the key, value or timestamp."""
+    """The type of a name in a declared expression: a field of the value, or else ``key``, ``value`` or ``timestamp``."""
 
     key: Any
     value: Any
@@ -125,25 +128,28 @@ class NamedType(NamedTuple):
 
 
 class NumberType(NamedTuple):
-    """The type of a number computed from others: a float if one of them is. ``text``: the expression, for errors."""
+    """The type of a number computed from numbers of the types ``parts``: float if one of these is float, else int.
+
+    ``text`` is the expression, for errors.
+    """
 
     parts: tuple[Any, ...]
     text: str
 
 
 class ChangeType(NamedTuple):
-    """The updates of a table (`Change`) whose values have a type."""
+    """The type of updates (`Change`) of a table whose values have the type ``value``."""
 
     value: Any
 
 
 def log_shape(columns: tuple[Column, ...], *, is_scalar: bool) -> Shape:
-    """Return the shape of a log's key or value columns."""
+    """Return the shape of a log's key or value, given its columns. ``is_scalar``: a single value, not a row."""
     return scalar_shape(*columns[0]) if is_scalar else row_shape(columns)
 
 
 def unknown_topic(topic: str, logs: LogShapes) -> ConfigError:
-    """Return the error of a topic that the feed lacks."""
+    """Return the error for a topic that the feed lacks."""
     return ConfigError(
         "topic-not-in-feed",
         "the topology reads {topic!r}, which its feed does not have (it has {topics})",
@@ -153,9 +159,9 @@ def unknown_topic(topic: str, logs: LogShapes) -> ConfigError:
 
 
 def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
-    """Return the shape of a declared type. ``name`` is the column name where the type has none.
+    """Return the shape of a declared type. ``name`` is the name of the column if the type does not name its columns.
 
-    Raises `ConfigError` for a topic that the feed lacks, or a field that its row lacks.
+    Raises `ConfigError` for a topic that the feed lacks, or a field that a row type lacks.
     """
     if isinstance(declared, LogType):
         if declared.topic not in logs:
@@ -192,9 +198,9 @@ def bind(declared: Any, name: str, logs: LogShapes) -> Shape:
 
 
 def bind_sink(sink: SinkNode, logs: LogShapes) -> tuple[Shape, Shape]:
-    """Return the key and value shapes of a sink. Internal topics distinguish null from a row of nulls.
+    """Return the key and value shapes of a sink. In internal topics, a null value differs from a row of nulls.
 
-    Raises `ConfigError` as `bind` does, and for a table that would have a column twice.
+    Raises `ConfigError` as `bind` does, and for a table that would have two columns of the same name.
     """
     key, value = bind(sink.key, "key", logs), bind(sink.value, "value", logs)
     if sink.is_internal:
@@ -225,12 +231,12 @@ def bind_store(store: StoreBuilder, logs: LogShapes) -> tuple[Shape, Shape]:
 
 
 def bound(part: SubTopology, logs: LogShapes) -> SubTopology:
-    """Return a sub-topology whose stores have bound normalizers and codecs."""
+    """Return a copy of a sub-topology whose stores have normalizers and codecs for the feed's logs."""
     return replace(part, stores=tuple(_bound_store(store, logs) for store in part.stores))
 
 
 def _key_of(row: Any, logs: LogShapes) -> Sequence[str]:
-    """Return the columns of the key of the log that has some rows; none for rows of another origin."""
+    """Return the names of a log's key columns if ``row`` is the type of the log's rows; otherwise no names."""
     return logs[row.topic][0].names if isinstance(row, LogType) and row.topic in logs else ()
 
 
@@ -251,7 +257,7 @@ def _bound_store(store: StoreBuilder, logs: LogShapes) -> StoreBuilder:
 
 
 def _compound_shape(parts: Mapping[str, Shape]) -> Shape:
-    """Return the shape of a row, given those of its fields. The columns of a wide field are prefixed with its name."""
+    """Return the shape of a row, given the shapes of its fields. Columns of a field with several columns begin with its name."""
     row = row_class(tuple(parts))
     columns: list[Column] = []
     bounds: list[slice] = []
@@ -285,7 +291,7 @@ def _compound_shape(parts: Mapping[str, Shape]) -> Shape:
 
 
 def _with_distinct_names(key: Shape, value: Shape) -> Shape:
-    """Return the key's shape, with ``key_`` before each name that the value uses too."""
+    """Return the key's shape, with ``key_`` before each column name that the value's shape has, too."""
     return replace(key, columns=renamed(key.columns, value.names))
 
 
@@ -301,7 +307,7 @@ def _common_shape(shapes: Sequence[Shape], name: str) -> Shape:
 
 
 def _change_shape(value: Shape) -> Shape:
-    """Return the shape of a `Change`: ``new_...`` and ``old_...``. ``value`` distinguishes null from a row of nulls."""
+    """Return the shape of a `Change`, with columns ``new_...`` and ``old_...``, given a nullable shape of its values."""
     width = len(value.columns)
     columns = [Column(f"{side}_{name}", type_) for side in ("new", "old") for name, type_ in value.columns]
 
@@ -336,7 +342,7 @@ def _version_key_shape(key: Shape) -> Shape:
 
 
 def _version_shape(value: Shape) -> Shape:
-    """Return the shape of a `Version`. ``value`` distinguishes a tombstone from a row of nulls."""
+    """Return the shape of a `Version`, given a nullable shape of its values: a tombstone differs from a row of nulls."""
     return Shape(
         value.columns,
         lambda version: value.encode(version.value),

@@ -1,9 +1,9 @@
-"""Canonical JSON for Python data: equal values have equal texts, and a text gives its value back.
+"""Canonical JSON for Python data: equal values have equal texts, and a text can be decoded to its value.
 
-Numbers, strings, booleans and null are JSON's own, a named tuple is an object, a list an array. Other values are an
-object with one ``$`` key: ``$tuple``, ``$dict`` (pairs ordered by the keys' texts, because keys need not be strings),
-``$bytes`` (hex), ``$decimal``, ``$float`` (``nan``, ``inf``, ``-inf``), ``$windowed``, ``$window``, ``$change``,
-``$record``. Anything else is refused; nothing is pickled.
+Numbers, strings, booleans and null are those of JSON. A named tuple becomes an object, a list becomes an array. Other values
+become an object with one key that begins with ``$``: ``$tuple``, ``$dict`` (a list of pairs, because keys need not be strings,
+ordered by the keys' texts), ``$bytes`` (hex), ``$decimal``, ``$float`` (``nan``, ``inf``, ``-inf``), ``$windowed``,
+``$window``, ``$change``, ``$record``. Values of any other class are refused; nothing is pickled.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from typing import Any
 from rewindow.errors import DataError
 from rewindow.streams.record import Change, Record, Window, Windowed, row_class
 
-# Made once: `json.dumps` makes an encoder in each call, which takes longer than a short text.
+# Made once: `json.dumps` makes an encoder in each call, which takes longer than encoding a short text.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 def dump_value(value: Any) -> str:
-    """Return the canonical text of a value. Raises `DataError` for a class that has none."""
+    """Return the canonical text of a value. Raises `DataError` for a value of any other class."""
     return _encode(to_tagged(value))
 
 
 def load_value(text: str) -> Any:
-    """Return the value of a text from `dump_value`."""
+    """Return the value that `dump_value` encoded."""
     return from_tagged(json.loads(text))
 
 
 def by_text(value: dict[Any, Any]) -> dict[Any, Any]:
-    """Return a dictionary ordered by its keys' canonical texts, because insertion order is not data."""
+    """Return a dictionary ordered by its keys' canonical texts: dictionaries that differ only in order have equal texts."""
     return value if len(value) < 2 else {key: value[key] for key in sorted(value, key=dump_value)}
 
 
 def to_tagged(value: Any) -> Any:
-    """Return the JSON form of a value."""
+    """Return a value as objects that `json` can encode, with ``$`` tags. Raises `DataError` as `dump_value` does."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
         if math.isfinite(value):
-            # -0.0 and 0.0 are one value.
+            # -0.0 and 0.0 are equal, so they must have the same text.
             return value + 0.0 if value else 0.0
         return {"$float": repr(value)}
     if isinstance(value, tuple):
@@ -64,7 +64,7 @@ def to_tagged(value: Any) -> Any:
 
 
 def from_tagged(data: Any) -> Any:
-    """Return the value of a JSON form."""
+    """Return the value that `to_tagged` converted."""
     if isinstance(data, list):
         return [from_tagged(item) for item in data]
     if not isinstance(data, dict):
@@ -88,7 +88,7 @@ def _tagged_tuple(value: tuple[Any, ...]) -> Any:
 
 _TUPLES: dict[type[Any], str] = {Change: "$change", Window: "$window", Record: "$record"}
 TAGGED = frozenset((Windowed, *_TUPLES))
-"""rewindow's own tuples, which come back unchanged."""
+"""The tuple classes of this library that decoding restores, unlike other named tuple classes."""
 
 _TAGS: dict[str, Callable[[Any], Any]] = {
     "$tuple": lambda items: tuple(from_tagged(item) for item in items),

@@ -1,8 +1,9 @@
 """Exact coercion of values to column types, the same for tables, checkpoints and tests.
 
-A value has the class of its column or is refused: nothing is rounded, truncated or reinterpreted. The one widening is an
-integer in a ``double`` column, up to 2^53, where every integer is exactly a float. A decimal gets the column's scale, and
--0.0 becomes 0.0. Stores coerce the same way when a value is put, so a run sees what a restart gives back.
+A value must have the class of its column, or it is refused: nothing is rounded, truncated or reinterpreted. There is one
+exception: an integer in a ``double`` column becomes a float, up to 2^53, because these integers are exact as floats. A decimal
+gets the column's scale, and -0.0 becomes 0.0. Stores coerce values when they are put, so a run reads the same values as after a
+restart.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from rewindow.errors import DataError
 
 Normalizer = Callable[[Any], Any]
-"""Returns a value as a checkpoint gives it back. Raises `DataError` for a value that would come back as another one."""
+"""Returns a value as it would be restored from a checkpoint. Raises `DataError` for a value that would not be equal."""
 
 EXACT_FLOATS = 2**53
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -31,7 +32,7 @@ _CLASSES: dict[str, type[Any]] = {
 
 
 def class_of(column_type: str) -> type[Any]:
-    """Return the class of the values of a column (besides None)."""
+    """Return the class that the values of a column have, unless they are None."""
     return Decimal if column_type.startswith("decimal(") else _CLASSES[column_type]
 
 
@@ -50,7 +51,7 @@ def coercer(column_type: str) -> Normalizer:
 
 
 def coerce_text(value: Any) -> Any:
-    """Return a str. Raises `DataError` for another class, and for a str that UTF-8 cannot encode."""
+    """Return a str or None unchanged. Raises `DataError` for another class, and for a str that UTF-8 cannot encode."""
     if value.__class__ is str:
         if value.isascii():
             return value
@@ -67,14 +68,14 @@ def coerce_text(value: Any) -> Any:
 
 
 def coerce_long(value: Any) -> Any:
-    """Return a 64-bit integer. Raises `DataError` for anything else."""
+    """Return a 64-bit integer or None unchanged. Raises `DataError` for anything else."""
     if value.__class__ is int and _LEAST <= value <= _MOST:
         return value
     return None if value is None else _refuse(value, "long")
 
 
 def coerce_double(value: Any) -> Any:
-    """Return a float, converting integers that are exactly representable. Raises `DataError` for anything else."""
+    """Return a float or None. Integers up to 2^53 are converted. Raises `DataError` for anything else."""
     if value.__class__ is float:
         return value or 0.0  # -0.0 too
     if value.__class__ is int and -EXACT_FLOATS <= value <= EXACT_FLOATS:
@@ -86,23 +87,28 @@ _COERCERS: dict[str, Normalizer] = {"string": coerce_text, "long": coerce_long, 
 
 
 def are_all(values: Collection[Any], cls: type[Any]) -> bool:
-    """Return whether all of several values are of exactly this class. Much faster than a set of their classes."""
+    """Return whether all values have exactly this class."""
+    # Much faster than a set of the values' classes.
     return list(map(type, values)).count(cls) == len(values)
 
 
 def stay_as_they_are(values: Collection[Any], normalize: Normalizer) -> bool:
-    """Return True only if a normalizer would return each of several values as it is. Much faster than asking it for each."""
+    """Return True only if ``normalize`` would return each value unchanged. Much faster than calling it for each value.
+
+    May return False although all values would be unchanged.
+    """
     if not values or normalize not in _CLASS_OF or not are_all(values, _CLASS_OF[normalize]):
         return False
     if normalize is coerce_long:
         try:
-            array("q", values)  # 64 bits; faster than the least and the greatest
+            # Raises OverflowError for an integer beyond 64 bits. Faster than computing minimum and maximum.
+            array("q", values)
         except OverflowError:
             return False
         return True
     if normalize is coerce_text:
         return "".join(values).isascii()
-    # Without 0.0 there is no -0.0.
+    # -0.0 must be normalized; if all values are true, none is 0.0 or -0.0.
     return bool(all(values))
 
 

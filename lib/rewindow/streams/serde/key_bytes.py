@@ -1,4 +1,4 @@
-"""The documented bytes of a key, which decide its partition and its order among ties.
+"""The encoding of a key as bytes. The bytes decide the key's partition, and its order where nothing else decides.
 
 =================  ====================================================================================
 type               bytes
@@ -13,7 +13,7 @@ tuple, row         each item's length (4 bytes, -1 for null) and bytes
 ``Windowed``       the key's bytes, then the start (8 bytes); a session: the end, then the start
 =================  ====================================================================================
 
-A key's partition is ``crc32(bytes) mod partitions``, which is one line in Python, Spark SQL and any other language.
+A key's partition is ``crc32(bytes) mod partitions``, which any language can compute in one line, as can Spark SQL.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def encode_key(key: Any) -> bytes:
 
 
 def encode_pair(pair: tuple[Any, Any]) -> bytes:
-    """Return bytes by which pairs with equal first parts are next to each other, in the order of their second parts' bytes.
+    """Return the bytes of a pair. Sorted by these bytes, pairs with the same first part are adjacent, ordered by the second.
 
     Raises `DataError` as `encode_key` does.
     """
@@ -76,13 +76,13 @@ def encode_pair(pair: tuple[Any, Any]) -> bytes:
 
 
 def span_of_first(first: Any) -> tuple[bytes, bytes]:
-    """Return the bytes between which those of all pairs with this first part are."""
+    """Return a lower and an upper bound of the `encode_pair` bytes of all pairs with this first part."""
     encoded = _encode_item(first)
     return encoded, encoded + b"\x01"
 
 
 def encoded_size(value: Any) -> int:
-    """Return the size of a key or value: of its `encode_key` bytes, else of its canonical JSON; 0 for null."""
+    """Return the size of a key or value in bytes: of its `encode_key`, or if that fails of its canonical JSON; 0 for null."""
     if value is None:
         return 0
     if value.__class__ is str and value.isascii():
@@ -100,15 +100,16 @@ def encoded_size(value: Any) -> int:
 
 
 def by_bytes(keys: Iterable[Key], encode: Callable[[Any], bytes] = encode_key) -> list[Key]:
-    """Return keys ordered by their bytes. Strings sort as their UTF-8, so they need no encoding."""
+    """Return keys ordered by their bytes."""
     listed = list(keys)
+    # Strings sort in the same order as their UTF-8 bytes.
     if encode is encode_key and are_all(listed, str):
         return sorted(listed)  # type: ignore[type-var]  # all are str
     return sorted(listed, key=encode)
 
 
 def canonical(key: Any) -> Any:
-    """Return the canonical form of an undeclared key: 1.5 and 1.50 are one key, and one text in a changelog.
+    """Return the canonical form of an undeclared key. The Decimals 1.5 and 1.50 are equal keys, so they become identical.
 
     Raises `DataError` for a Decimal that is not finite.
     """
@@ -158,7 +159,7 @@ def _encode_windowed(key: Windowed) -> bytes:
 
 
 def _tuple_size(items: tuple[Any, ...]) -> int:
-    """Return the size of a tuple without encoding its numbers and strings."""
+    """Return the size in bytes of an encoded tuple, without encoding its numbers and ASCII strings."""
     size = 4 * len(items)
     for item in items:
         if item.__class__ is float or (item.__class__ is int and _LEAST <= item <= _MOST):

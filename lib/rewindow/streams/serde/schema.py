@@ -1,7 +1,7 @@
-"""Codecs between keys or values and typed columns, and the types of their fields and sums.
+"""Shapes: codecs between keys or values and typed columns. Also the column types of fields and of their sums.
 
-Shapes are built once, when a job is bound to its feed, from Python types (``str``, ``int``, a `NamedTuple` class,
-``Windowed[...]`` through `windowed_shape`) or from the columns of a log. The column types:
+Shapes are built once, when a job is bound to its feed. They are built from Python types (``str``, ``int``, a `NamedTuple` class)
+or from the columns of a log. The column types:
 
 ``string`` ``long`` ``double`` ``boolean`` ``binary`` ``decimal(p,s)`` and ``json`` (canonical text, for undeclared types).
 """
@@ -42,15 +42,15 @@ class Column(typing.NamedTuple):
 
 
 OUTPUT_META = tuple(Column(name, "long") for name in ("_timestamp", "_epoch", "_partition", "_offset", "_run"))
-"""The columns of every output row. (_partition, _offset) is a total order across runs; times are epoch ms."""
+"""Metadata columns of every output row. (_partition, _offset) is unique and ordered across runs; times are epoch ms."""
 INTERNAL_META = tuple(Column(name, "long") for name in ("_timestamp", "_epoch", "_order", "_number"))
-"""The columns of every row of an internal log; see `streams.ordering.Emission`."""
+"""Metadata columns of every row of an internal log; see `streams.ordering.Emission`."""
 PARTITION = "_partition"
 """The partition column of changelogs and internal logs. No field of a row may have this name."""
 CHANGELOG_META = (Column("_run", "long"), Column("_tombstone", "boolean"))
-"""The columns of every changelog row. There is one row per key and run."""
+"""Metadata columns of every changelog row. There is one row per key and run."""
 _BOUNDS = ("window_start", "window_end")
-"""The columns of a window's bounds, which end a windowed key."""
+"""The columns of a window's bounds, which are the last columns of a windowed key."""
 _SCALARS: dict[Any, str] = {
     str: "string",
     int: "long",
@@ -65,7 +65,7 @@ _MOST_DIGITS = 38
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Named columns, and the codec between a Python value and their values.
+    """Named columns, and the codec between a Python value and the values of these columns.
 
     ``encode`` raises `DataError` for a value of the wrong structure. Only `encode_checked` checks the column types.
     """
@@ -74,9 +74,9 @@ class Shape:
     encode: Callable[[Any], tuple[Any, ...]]
     decode: Callable[[tuple[Any, ...]], Any]
     normalize: Normalizer
-    """Applied by stores when a value is put, so that reads give what a restart would give."""
+    """Applied by stores when a value is put, so that a read returns the same value as after a restart."""
     is_bare: bool = False
-    """Whether the value is that of the one column."""
+    """Whether there is a single column whose value is the Python value itself."""
     row_type: type[Any] | None = None
     """The class of the values, if they are rows."""
 
@@ -87,21 +87,21 @@ class Shape:
 
     @property
     def has_json(self) -> bool:
-        """Whether values may have parts that can be changed in place."""
+        """Whether a column contains JSON. Its values may be mutable, such as lists."""
         return any(column.type == "json" for column in self.columns)
 
     @property
     def has_doubles(self) -> bool:
-        """Whether values may contain NaN."""
+        """Whether a column contains doubles. Its values may be NaN."""
         return any(column.type == "double" for column in self.columns)
 
     def encode_checked(self, value: Any) -> tuple[Any, ...]:
-        """Return the column values of a value, coerced. Raises `DataError` naming the column that it does not fit."""
+        """Return the coerced column values of a Python value. Raises `DataError`, which names the column, if one does not fit."""
         return tuple(map(coerce, self.encode(value), self.columns))
 
 
 def coerce(value: Any, column: Column) -> Any:
-    """Return a value coerced to its column. Raises `DataError` naming the column and the fix."""
+    """Return a value coerced to its column's type. Raises `DataError`, which names the column and the fix, if it does not fit."""
     try:
         return coercer(column.type)(value)
     except DataError as error:
@@ -111,7 +111,7 @@ def coerce(value: Any, column: Column) -> Any:
 
 
 def scalar_shape(name: str, column_type: str, json_type: JsonType | None = None) -> Shape:
-    """Return the shape of a bare value in one column. ``json_type``: what is known of a ``json`` value."""
+    """Return the shape of a value in one column. ``json_type``: the declared type of a ``json`` value, if there is one."""
     if column_type == "json":
         dump, load = _json_codec(json_type)
         return Shape(
@@ -130,14 +130,14 @@ def scalar_shape(name: str, column_type: str, json_type: JsonType | None = None)
 
 
 def list_shape(name: str, item: Shape, declared: Any = None) -> Shape:
-    """Return the shape of a list in one ``json`` column. ``declared``: the items' Python type, if known."""
+    """Return the shape of a list in one ``json`` column, given the items' shape and, if known, their ``declared`` Python type."""
     if is_row_type(declared) or typing.get_origin(declared) is not None:
         return scalar_shape(name, "json", json_type_of(list[declared]))
     return scalar_shape(name, "json", list_type(JsonType(item.normalize)))
 
 
 def row_shape(columns: Sequence[Column], row_type: type[Any] | None = None) -> Shape:
-    """Return the shape of a named tuple, one column per field. A null value is null in every column."""
+    """Return the shape of a named tuple, with one column per field. A null value has null in every column."""
     made = row_type or row_class(tuple(column.name for column in columns))
     hints = hints_of(row_type) if row_type else {}
     types = [json_type_of(hints.get(c.name)) if c.type == "json" else JsonType(coercer(c.type)) for c in columns]
@@ -174,7 +174,7 @@ def row_shape(columns: Sequence[Column], row_type: type[Any] | None = None) -> S
 def windowed_shape(key: Shape, *, session: bool = False) -> Shape:
     """Return the shape of a windowed key: the key's columns, then ``window_start`` and ``window_end`` (epoch ms).
 
-    The inner bounds of a window within a window are called ``key_window_start`` and ``key_window_end``.
+    If the key itself is windowed, its bounds are renamed to ``key_window_start`` and ``key_window_end``.
     """
     width = len(key.columns)
 
@@ -212,20 +212,20 @@ def windowed_shape(key: Shape, *, session: bool = False) -> Shape:
 
 
 def has_bounds(names: Sequence[str]) -> bool:
-    """Return whether the names of a key's columns end with the bounds of windows, which may be renamed in a table."""
+    """Return whether a key's column names end with the bounds of a window, possibly renamed with the prefix ``key_``."""
     return tuple(name.removeprefix("key_") for name in names[-2:]) == _BOUNDS
 
 
 def renamed(columns: Sequence[Column], taken: Collection[str]) -> tuple[Column, ...]:
-    """Return a key's columns, with ``key_`` before each name that is taken."""
+    """Return a key's columns, with ``key_`` before each name that is in ``taken``, ignoring case."""
     folded = {name.casefold() for name in taken}
     return tuple(Column(f"key_{c.name}" if c.name.casefold() in folded else c.name, c.type) for c in columns)
 
 
 def check_distinct(columns: Sequence[Column], table: str) -> None:
-    """Check that no two columns of a table have the same name, ignoring case as Spark does.
+    """Raise `ConfigError` if two columns of a table have the same name, ignoring case as Spark does.
 
-    Raises `ConfigError` naming the columns, the table and the fix.
+    ``table`` describes the table in the message.
     """
     name_of: dict[str, str] = {}
     for column in columns:
@@ -268,14 +268,14 @@ def shape_of(declared: Any, name: str) -> Shape:
 
 
 def named_key(name: str, key: Sequence[str], fix: str) -> str:
-    """Return, as the end of a sentence, that a name which no field has is that of the key, and the fix; else ``""``."""
+    """Return the end of a message about an unknown field: if ``name`` is a key column, that fact and the fix; else ``""``."""
     return f": it is the key, {fix}" if name in key else ""
 
 
 def field_type(row: Shape, field: str | None, key: Sequence[str] = ()) -> str:
-    """Return the type of a field of rows, or of bare values. Raises `ConfigError` if there is no such field.
+    """Return the column type of a field of rows, or of values that are not rows if ``field`` is None.
 
-    ``key``: the columns of the key of the log that has the rows, for the error.
+    Raises `ConfigError` if there is no such field. ``key``: the key columns of the log that contains the rows, for the error.
     """
     is_json = len(row.columns) == 1 and row.columns[0].type == "json" and row.row_type is None
     if is_json:
@@ -309,9 +309,9 @@ def field_type(row: Shape, field: str | None, key: Sequence[str] = ()) -> str:
 
 
 def sum_type(row: Shape, field: str | None, key: Sequence[str] = (), *, aggregate: str, is_landed: bool) -> str:
-    """Return the type of the sum of a field. Raises `ConfigError` for a field that is not a number.
+    """Return the column type of the sum of a field. Raises `ConfigError` for a field that is not a number.
 
-    ``aggregate``, ``is_landed``: the aggregate that needs it, and whether the rows are those of a log, for the error.
+    For the error: ``aggregate`` is the name of the aggregate, ``is_landed`` says whether the rows come directly from a log.
     """
     column_type = field_type(row, field, key)
     if column_type.startswith("decimal("):
@@ -340,7 +340,10 @@ def sum_type(row: Shape, field: str | None, key: Sequence[str] = (), *, aggregat
 
 
 def named_shape(named: str, name: str, key: Shape, value: Shape) -> Shape:
-    """Return the shape of ``named`` in a record, for a column ``name``. Raises `ConfigError` if there is no such name."""
+    """Return the shape of what ``named`` means in a record (see `NamedType`), with ``name`` as column name if it needs one.
+
+    ``key`` and ``value`` are the record's shapes. Raises `ConfigError` if ``named`` is unknown or a row.
+    """
     if value.row_type is None and value.has_json:
         # The fields of undeclared values are unknown.
         return scalar_shape(name, "json")
@@ -371,7 +374,7 @@ def named_shape(named: str, name: str, key: Shape, value: Shape) -> Shape:
 
 
 def number_type(parts: Sequence[Shape], text: str) -> str:
-    """Return the type of a number computed from others. Raises `ConfigError` for operands that are not numbers."""
+    """Return the column type of a number computed from ``parts``. Raises `ConfigError` for operands that are not numbers."""
     types = set()
     for shape in parts:
         types |= {column.type for column in shape.columns} if shape.row_type is None else {"a row"}
@@ -386,7 +389,7 @@ def number_type(parts: Sequence[Shape], text: str) -> str:
 
 
 def _json_codec(json_type: JsonType | None) -> tuple[Callable[[Any], str | None], Callable[[str | None], Any]]:
-    """Return the functions between a value and its canonical text. Undeclared values are dumped as they are."""
+    """Return the functions ``(dump, load)`` between a value and its canonical text. Undeclared values are not normalized."""
     if json_type is None or json_type.rebuild is None:
         return (
             lambda value: None if value is None else dump_value(value),
@@ -400,10 +403,10 @@ def _json_codec(json_type: JsonType | None) -> tuple[Callable[[Any], str | None]
 
 
 def _scalar_type(declared: Any) -> str | None:
-    """Return the column type of a scalar Python type, which may be ``T | None``; None for another type.
+    """Return the column type of a scalar Python type, which may be ``T | None``; None if the type is not scalar.
 
-    A ``Decimal`` has 18 digits after the point, and ``Annotated[Decimal, "DECIMAL(12,2)"]`` has 2. Raises `TopologyError` for a
-    text beside ``Decimal`` that is no such type.
+    ``Decimal`` means ``decimal(38,18)``; ``Annotated[Decimal, "DECIMAL(12,2)"]`` means ``decimal(12,2)``. Raises
+    `TopologyError` if the text of such an annotation is not a decimal type.
     """
     declared = without_none(declared)
     if typing.get_origin(declared) is not typing.Annotated:

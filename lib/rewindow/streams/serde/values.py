@@ -1,8 +1,9 @@
-"""Which values a checkpoint gives back equal and of the same class, and how declared rows are normalized to be such.
+"""Normalizers: a normalized value is restored from a checkpoint as an equal value of the same class.
 
 Undeclared values are stored as canonical JSON. Numbers, str, bytes, Decimal, None, lists, tuples, dicts (ordered by the
-texts of their keys) and rewindow's own tuples come back unchanged. A user's class would come back as another one (a
-Counter as a dict, a NamedTuple as a bare row), so it is refused when it is put rather than changed by a restart.
+texts of their keys) and rewindow's own tuples are restored unchanged. An instance of a user's class would be restored as another
+class (a Counter as a dict, a NamedTuple as a `row_class` tuple). So it is refused when it is put, rather than changed by a
+restart.
 """
 
 from __future__ import annotations
@@ -23,16 +24,19 @@ _FROZEN = _ATOMS | {str, float}
 
 
 class JsonType(NamedTuple):
-    """How values of one type are stored as JSON: normalized on the way in, rebuilt on the way out unless ``rebuild`` is None."""
+    """How values of one type are stored as JSON. ``normalize`` is applied before encoding, ``rebuild`` after decoding.
+
+    If ``rebuild`` is None, decoded values need no rebuilding.
+    """
 
     normalize: Normalizer
     rebuild: Normalizer | None = None
 
 
 def normalize_undeclared(value: Any) -> Any:
-    """Return a value as canonical JSON gives it back. Lists and dicts are copied.
+    """Return a value as it would be decoded from its canonical JSON. Lists and dicts are copied.
 
-    Raises `DataError` for a class that would come back as another one.
+    Raises `DataError` for a value whose class would not be restored.
     """
     cls = value.__class__
     if cls in _ATOMS:
@@ -57,7 +61,7 @@ def normalize_undeclared(value: Any) -> Any:
 
 
 def same_tuple(value: Any, items: Sequence[Any]) -> Any:
-    """Return a tuple with these items: the same object if they are its own."""
+    """Return a tuple of the class of ``value`` with these items; ``value`` itself if they are its own items."""
     for item, other in zip(value, items, strict=True):
         if item is not other:
             return tuple(items) if value.__class__ is tuple else value._make(items)
@@ -65,7 +69,7 @@ def same_tuple(value: Any, items: Sequence[Any]) -> Any:
 
 
 def is_frozen(value: Any) -> bool:
-    """Return whether a value cannot be changed in place."""
+    """Return whether a value is immutable, including its parts."""
     if isinstance(value, tuple):
         for item in value:  # noqa: SIM110 - a generator would cost more than the rest
             if item.__class__ not in _FROZEN and not is_frozen(item):
@@ -75,12 +79,12 @@ def is_frozen(value: Any) -> bool:
 
 
 def are_frozen(values: Collection[Any]) -> bool:
-    """Return whether none of several values can be changed in place."""
+    """Return whether all values are immutable."""
     return set(map(type, values)) <= _FROZEN or all(map(is_frozen, values))
 
 
 def copied(value: Any) -> Any:
-    """Return a deep copy of a value; the value itself if it cannot be changed in place."""
+    """Return a deep copy of a value; the value itself if it is immutable."""
     cls = value.__class__
     if cls in _FROZEN or (isinstance(value, tuple) and is_frozen(value)):
         return value
@@ -129,7 +133,7 @@ def hints_of(row_type: type[Any]) -> dict[str, Any]:
 
 
 def without_none(hint: Any) -> Any:
-    """Return ``T`` for ``T | None``, because every column is nullable."""
+    """Return ``T`` for ``T | None``, because every column is nullable; None for a union of several types."""
     if typing.get_origin(hint) in (typing.Union, UnionType):
         others = [argument for argument in typing.get_args(hint) if argument is not type(None)]
         return others[0] if len(others) == 1 else None
@@ -143,9 +147,10 @@ def unannotated(hint: Any) -> Any:
 
 
 def as_row(value: Any, row_type: type[Any]) -> Any:
-    """Return a value as a row of a class: itself, or made from a bare tuple or a row with the same fields, such as a log's.
+    """Return a value as an instance of ``row_type``.
 
-    Raises `DataError` for anything else.
+    The value may be such an instance, a plain tuple of the same length, or a named tuple with the same fields, such as a row
+    of a log. Raises `DataError` for anything else.
     """
     if value.__class__ is row_type:
         return value
@@ -164,9 +169,9 @@ def as_row(value: Any, row_type: type[Any]) -> Any:
 
 
 def row_normalizer(row_type: type[Any], normalizers: Sequence[Normalizer]) -> Normalizer:
-    """Return the normalizer of rows of a class, given those of its fields. It returns the same object if nothing changes.
+    """Return the normalizer of rows of the class ``row_type``, given the normalizers of its fields.
 
-    It raises `DataError` naming the field.
+    The normalizer returns the same object if nothing changes. It raises `DataError`, which names the field.
     """
     if len(normalizers) == 2:
         return _pair_normalizer(row_type, *normalizers)
@@ -180,7 +185,7 @@ def row_normalizer(row_type: type[Any], normalizers: Sequence[Normalizer]) -> No
                 if normalize_item(item) is not item:
                     return _normalized_row(row, normalizers)
         except DataError:
-            # This raises the error again, with the field's name.
+            # `_normalized_row` raises the error again, with the field's name.
             return _normalized_row(row, normalizers)
         return row
 
@@ -226,7 +231,7 @@ def _row_type(row_type: type[Any]) -> JsonType:
 
 
 def list_type(item: JsonType) -> JsonType:
-    """Return how a list of values of one type is stored."""
+    """Return how lists are stored whose items all have the type ``item``."""
 
     def normalize(value: Any) -> Any:
         return (

@@ -1,1 +1,1 @@
-"""Stores of each kind: in memory, spilling to local disk, and restored after a failed record."""
+"""Stores of each kind, in memory or spilling to local disk, and their rollback after a record at which a node failed."""

@@ -1,4 +1,4 @@
-"""The shapes of changelog rows: values that may be null, values with timestamps, buffered updates, record keys."""
+"""The shapes of changelog rows: nullable values, values with timestamps, buffered updates and record keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewindow.streams.state.suppress_buffer import Buffered
 
 
 def nullable_shape(shape: Shape, marker: str) -> Shape:
-    """Return the shape with a boolean column that distinguishes a null value from a row of nulls."""
+    """Return a shape with one more column. This boolean, called ``marker``, distinguishes a null value from a row of nulls."""
     nulls = (None,) * len(shape.columns)
     return Shape(
         (*shape.columns, Column(marker, "boolean")),
@@ -26,7 +26,7 @@ def nullable_shape(shape: Shape, marker: str) -> Shape:
 
 
 def stamped_shape(shape: Shape) -> Shape:
-    """Return the shape of a `Stamped` value."""
+    """Return the shape of a `Stamped` value, given the shape of the value in it: its columns, then ``_timestamp``."""
     return Shape(
         (*shape.columns, Column("_timestamp", "long")),
         lambda stamped: (*shape.encode(stamped.value), stamped.timestamp),
@@ -36,7 +36,7 @@ def stamped_shape(shape: Shape) -> Shape:
 
 
 def buffered_shape(value: Shape) -> Shape:
-    """Return the shape of a `Buffered` entry: the newest and the prior value, times and size."""
+    """Return the shape of a `Buffered` entry, given the shape of its values: newest value, times, size, prior value."""
     inner = nullable_shape(value, "_is_null")
     priors = tuple(Column(f"_prior_{column.name}", column.type) for column in value.columns)
     prior = nullable_shape(replace(value, columns=priors), "_no_prior")
@@ -66,7 +66,7 @@ def buffered_shape(value: Shape) -> Shape:
 
 
 def entry_codec(key: Shape, entry: Shape) -> Codec:
-    """Return the codec of a store's spilled rows: JSON text of the same columns as its changelog."""
+    """Return the codec of a store's spilled rows: JSON text of the same columns as in the store's changelog."""
     width = len(key.columns)
 
     def load(text: str) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""What stores with several rows per key, or rows by time, have in common: changes, restore, and the way to the spill."""
+"""The base of stores that have several rows per key, or find rows by time: changes, restore and spilling."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from rewindow.streams.state.stores import Store, StoreBuilder
 
 
 class GroupRows(Rows, Protocol):
-    """Rows in memory, several per key or found by time."""
+    """Rows in memory. A key may have several rows, or rows may be found by time."""
 
     is_single: bool = False
     row_bytes: int = 900
     encode: Callable[[Any], bytes] = staticmethod(encode_key)
 
     def get(self, row_key: Any) -> Any:
-        """Return the value of a row, or None."""
+        """Return the value of the row with this row key, or None."""
         ...
 
 
 class GroupedStore(Store):
-    """A store over `GroupRows`. With a disk, rows that do not fit in memory spill to it.
+    """A store whose rows in memory are `GroupRows`. With a disk, rows that do not fit in memory spill to it.
 
-    Call ``_fetch(key)`` before using the rows of a key: it brings them into memory.
+    Subclasses call ``_fetch(key)`` before they use the rows of a key. This loads the key's rows into memory.
     """
 
     _rows: GroupRows
@@ -49,10 +49,10 @@ class GroupedStore(Store):
 
     @abstractmethod
     def _load(self, rows: Iterable[tuple[Any, Any]], clock_ms: int) -> None:
-        """Set the clock and take rows of a checkpoint into memory."""
+        """Set the store's clock, and load the ``(row key, value)`` rows of a checkpoint into memory."""
 
     def _expired_until(self) -> int:
-        """Return the due time up to which rows have expired."""
+        """Return the latest due time (`Rows.due_at`) at which rows have expired; -1 if none can have expired."""
         return UNKNOWN
 
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
@@ -63,7 +63,7 @@ class GroupedStore(Store):
         self._load(rows, clock_ms)
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
-        """See `Store`. Read the changes before the next write."""
+        """See `Store`. The caller must read the changes before the next write."""
         if self._spilled is not None and self._spilled.spill is not None:
             return self._spilled.take_changes()
         changes = [(row_key, self._rows.get(row_key)) for row_key in sorted(self._changed, key=self._order)]

@@ -1,13 +1,13 @@
-"""Stores of records by key and time, duplicates included: the sides of a join, and records that wait for their time.
+"""Stores of records by key and time, including duplicates: for the sides of a join, and for records held until a time.
 
 Rules of this file:
 
-1. Records of a key are ordered by timestamp, equal ones by arrival. The number among equal ones is part of the row key,
-   so a restart restores the same order.
-2. A `RecordStore` keeps a record until it is removed.
-3. A `JoinStore` keeps it while the store's clock, the highest timestamp put, is less than the retention past it. Expired
-   records are deleted at once and need no tombstones: the clock says that they are gone. Records that arrive expired are
-   dropped and counted.
+1. Records of a key are ordered by timestamp. Records with the same key and timestamp are ordered by arrival; their number in
+   this order is part of the row key, so a restart restores the order.
+2. A `RecordStore` keeps a record until the record is removed.
+3. A `JoinStore` keeps a record while the store's clock is less than the record's timestamp plus the retention. The clock is the
+   highest timestamp put. Expired records are deleted at once. They need no tombstones, because the restored clock shows that
+   they have expired. A record that has already expired when it is put is dropped and counted.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ class RecordKey(NamedTuple):
 
 
 class RecordRows(GroupRows):
-    """See `GroupRows`: records by key and time, with an index by time."""
+    """Records by key and time, with an index by time: see `GroupRows`."""
 
     def __init__(self) -> None:
         self.records: dict[Any, list[tuple[int, Any]]] = {}
-        """``(timestamp, value)`` by key, ascending."""
+        """From key to a list of ``(timestamp, value)``, ordered by timestamp, then arrival."""
         self.keys_at: dict[int, dict[Any, None]] = {}
-        """The keys that have records at each timestamp."""
+        """From timestamp to the keys that have records with this timestamp."""
         self._times: list[int] = []
-        """The timestamps, as a heap."""
+        """The timestamps in ``keys_at``, as a heap."""
 
     def insert(self, key: Any, timestamp: int, value: Any) -> int:
-        """Add a record; return its number. Raises `DataError` for a key without bytes."""
+        """Add a record. Return its number among those with the same key and timestamp. Raises `DataError` as `encode_key`."""
         if not (key.__class__ is str and key.isascii()):
             encode_key(key)
         keys = self.keys_at.get(timestamp)
@@ -67,23 +67,23 @@ class RecordRows(GroupRows):
         return position - bisect_left(records, timestamp, key=_TIME)
 
     def between(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[int, Any]]:
-        """Return the ``(timestamp, value)`` of a key's records in ``[from, to]``."""
+        """Return ``(timestamp, value)`` of a key's records whose timestamps are in ``[from_ms, to_ms]``."""
         records = self.records.get(key)
         if records is None:
             return []
         return records[bisect_left(records, from_ms, key=_TIME) : bisect_right(records, to_ms, key=_TIME)]
 
     def cut(self, key: Any, timestamp: int) -> list[RecordKey]:
-        """Remove the records of a key and time; return their row keys."""
+        """Remove the records with this key and timestamp; return their row keys."""
         keys = self.keys_at.get(timestamp, {})
         if key not in keys:
             return []
-        # The time stays in the heap, without keys.
+        # The timestamp stays in the heap and in `keys_at`, even if it has no keys left.
         del keys[key]
         return [row_key for row_key, _ in self._cut_out(key, timestamp)]
 
     def pop_before(self, time_ms: int) -> list[tuple[RecordKey, Any]]:
-        """Remove all records before a time; return them by time, but in no order of keys."""
+        """Remove all records before a time. Return them ordered by time; records of one time are in no particular order."""
         gone: list[tuple[RecordKey, Any]] = []
         while self._times and self._times[0] < time_ms:
             timestamp = heapq.heappop(self._times)
@@ -152,7 +152,7 @@ class Waiting(NamedTuple):
 def join_store(name: str, *, retention: str | timedelta, key: Any = None, value: Any = None) -> StoreBuilder:
     """Declare the store of one side of a join, to be passed to the join.
 
-    A record expires once the newest one is ``retention`` past it (a duration).
+    A record expires when the store's newest record is ``retention`` (a duration) or more after it.
     Raises `ConfigError` for a negative retention.
     """
     retention_ms = to_ms(retention)
@@ -167,7 +167,7 @@ def join_store(name: str, *, retention: str | timedelta, key: Any = None, value:
 
 
 class RecordStore(GroupedStore):
-    """Records by key and time, until they are removed."""
+    """A store that keeps records by key and time until they are removed."""
 
     _rows: RecordRows
 
@@ -194,23 +194,23 @@ class RecordStore(GroupedStore):
             raise
         self._fetch(key)
         row_key = RecordKey(key, timestamp, self._rows.insert(key, timestamp, value))
-        # The key is replaced, too, because an equal one may be of another class.
+        # The row key is replaced, too: an equal key in the dictionary may have another class.
         self._changed[row_key] = self._changed.pop(row_key, True)
 
     def fetch(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[int, Any]]:
-        """Return ``(timestamp, value)`` of a key's records in ``[from, to]``, by time, then arrival."""
+        """Return ``(timestamp, value)`` of a key's records in ``[from_ms, to_ms]``, ordered by time, then arrival."""
         self._fetch(key)
         records = self._rows.between(key, from_ms, to_ms)
         return records if self._shares else [(timestamp, copied(value)) for timestamp, value in records]
 
     def remove(self, key: Any, timestamp: int) -> None:
-        """Remove all records of a key and time."""
+        """Remove all records with this key and timestamp."""
         self._fetch(key)
         for row_key in self._rows.cut(key, timestamp):
             note_removal(self._changed, row_key)
 
     def pop_before(self, time_ms: int) -> Iterable[Waiting]:
-        """Remove all records before a time and return them by time, key bytes and arrival. Those on the spill are read lazily."""
+        """Remove all records before a time. Return them by time, key bytes and arrival; spilled records are removed lazily."""
         gone = self._rows.pop_before(time_ms)
         for row_key, _ in gone:
             note_removal(self._changed, row_key)
@@ -220,12 +220,12 @@ class RecordStore(GroupedStore):
         return merge(popped, map(_waiting, self._spilled.take_due(time_ms - 1)), key=_BY_TIME)
 
     def savepoint(self, key: Any, timestamp: int) -> Callable[[], None]:
-        """Return a function that restores a key's records of one time (see `streams.state.savepoint`)."""
+        """Return a function that restores the records with this key and timestamp (see `streams.state.savepoint`)."""
         key = self._keys.as_stored(key)
         try:
             values = [value for _, value in self.fetch(key, timestamp, timestamp)]
         except TypeError:
-            # The key is unhashable or the timestamp no number, so the write will be refused.
+            # The key is unhashable or the timestamp is not a number, so the write will be refused.
             return lambda: None
         row_keys = [RecordKey(key, timestamp, number) for number in range(len(values) + 1)]
         changed = {row_key: self._changed.get(row_key) for row_key in row_keys}
@@ -239,7 +239,8 @@ class RecordStore(GroupedStore):
         return roll_back
 
     def savepoint_before(self, time_ms: int) -> Callable[[], None]:
-        """Return a function that restores all records before a time. It brings them into memory, where attempts write."""
+        """Return a function that restores all records before a time."""
+        # Spilled records are loaded first, because savepoints only restore rows in memory.
         if self._spilled is not None:
             for row_key, _ in list(self._spilled.between(UNKNOWN, time_ms - 1)):
                 self._fetch(row_key.key)
@@ -263,13 +264,13 @@ class RecordStore(GroupedStore):
                 values.pop(row_key, None)
             else:
                 values[row_key] = value
-        # Records with the same key and time are admitted by number, which is the order of their arrival.
+        # Records are added by timestamp, then number: their numbers are then the same as before the restart.
         for row_key in sorted(values, key=itemgetter(1, 2)):
             self._rows.admit(row_key, values[row_key] if self._shares else copied(values[row_key]))
 
 
 class JoinStore(RecordStore):
-    """The records of one side of a join, while they are retained."""
+    """The records of one side of a join. They expire by the store's clock."""
 
     def __init__(self, builder: StoreBuilder, disk: Disk | None = None) -> None:
         super().__init__(builder, disk)
@@ -281,7 +282,7 @@ class JoinStore(RecordStore):
         return self._clock_ms
 
     def put(self, key: Any, value: Any, timestamp: int) -> None:
-        """Add a record, see `RecordStore`. One that has expired is dropped and counted."""
+        """Add a record, see `RecordStore`. A record that has already expired is dropped and counted."""
         if timestamp <= max(timestamp, self._clock_ms) - self.builder.retention_ms:
             self._clock_ms = max(timestamp, self._clock_ms)
             self._lose(key, value)
@@ -289,12 +290,12 @@ class JoinStore(RecordStore):
         super().put(key, value, timestamp)
         if timestamp > self._clock_ms:
             self._clock_ms = timestamp
-            # Expired records leave no tombstones: a restore leaves them out by the clock.
+            # Expired records need no tombstones: a restore skips them, because it knows the clock.
             for row_key, _ in self._rows.pop_before(self._expired_until() + 1):
                 self._changed.pop(row_key, None)
 
     def savepoint(self, key: Any, timestamp: int) -> Callable[[], None]:
-        """See `RecordStore`; the function also restores the clock and the records that expire by it."""
+        """See `RecordStore`. The function also restores the clock, and the records that expire because the clock advances."""
         clock_ms, roll_back_record = self._clock_ms, super().savepoint(key, timestamp)
         roll_back_expired = self.savepoint_before(timestamp - self.builder.retention_ms + 1)
 
@@ -314,7 +315,7 @@ class JoinStore(RecordStore):
 
 
 _BY_TIME = itemgetter(0, 1)
-"""A `Waiting` by its timestamp and key bytes."""
+"""The sort key of a `Waiting`: its timestamp and key bytes."""
 
 
 def _waiting(row: tuple[RecordKey, Any]) -> Waiting:

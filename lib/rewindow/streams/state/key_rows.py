@@ -1,4 +1,4 @@
-"""The rows of a store that has one row per key: in memory only, or spilling to local disk when memory is full."""
+"""The rows of a store with one row per key: in memory only, or spilling to local disk when memory is full."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from rewindow.streams.state.stores import StoreBuilder
 
 
 class KeyRows:
-    """Rows by key.
+    """Rows by key, in memory.
 
-    To write a row, call `begin_change` if the key is not in ``changed``, then set it in ``values``: that is the hot
-    path of every store built on this. Values are returned as they are, not copied.
+    To write a row, a store calls `begin_change` if the key is not in ``changed``, and then sets the row in ``values``. Stores do
+    this themselves, because it is the hot path. Returned values are not copied.
     """
 
     __slots__ = ("_key_type", "admit", "changed", "encode", "get", "take_in", "values")
 
     is_single, row_bytes = True, 400
-    """See `Rows`. A row takes objects, and entries in two dictionaries."""
+    """See `Rows`. The bytes of a row are those of its objects and of entries in two dictionaries."""
 
     def __init__(self, key_type: KeyType, encode: Callable[[Any], bytes] = encode_key) -> None:
-        """``encode`` returns the bytes of a key, which order the rows."""
+        """``encode`` returns the bytes of a key. Rows are ordered by these bytes."""
         self.values: dict[Any, Any] = {}
-        """The rows in memory."""
+        """From key to value: the rows in memory."""
         self.changed: dict[Any, bool] = {}
-        """The keys written since `take_changes`; True for keys that no checkpoint has."""
+        """The keys written since the last `take_changes`. The value is True if no checkpoint has the key."""
         self.get: Callable[[Any], Any] = self.values.get
         """Returns the value of a key, or None."""
         self.admit: Callable[[Any, Any], None] = self.values.__setitem__
         """See `Rows`."""
         self.take_in: Callable[[Any, Any], None] = self.admit
-        """Takes in a row of a checkpoint."""
+        """Adds a key and value of a checkpoint, in a restore."""
         self._key_type, self.encode = key_type, encode
 
     def begin_change(self, key: Any) -> None:
@@ -53,17 +53,17 @@ class KeyRows:
                 return None
             key = self._key_type.normalize(key)
         value = self.values.pop(key, None)
-        # A row that no checkpoint has leaves no trace.
+        # A deleted row needs a tombstone only if a checkpoint has the row.
         if value is not None and not self.changed.pop(key, False):
             self.changed[key] = False
         return value
 
     def get_many(self, keys: Iterable[Any]) -> list[Any]:
-        """Return the values of keys in their order; None for a key without one."""
+        """Return the values of the keys, in the order of the keys; None for a key without a value."""
         return list(map(self.values.get, keys))
 
     def put_many(self, rows: dict[Any, Any]) -> None:
-        """Set rows whose keys are all of the exact class."""
+        """Set rows whose keys all have the class `KeyType.exact_class`."""
         changed, values, given = self.changed, self.values, rows.keys()
         begun = rows if changed.keys().isdisjoint(given) else [key for key in rows if key not in changed]
         is_text = self._key_type.exact_class is str
@@ -78,9 +78,9 @@ class KeyRows:
         values.update(rows)
 
     def pop_many(self, keys: Collection[Any]) -> None:
-        """Delete the rows of keys."""
+        """Delete the rows of the keys."""
         changed, pop_value, exact_class = self.changed, self.values.pop, self._key_type.exact_class
-        # A punctuation may empty its store.
+        # A fast path, because punctuations often empty their store.
         if self._are_all_and_new(keys):
             self.values.clear()
             changed.clear()
@@ -93,7 +93,7 @@ class KeyRows:
                 changed[key] = False
 
     def scan(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate over the rows by key bytes. Later writes are safe and not seen."""
+        """Iterate over the present rows by key bytes. Writes during the iteration are safe and do not affect it."""
         keys = by_bytes(self.values, self.encode)
         return zip(keys, list(map(self.values.__getitem__, keys)), strict=True)
 
@@ -102,11 +102,11 @@ class KeyRows:
         return self.values
 
     def drop(self, key: Any) -> None:
-        """Take in a tombstone of a checkpoint."""
+        """Apply a tombstone of a checkpoint, in a restore: delete the key's row."""
         self.values.pop(key, None)
 
     def end_restore(self) -> None:
-        """Finish after the last `take_in` or `drop`."""
+        """Finish a restore, after the last call of `take_in` or `drop`."""
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
         """See `Store`."""
@@ -151,11 +151,11 @@ class KeyRows:
         return len(self.values)
 
     def __len__(self) -> int:
-        """The number of rows, on the spill too."""
+        """The number of rows, in memory and on the spill."""
         return len(self.values)
 
     def _are_all_and_new(self, keys: Collection[Any]) -> bool:
-        """Return True only if keys are those of all rows, and no checkpoint has one of them: then no row leaves a trace."""
+        """Return True only if ``keys`` are all the keys and no checkpoint has any of them, so that no tombstone is needed."""
         values, changed = self.values, self.changed
         exact_class = self._key_type.exact_class
         if exact_class is None or not len(keys) == len(values) == len(changed) or not are_all(keys, exact_class):
@@ -164,7 +164,7 @@ class KeyRows:
 
 
 class SpillingKeyRows(KeyRows):
-    """Rows by key, of which memory holds as many as fit."""
+    """Rows by key, of which as many as fit are in memory. The other rows are on the spill."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class SpillingKeyRows(KeyRows):
         budget: MemoryBudget | None = None,
         encode: Callable[[Any], bytes] = encode_key,
     ) -> None:
-        """``prefix``, ``budget``: see `SpillingMap`."""
+        """For ``prefix`` and ``budget`` see `SpillingMap`."""
         super().__init__(key_type, encode)
         self.get, self.take_in = self._get, self._take_in
         self.on_clear: Callable[[], None] | None = None
@@ -192,7 +192,7 @@ class SpillingKeyRows(KeyRows):
         return value
 
     def _bring(self, key: Any) -> None:
-        """Bring a row that is not in memory from the spill, if that has it."""
+        """Load a row that is not in memory from the spill, if the spill has the row."""
         spilling = self.spilling
         if spilling.spill is not None and key not in spilling.resident:
             spilling.load(key)
@@ -200,14 +200,14 @@ class SpillingKeyRows(KeyRows):
     def begin_change(self, key: Any) -> None:
         """See `KeyRows`."""
         budget = self._budget
-        budget.left -= 1  # as `spend`, without its call
+        budget.left -= 1  # the code of `MemoryBudget.spend`, without the cost of a call
         if budget.left <= 0:
             budget.check()
         if self.spilling.spill is not None and key not in self.values:
             self._bring(key)
             if key in self.changed:
                 return
-        # The rest is `KeyRows.begin_change`, without its call.
+        # The rest is the code of `KeyRows.begin_change`, without the cost of a call.
         is_new = key not in self.values
         if is_new and not (key.__class__ is str and key.isascii()):
             self.encode(key)
@@ -219,7 +219,7 @@ class SpillingKeyRows(KeyRows):
             self._bring(key)
         if key.__class__ is not self._key_type.exact_class:
             return KeyRows.pop(self, key)
-        # The rest does what `KeyRows.pop` does, without the call.
+        # The rest does what `KeyRows.pop` does, without the cost of a call.
         value = self.values.pop(key, None)
         if value is not None and not self.changed.pop(key, False):
             self.changed[key] = False
@@ -253,7 +253,7 @@ class SpillingKeyRows(KeyRows):
         return super().scan() if self.spilling.spill is None else self.spilling.scan(super().scan)
 
     def live_keys(self) -> Iterator[Any]:
-        """See `KeyRows`. Nothing moves between memory and the spill."""
+        """See `KeyRows`. No rows move between memory and the spill."""
         yield from self.values
         for key, _ in self.spilling.spilled(self.values):
             yield key
@@ -273,7 +273,7 @@ class SpillingKeyRows(KeyRows):
         self.spilling.end_restore()
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
-        """See `Store`. Read the changes before the next write."""
+        """See `Store`. The caller must read the changes before the next write."""
         return super().take_changes() if self.spilling.spill is None else self.spilling.take_changes()
 
     def savepoint(self, key: Any) -> Callable[[], None]:
@@ -297,7 +297,7 @@ class SpillingKeyRows(KeyRows):
 
 
 def note_removal(changed: dict[Any, bool], key: Any) -> None:
-    """Record in ``changed`` that a row is gone. One that no checkpoint has leaves no trace."""
+    """Record in ``changed`` that a row was deleted. If no checkpoint has the row, remove its entry: it needs no tombstone."""
     if changed.get(key):
         del changed[key]
     else:

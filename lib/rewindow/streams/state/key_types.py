@@ -1,7 +1,7 @@
-"""Keys of one store have one type: 1, 1.0 and True are one key to Python, but three to a changelog.
+"""All keys of a store have one type. The keys 1, 1.0 and True are equal in Python, but a changelog has three rows for them.
 
-Where no type is declared, the first key decides. A key of another type, or without bytes, is refused when it is put; the
-keys of a restart are held to the same type.
+If no type is declared, the first key decides the type. A key of another type, or a key that cannot be encoded as bytes, is
+refused when it is put. Restored keys must have the same type, too.
 """
 
 from __future__ import annotations
@@ -15,24 +15,27 @@ if TYPE_CHECKING:
     from rewindow.streams.state.stores import StoreBuilder
 
 _NEVER_NORMALIZED = frozenset((str, int, bool, bytes))
-"""Classes all of whose values are normal, if one of them is."""
+"""Classes for which normalization changes either all keys or no key."""
 _NUMBERS = (int, float, bool)
 
 
 class KeyType:
-    """The type of a store's keys. Keys of exactly ``exact_class`` need no `normalize`; None if all do."""
+    """The type of a store's keys. Keys of the class ``exact_class`` need no `normalize`; if it is None, all keys do."""
 
     __slots__ = ("_has_one_type", "_live", "_name", "_normalize", "_type", "exact_class")
 
     def __init__(self, builder: StoreBuilder, live: Callable[[], Iterable[Any]]) -> None:
-        """``live`` returns the keys that the store has: a type lasts as long as there are any."""
+        """``live`` returns the keys that are now in the store. If all keys are deleted, the type may change."""
         self.exact_class: type[Any] | None = None
         self._name, self._live = builder.name, live
         self._normalize, _, self._has_one_type, _ = builder.normalizers
         self._type: Any = None
 
     def normalize(self, key: Any) -> Any:
-        """Return a key as a checkpoint gives it back: equal to it in Python. Raises `DataError` for one of another type."""
+        """Return a key as a checkpoint would restore it. The result equals the key in Python.
+
+        Raises `DataError` for a key of another type than the store's keys.
+        """
         try:
             normal = self._normalize(key)
             if self._has_one_type:
@@ -46,7 +49,7 @@ class KeyType:
             raise
         common = own if self._type is None else _common(self._type, own)
         if common is _NONE:
-            # Deleted keys leave no trace in a checkpoint, so only live keys count.
+            # Only keys in the store count: after a restart, deleted keys would not be known either.
             common = own
             for other in self._live():
                 common = _common(common, _type_of(other))
@@ -57,7 +60,7 @@ class KeyType:
         return normal
 
     def as_stored(self, key: Any) -> Any:
-        """Return the store's form of a key that equals one of another class: 1.0 is 1 where keys are integers."""
+        """Return a key in the form in which the store has it. For example, 1.0 becomes 1 if the store's keys are integers."""
         if key.__class__ is self.exact_class:
             return key
         if key.__class__ in _NUMBERS and self._type in _NUMBERS and key == (own := self._type(key)):
@@ -68,7 +71,7 @@ class KeyType:
             return key
 
     def savepoint(self) -> Callable[[], None]:
-        """Return a function that restores the current type."""
+        """Return a function that restores the present type of the keys."""
         current, exact_class = self._type, self.exact_class
 
         def roll_back() -> None:
@@ -96,7 +99,7 @@ _NONE = object()
 
 
 def _type_of(key: Any) -> Any:
-    """Return the classes that make up a key; None for a null, which is compatible with any class."""
+    """Return the class of a key, or for a tuple its class and the types of its items. Null gives None, which fits any class."""
     if isinstance(key, tuple):
         return (key.__class__, *(_type_of(item) for item in key))
     if key != key:  # noqa: PLR0124 - only NaN is not equal to itself
@@ -107,7 +110,7 @@ def _type_of(key: Any) -> Any:
 
 
 def _common(kind: Any, other: Any) -> Any:
-    """Return the type that two types have in common, or `_NONE`."""
+    """Return the type of keys that fits both types, or `_NONE` if they are incompatible."""
     if kind == other or other is None:
         return kind
     if kind is None:

@@ -1,7 +1,7 @@
-"""Savepoints: exact rollback of what a failed attempt at a record did to the stores of a node with an error policy.
+"""Savepoints: if a node with an error policy fails at a record, the writes of this attempt to the node's stores are undone.
 
-Only these stores pay for it: each write first saves the rows that it changes. Values need no copies, because a store
-never changes a value in place.
+Only the stores of such nodes are slower: each write first saves the rows that it changes. Saved values need not be copied,
+because a store never changes a value in place.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from rewindow.streams.state.versioned_store import VersionedStore
 from rewindow.streams.state.window_store import WindowStore
 
 UNDOABLE = (KEY_VALUE, WINDOW, SESSION, VERSIONED, RECORDS, JOIN)
-"""The kinds of stores that a node with an error policy may have. The others belong to nodes that run no user code."""
+"""The kinds of stores that a node with an error policy may have. Stores of other kinds belong to nodes without user code."""
 
 RollBack = Callable[[], None]
 
 
 class Undo:
-    """The state of one store before an attempt."""
+    """The undo log of one store. Its constructor wraps the store's writing methods, so that they save what they change."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -34,7 +34,7 @@ class Undo:
         self._keys: Any = getattr(store, "_keys", None)
 
     def begin(self) -> None:
-        """Begin an attempt."""
+        """Begin an attempt: from now on, writes are logged."""
         self._log = []
         self._reset = self._keys.savepoint()
         self._store.hold(is_held=True)
@@ -53,7 +53,7 @@ class Undo:
         self._store.hold(is_held=False)
 
     def _saving(self, savepoint: Callable[..., RollBack], write: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a write that takes a savepoint first, while an attempt is running."""
+        """Wrap the method ``write``: while an attempt is running, a call first takes a savepoint."""
 
         def saving(*args: Any, **kwargs: Any) -> Any:
             if self._log is not None:
@@ -64,7 +64,7 @@ class Undo:
 
 
 def _savepoints(store: Store) -> dict[str, Callable[..., RollBack]]:
-    """Return, for each method that writes, the function that saves what a call with the same arguments changes."""
+    """Return, by name of each writing method, the function that saves what a call with the same arguments will change."""
     if isinstance(store, KeyValueStore):
         return {
             "put": lambda key, value: store.savepoint(key),  # noqa: ARG005

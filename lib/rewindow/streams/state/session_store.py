@@ -1,4 +1,4 @@
-"""A store of sessions: values by key and ``[start, end]``, which expire a retention after their end."""
+"""A store of sessions: values by key and bounds ``[start, end]``. A session expires a retention after its end."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from rewindow.streams.state.spill import Disk
 from rewindow.streams.state.stores import SESSION, Stamped, StoreBuilder, name_value, restore_flags
 
 Bounds = tuple[int, int]
-"""End and start of a session: sessions are read in this order."""
+"""End and start of a session, in this order, because sessions are sorted by end, then start."""
 
 
 class SessionRows(GroupRows):
-    """See `GroupRows`: values by session, found by key and by end."""
+    """Values by session, with indexes by key and by end: see `GroupRows`."""
 
     def __init__(self) -> None:
         self.values: dict[Windowed, Any] = {}
         self._bounds_of: dict[Any, list[Bounds]] = {}
-        """The sessions of each key, sorted."""
+        """From key to the sorted bounds of its sessions."""
         self._keys_at: dict[Bounds, dict[Any, None]] = {}
-        """The keys that have a session with these bounds."""
+        """From bounds to the keys that have a session with these bounds."""
         self._all_bounds: list[Bounds] = []
-        """The bounds that any key has, sorted."""
+        """The sorted bounds of all sessions."""
 
     def put(self, session: Windowed, value: Any) -> None:
         """Insert or replace a session."""
@@ -50,7 +50,7 @@ class SessionRows(GroupRows):
         self.put(row_key, value)
 
     def drop(self, session: Windowed) -> None:
-        """Remove a session, if there is one."""
+        """Remove a session, if it exists."""
         if self.values.pop(session, None) is None:
             return
         key, (start_ms, end_ms, _) = session
@@ -65,7 +65,10 @@ class SessionRows(GroupRows):
             del self._all_bounds[bisect_left(self._all_bounds, bounds)]
 
     def find(self, key: Any, earliest_end_ms: int, latest_start_ms: int) -> list[Windowed]:
-        """Return the sessions of a key that end and start within these limits, by end, then start."""
+        """Return the sessions of a key with an end of at least ``earliest_end_ms`` and a start of at most ``latest_start_ms``.
+
+        They are ordered by end, then start.
+        """
         bounds = self._bounds_of.get(key, [])
         start = bisect_left(bounds, (earliest_end_ms, UNKNOWN))
         return [
@@ -73,7 +76,7 @@ class SessionRows(GroupRows):
         ]
 
     def ending_in(self, from_ms: int, to_ms: int) -> list[Windowed]:
-        """Return the sessions of all keys that end in ``[from, to]``, by end, then start, then key bytes."""
+        """Return the sessions of all keys that end in ``[from_ms, to_ms]``, by end, then start, then key bytes."""
         low = bisect_left(self._all_bounds, (from_ms, UNKNOWN))
         high = bisect_right(self._all_bounds, (to_ms, MAX_MS))
         return [
@@ -128,10 +131,10 @@ def session_of(key: Any, bounds: Bounds) -> Windowed:
 
 
 def session_store(name: str, *, retention: str | timedelta, key: Any = None, value: Any = None) -> StoreBuilder:
-    """Declare a session store. A session expires once the latest end is ``retention`` past its own end.
+    """Declare a session store. A session expires when the store's latest session end is ``retention`` or more after its end.
 
-    The retention is a duration (``"1h"``), at least gap and grace if sessions may still change.
-    Raises `ConfigError` if it is negative.
+    The retention is a duration (``"1h"``). It must be at least gap plus grace if sessions may still change until then.
+    Raises `ConfigError` for a negative retention.
     """
     retention_ms = to_ms(retention)
     if retention_ms < 0:
@@ -145,7 +148,7 @@ def session_store(name: str, *, retention: str | timedelta, key: Any = None, val
 
 
 class SessionStore(GroupedStore):
-    """Sessions of keys. The store's clock is the latest end put; expired sessions are deleted at once."""
+    """A store of sessions. Its clock is the latest session end put so far. Expired sessions are deleted at once."""
 
     _rows: SessionRows
 
@@ -184,16 +187,16 @@ class SessionStore(GroupedStore):
         self._rows.put(session, value)
 
     def remove(self, session: Windowed) -> None:
-        """Remove a session; nothing happens if there is none. Raises `DataError` as `put` does."""
+        """Remove a session, if it exists. Raises `DataError` as `put` does."""
         self._remove(self._taken(session))
 
     def fetch_session(self, key: Any, start_ms: int, end_ms: int) -> Any:
-        """Return the value of exactly this session of a key, or None."""
+        """Return the value of a key's session with exactly these bounds, or None."""
         self._fetch(key)
         return copied(self._rows.values.get(session_of(key, (end_ms, start_ms))))
 
     def find(self, key: Windowed) -> Stamped | None:
-        """Return the value of a session with its timestamp, which is the session's end; or None."""
+        """Return the value of a session with the session's end as timestamp, or None if there is no such session."""
         self._fetch(key.key)
         value = self._rows.values.get(key)
         return None if value is None else Stamped(copied(value), key.window.end_ms)
@@ -203,9 +206,10 @@ class SessionStore(GroupedStore):
         return self.find_sessions(key, 0, MAX_MS)
 
     def find_sessions(self, key: Any, earliest_end_ms: int, latest_start_ms: int) -> Iterator[tuple[Windowed, Any]]:
-        """Iterate over the sessions of a key that end at or after one time and start at or before another.
+        """Iterate over ``(session, value)`` of a key's sessions, ordered by end, then start.
 
-        They come by end, then start. Writes during the iteration are safe and not seen.
+        Only sessions whose end is ``earliest_end_ms`` or later, and whose start is ``latest_start_ms`` or earlier. Writes during
+        the iteration are safe and do not affect it.
         """
         self._fetch(key)
         values = self._rows.values
@@ -213,9 +217,9 @@ class SessionStore(GroupedStore):
         return iter([(session, copied(values[session])) for session in sessions])
 
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
-        """Iterate over all sessions that end in ``[from, to]``, by end, then start, then key bytes.
+        """Iterate over ``(session, value)`` of all sessions that end in ``[from_ms, to_ms]``, by end, start and key bytes.
 
-        Writes during the iteration are safe and not seen. All of the sessions are in memory meanwhile.
+        Writes during the iteration are safe and do not affect it, because all these sessions are loaded into memory first.
         """
         values = self._rows.values
         sessions = [(session, copied(values[session])) for session in self._rows.ending_in(from_ms, to_ms)]
@@ -228,7 +232,7 @@ class SessionStore(GroupedStore):
         return self.fetch_all(0, MAX_MS)
 
     def savepoint(self, session: Windowed) -> Callable[[], None]:
-        """Return a function that restores what a write of a session changes (see `streams.state.savepoint`)."""
+        """Return a function that restores what a write to this session will change (see `streams.state.savepoint`)."""
         clock_ms, end_ms = self._latest_end_ms, session.window.end_ms
         changing = [session]
         if end_ms.__class__ is int and end_ms > clock_ms:
@@ -262,7 +266,7 @@ class SessionStore(GroupedStore):
                 self._rows.put(session, copied(value))
 
     def _taken(self, session: Windowed) -> Windowed:
-        """Return a session as a checkpoint gives it back, with the rows of its key in memory."""
+        """Return a session as a checkpoint would restore it, and load the rows of its key into memory."""
         key, (start_ms, end_ms, _) = session
         if start_ms.__class__ is not int or end_ms.__class__ is not int or not 0 <= start_ms <= end_ms:
             raise DataError(
@@ -274,7 +278,7 @@ class SessionStore(GroupedStore):
         if key.__class__ is not self._keys.exact_class:
             key = self._keys.normalize(key)
         if key not in self._rows.keys():  # noqa: SIM118 - the rows are not a mapping
-            # Refuse a key without bytes here, not at the checkpoint.
+            # A key that cannot be encoded must be refused here, not at the checkpoint.
             encode_key(key)
         self._fetch(key)
         return session_of(key, (end_ms, start_ms))

@@ -1,4 +1,4 @@
-"""The port to local disk for rows that do not fit in a store's memory."""
+"""The interface to local disk, for rows that do not fit in a store's memory. A spill is the local file of one store."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from rewindow.streams.record import MAX_MS
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 
 SpilledRow = tuple[bytes, str, int, int | None]
-"""Key bytes, text, number, and due time (None if the row is never looked up by time).
+"""``(key bytes, text, number, due time)``. The due time is None if the row is never looked up by time.
 
-The number is four times the checkpoint after which the row changed (0: unchanged since the restore), plus `GONE` for
-a deleted row, plus `NEW` for a row that no checkpoint has.
+The number says when the row last changed: `STEP` times the number of the next checkpoint at that time, or 0 if the row has not
+changed since the restore. `GONE` is added for a deleted row, `NEW` for a row that no checkpoint has.
 """
 GONE, NEW, STEP = 2, 1, 4
 
 Span = tuple[bytes | None, bytes | None]
-"""Keys above the first bound and below the second; None is unbounded."""
+"""The rows whose key bytes are above the first bound and below the second, both excluded; None means no bound."""
 ALL: Span = (None, None)
 
 PAGE = 1000
-"""Rows per read."""
+"""The number of rows that one read returns at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """Functions between a row (key and value) and text, and between a key and text."""
+    """Functions that convert a row (key and value) to text and back, and a key to text and back."""
 
     dump: Callable[[Any, Any], str]
     load: Callable[[str], tuple[Any, Any]]
@@ -36,10 +36,10 @@ class Codec:
 
 
 class Spill(Protocol):
-    """A local file of rows, ordered by key bytes and indexed by due time. It lives as long as a task."""
+    """A local file of rows, ordered by key bytes and indexed by due time. It exists as long as its task."""
 
     def get(self, key: bytes) -> tuple[str, int] | None:
-        """Return the text and number of a row, or None."""
+        """Return the text and number of the row with these key bytes, or None."""
         ...
 
     def write(self, rows: Iterable[SpilledRow]) -> None:
@@ -51,14 +51,14 @@ class Spill(Protocol):
         ...
 
     def page(self, span: Span, count: int, *, since: int = 0, snapshot: int = 0) -> list[SpilledRow]:
-        """Return the first ``count`` rows of a span, by key, whose number is at least ``since``.
+        """Return the first ``count`` rows of a span, by key bytes, whose number is at least ``since``.
 
-        ``snapshot``: read from this `take_snapshot` instead of the current rows.
+        ``snapshot``: the number of a snapshot (`take_snapshot`) from which to read; 0 for the current rows.
         """
         ...
 
     def count(self, span: Span, since: int = 0) -> int:
-        """Return the number of rows of a span numbered ``since`` or above; with 0, of those not deleted."""
+        """Return how many rows of a span have a number of at least ``since``. If it is 0, count all rows that are not deleted."""
         ...
 
     def take_snapshot(self, span: Span) -> int:
@@ -70,7 +70,10 @@ class Spill(Protocol):
         ...
 
     def due(self, until_ms: int, count: int, after: tuple[int, bytes] = (-1, b"")) -> list[SpilledRow]:
-        """Return the first ``count`` rows due at or before a time, by (due time, key), that come after ``after``."""
+        """Return the first ``count`` rows due at or before ``until_ms``, ordered by (due time, key bytes).
+
+        Only rows that come after the position ``after``, a pair of due time and key bytes.
+        """
         ...
 
     def count_due(self, until_ms: int) -> int:
@@ -87,9 +90,9 @@ OpenSpill = Callable[[str], Spill]
 
 
 class Disk(NamedTuple):
-    """Local disk for the stores of a task, and the memory in bytes that they share.
+    """Local disk for the stores of a task, and the limit in bytes of the memory that they share.
 
-    Without a memory limit, only buffers that have their own limit spill.
+    Without this limit, only suppress buffers with a memory limit of their own spill.
     """
 
     spill: OpenSpill
@@ -97,7 +100,7 @@ class Disk(NamedTuple):
 
 
 class SpillFile:
-    """A store's spill and the number of the current checkpoint, by which changed rows are marked."""
+    """A store's spill, and the number of the next checkpoint, with which changed rows are marked."""
 
     def __init__(self, name: str, disk: Disk) -> None:
         self._name, self._open = name, disk.spill
@@ -106,28 +109,28 @@ class SpillFile:
         self._checkpoint = 1
 
     def open(self) -> Spill:
-        """Return the spill, opening it if it is not open yet."""
+        """Return the spill. It is opened at the first call."""
         if self.spill is None:
             self.spill = self._open(self._name)
         return self.spill
 
     def number(self, is_new: bool | None, *, is_gone: bool = False) -> int:  # noqa: FBT001 - None is a third value
-        """Return the number of a row with this entry in `Store._changed` (None: unchanged)."""
+        """Return the number to store with a row (see `SpilledRow`). ``is_new``: its entry in `Store._changed`, or None."""
         return (0 if is_new is None else STEP * self._checkpoint + is_new) + (GONE if is_gone else 0)
 
     def is_new(self, number: int) -> bool | None:
-        """Return the entry in `Store._changed` of a row with this number; None if it is unchanged."""
+        """Return the entry in `Store._changed` for a row with this number, or None if the row has not changed."""
         return bool(number & NEW) if number // STEP == self._checkpoint else None
 
     def take_changes(self, codec: Codec) -> Collection[tuple[Any, Any]]:
-        """Return the rows that changed since the last checkpoint, and start the next one. All rows are on the spill."""
+        """Return the rows that changed since the last checkpoint, and count a new one. All rows must be on the spill."""
         since = STEP * self._checkpoint
         self._checkpoint += 1
         return SpilledChanges(self.open(), codec, since)
 
 
 def pages(spill: Spill, span: Span = ALL, since: int = 0) -> Iterator[SpilledRow]:
-    """Iterate over the rows of a span by key, a page at a time."""
+    """Iterate over the rows of a span by key bytes, reading a page at a time. For ``since`` see `Spill.page`."""
     after, until = span
     while page := spill.page((after, until), PAGE, since=since):
         after = page[-1][0]
@@ -135,14 +138,14 @@ def pages(spill: Spill, span: Span = ALL, since: int = 0) -> Iterator[SpilledRow
 
 
 def pages_due(spill: Spill, until_ms: int, after: tuple[int, bytes] = (-1, b"")) -> Iterator[SpilledRow]:
-    """Iterate over the rows due at or before a time, by (due time, key), a page at a time."""
+    """Iterate over the rows due at or before a time, by (due time, key bytes), reading a page at a time."""
     while page := spill.due(until_ms, PAGE, after):
         after = (page[-1][3] or 0, page[-1][0])
         yield from page
 
 
 class SnapshotScan:
-    """Iterates over the rows of a spill by key. Writes call `detach` first, so the scan does not see them."""
+    """Iterates over the rows of a spill by key bytes. Before a write, `detach` is called, so writes do not affect the scan."""
 
     def __init__(self, spill: Spill, codec: Codec, span: Span) -> None:
         self._spill, self._codec, self._span = spill, codec, span
@@ -156,7 +159,7 @@ class SnapshotScan:
                     yield self._codec.load(text)
 
     def detach(self) -> None:
-        """Continue in a copy of the remaining rows."""
+        """Copy the remaining rows, and continue the iteration over the copy."""
         if not self._snapshot:
             self._snapshot = self._spill.take_snapshot(self._span)
 
