@@ -53,7 +53,7 @@ def remove_older(folder: str, before_s: float) -> None:
 
 
 class Draft:
-    """A new file that gets its final name when it is complete. Leftovers of a failure are harmless."""
+    """A new file that gets its final name when it is complete. A draft that a killed process leaves behind is harmless."""
 
     def __init__(self, root: str, directory: str, name: str) -> None:
         """Prepare a file below a table's root. Creates nothing."""
@@ -80,15 +80,16 @@ class Draft:
         self._path = self._path.rename(self._path.with_name(name))
 
     def discard(self) -> None:
-        """Close and delete the file. On a full disk closing fails, because it writes what is buffered."""
+        """Close and delete the file."""
         if self._file is not None:
+            # On a full disk, closing fails, because it writes the buffered bytes.
             with suppress(OSError):
                 self._file.close()
             self._path.unlink(missing_ok=True)
 
 
 class BucketDraft(Draft):
-    """A new object in a bucket, which cannot rename: the bytes wait in an unnamed local file."""
+    """A new object in a bucket. Objects cannot be renamed, so the bytes stay in an unnamed local file until `keep`."""
 
     def __init__(self, root: str, directory: str, name: str) -> None:
         """Prepare an object below a table's root."""

@@ -1,7 +1,7 @@
-"""Requests to a bucket that Arrow does not offer: an object in one request, a put only if absent, a list from a name on.
+"""Bucket requests that Arrow lacks: read an object with one request, put it only if it is absent, list the names after a name.
 
-obstore is a binding of the crate with which delta-rs commits, so both put conditionally in the same way, and take the
-same settings.
+obstore is the Python binding of the Rust crate with which delta-rs commits. So obstore and delta-rs put conditionally in the
+same way and take the same settings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RETRIES: Any = {"max_retries": 10, "retry_timeout": timedelta(seconds=60)}
 
 
 class Objects:
-    """The objects of a bucket below a URI. Paths are relative to it, with ``/``."""
+    """The objects of a bucket below a URI. Paths are relative to the URI, with ``/``."""
 
     def __init__(self, uri: str) -> None:
         """Bind to a URI. Does no I/O. Raises OSError for settings that cannot work."""
@@ -36,9 +36,9 @@ class Objects:
         self._base = url.path.strip("/")
 
     def get(self, path: str, *, most_bytes: int | None = None) -> pa.Buffer | None:
-        """Return an object's bytes, with one request; None if it has more than ``most_bytes``, whose rest is not read.
+        """Return an object's bytes, with one request; None, without reading them, if there are more than ``most_bytes``.
 
-        Raises FileNotFoundError if it does not exist, OSError if the bucket does not answer.
+        Raises FileNotFoundError if the object does not exist, OSError if the request fails.
         """
         try:
             found = obstore.get(self._store, self._full(path))
@@ -49,7 +49,10 @@ class Objects:
             raise OSError(one_line(error)) from error
 
     def put(self, path: str, data: bytes, *, only_if_absent: bool = False) -> None:
-        """Write an object. Raises FileExistsError if it must not exist and does, OSError if that cannot be determined."""
+        """Write an object.
+
+        Raises FileExistsError if the object exists and ``only_if_absent`` is set, OSError if the request fails.
+        """
         try:
             obstore.put(self._store, self._full(path), data, mode="create" if only_if_absent else "overwrite")
         except AlreadyExistsError as error:
@@ -67,7 +70,7 @@ class Objects:
             raise OSError(one_line(error)) from error
 
     def names_after(self, folder: str, name: str) -> Iterator[str]:
-        """Yield the names below a folder that come after a name, in their order. Raises OSError."""
+        """Yield, in order, the names below a folder that sort after ``name``; all names if it is empty. Raises OSError."""
         base = f"{self._full(folder)}/"
         try:
             for chunk in obstore.list(self._store, base, offset=f"{base}{name}" if name else None):
@@ -91,7 +94,7 @@ def _store(root: str, options: tuple[tuple[str, str], ...], *, allows_http: bool
 
 
 def _is_known(root: str, name: str, value: str) -> bool:
-    """Return whether a setting is one of the store's. delta-rs, too, leaves out the others, which are for something else."""
+    """Return whether the store's client has a setting of this name. Other settings are left out, as delta-rs does."""
     if not name.startswith(_OF_STORES):
         return False
     setting: Any = {name: value}
@@ -99,6 +102,6 @@ def _is_known(root: str, name: str, value: str) -> bool:
         from_url(root, config=setting)
     except UnknownConfigurationKeyError:
         return False
-    except BaseError:  # incomplete on its own
+    except BaseError:  # the client has the setting, but needs others besides
         return True
     return True

@@ -1,4 +1,4 @@
-"""What a warehouse of files has for a project: tables of jobs and feeds, repair, garbage collection."""
+"""The adapter of a warehouse of files. It gives access to the tables of jobs and feeds, to repair and to garbage collection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FileAdapter:
     """The adapter of a warehouse of files."""
 
     def __init__(self, tables: DeltaTables) -> None:
-        """Bind to the tables of jobs. Nothing is read."""
+        """Bind to the tables of jobs. Reads nothing."""
         self.tables = tables
 
     @cached_property
@@ -29,7 +29,7 @@ class FileAdapter:
         return DeltaFeedTables(self.tables.warehouse, self.tables.landing_ledgers, self.tables.digest)
 
     def repair(self) -> Repair:
-        """Return what `republish` knows of tables."""
+        """Return the operations on tables that `republish` needs."""
         from rewindow.tables.delta.repair import Repair
 
         return Repair(self.tables, self.tables.digest)
@@ -41,7 +41,7 @@ class FileAdapter:
         return JobGc(self.tables, job, alive)
 
     def feed_gc(self, feed: str, is_quiet: Callable[[], bool]) -> FeedGc:
-        """Return the garbage collection of a feed. ``is_quiet`` returns whether no run is in progress that reads it."""
+        """Return the garbage collection of a feed. ``is_quiet`` returns whether no run that reads the feed is in progress."""
         from rewindow.tables.delta.gc import FeedGc
 
         return FeedGc(self.feeds, feed, is_quiet)

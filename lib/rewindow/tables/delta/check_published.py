@@ -1,13 +1,13 @@
 """The check that every `run`, `show` and `verify` makes: are a branch's tables still what was published?
 
-It costs one read of each table's Delta log, and the size of each file that the log names. Only merged files and files without
-statistics are opened. Rows that were replaced by as many others are found by `rewindow republish` and `rewindow verify`. A
-process checks a table once, and again when the log has commits that are not the job's publications.
+The check reads each table's Delta log once, and the size of each file that the log names. It opens only merged files and files
+without statistics. It does not notice if rows were replaced by as many other rows: `rewindow republish` and `rewindow verify` do.
+A process checks a table once, and again when the log has commits that are not the job's publications.
 
-In a bucket each size is a request, or a listing of the folder is one for each 1,000 files. So `run` and `plan` ask only for
-files of the last run there, and open no merged file (``brief``, ADR-135). The other commands look at all.
+In a bucket, the size of each file costs a request, or a listing of the folder costs a request for each 1,000 files. So `run` and
+`plan` check only files of the last run there, and open no merged file (``brief``, ADR-135). The other commands check all files.
 
-`check_state` lets other commands than `run` say whether the next run can read its state.
+`check_state` lets other commands than `run` report whether the next run can read its state.
 """
 
 from __future__ import annotations
@@ -43,17 +43,20 @@ from rewindow.tables.shared.publications import (
 )
 
 _MOST_ASKED = 4
-"""The most files of a table that `run` asks a bucket for. A small run adds one file to each table."""
+"""The most files of a table whose sizes `run` requests from a bucket. A small run adds one file to each table."""
 
 
 class Checked:
-    """The tables that this process found to be what was published."""
+    """The tables that this process has checked and found to be as published."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], tuple[Mark, int]] = {}
 
     def has(self, due: Due, table: DeltaTable | None, published: int) -> bool:
-        """Return whether a table was checked, and each commit since then is one of the target's publications."""
+        """Return whether a table was checked, and each commit since then is one of the target's publications.
+
+        ``published``: how many publications the table has now.
+        """
         mark, checked = mark_of(table), self._known.get((due.target, due.table.path))
         if mark is None or checked is None or not is_still_there(checked[0]):
             return False
@@ -61,7 +64,7 @@ class Checked:
         return mark.version - before.version == published - published_then
 
     def add(self, due: Due, table: DeltaTable | None, published: int) -> None:
-        """Take note of a table that was checked."""
+        """Record that a table was checked."""
         mark = mark_of(table)
         if mark is not None:
             self._known[due.target, due.table.path] = mark, published
@@ -80,17 +83,17 @@ def check_published(
 ) -> None:
     """Check that the tables of a branch are what was published. ``now`` reads the ledger again.
 
-    ``early``: publishing follows, so tables that are gone are left to `publish`, which restores or refuses them.
-    ``brief``: see above; on a local disk it changes nothing.
+    ``early``: publishing follows, so tables that are gone are ignored: `publish` restores or refuses them. ``brief``: check only
+    a few files of tables in a bucket, see the module.
 
-    Raises `StorageError` (74) naming `republish`; `CheckpointError` (76) if a table has publications that the ledger lacks,
-    because an older copy of the ledger was restored and would repeat their numbers.
+    Raises `StorageError` (74), which names `republish`, if a table was altered. Raises `CheckpointError` (76) if a table has
+    publications that the ledger lacks: an older copy of the ledger was restored, and would repeat their numbers.
     """
     check_ledger(warehouse, job, state, branch, now)
     is_partial = brief and is_uri(warehouse)
     for due, table, published in published_tables(warehouse, job, state, branch):
         if published > len(due.publications):
-            # Another process has committed since, or `check_ledger` would have refused it.
+            # `check_ledger` has accepted the table, so another process has committed and published since.
             check_published(warehouse, job, now(job), branch, now, checked, early=early, brief=brief)
             return
         if checked.has(due, table, published) or (table is None and early):
@@ -111,15 +114,16 @@ def check_published(
 def check_ledger(warehouse: str, job: str, state: JobState, branch: str, now: Callable[[str], JobState]) -> None:
     """Check that no table has publications that the ledger lacks. ``now`` reads the ledger again.
 
-    Raises `CheckpointError` (76): an older copy of the ledger was restored, or it lost commits, also a first run's only one.
+    Raises `CheckpointError` (76): an older copy of the ledger was restored, or the ledger lost commits.
     """
+    # If the ledger has lost its only commit, the tables of that run are named only by its plan.
     planned = [
         (due, table, publications_of(table, job, state, due))
         for due in planned_tables(state, branch)
         if (table := open_table(table_path(warehouse, due.table.path))) is not None
     ]
     for due, _, published in [*published_tables(warehouse, job, state, branch), *planned]:
-        # If there are newer rows, another process has committed since.
+        # If the ledger has newer rows than ``state``, another process has committed since.
         if published > len(due.publications) and now(job).rows == state.rows:
             path = table_path(warehouse, due.table.path)
             raise older_ledger(path, job, published, len(due.publications))
@@ -133,9 +137,10 @@ def publications_of(table: DeltaTable, job: str, state: JobState, due: Due) -> i
 def published_tables(
     warehouse: str, job: str, state: JobState, branch: str
 ) -> Iterator[tuple[Due, DeltaTable | None, int]]:
-    """Yield each table with the number of its publications, but not tables that are about to be republished.
+    """Yield each table of a branch: its publications by the ledger, its handle (None: no table), and how many it has.
 
-    If that is more than the state names, another process knows a newer state, or the ledger is an older copy.
+    Tables that are about to be republished are left out. If a table has more publications than the state names, another process
+    has published since, or the ledger is an older copy.
     """
     for due in due_tables(state, branch):
         table = open_table(table_path(warehouse, due.table.path))
@@ -147,7 +152,7 @@ def published_tables(
 
 
 def lagging(warehouse: str, job: str, state: JobState, branch: str) -> dict[str, int]:
-    """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
+    """Return, by target, how many publications each table of a branch lacks. Complete tables are left out."""
     lacks = {}
     for due in due_tables(state, branch):
         table = open_table(table_path(warehouse, due.table.path))
@@ -156,7 +161,7 @@ def lagging(warehouse: str, job: str, state: JobState, branch: str) -> dict[str,
 
 
 def quick(warehouse: str, job: str, state: JobState, branch: str) -> Iterator[Drift]:
-    """Yield the tables that are gone or lack files, and the outputs that do not have the rows that were published."""
+    """Yield the tables that are gone or lack files, and the outputs that do not have as many rows as were published."""
     for due, table, published in published_tables(warehouse, job, state, branch):
         drift = _drift(warehouse, state, due, table, published)
         if drift is not None and published <= len(due.publications):
@@ -179,11 +184,11 @@ def _drift(
 
 
 def lacking(path: str, files: Sequence[TableFile], *, brief: bool = False) -> str | None:
-    """Describe which of a table's files are missing or have another size; None if none is. ``brief``: ask for a few only."""
+    """Describe the files of a table that are missing or have another size; None without any. ``brief``: check only a few."""
     checked = _of_last_run(files) if brief else files
     sizes = Folder(path).sizes([file.path for file in checked]) if checked else {}
     lost = {file.path for file in checked if sizes.get(file.path) != file.bytes}
-    # Another process may have taken them out of the table since it was opened, and deleted them.
+    # Another process may have removed these files from the table since it was opened, and deleted them.
     if lost:
         table = open_table(path)
         lost &= {file.path for file in table_files(path, table)} if table else set()
@@ -194,13 +199,16 @@ def lacking(path: str, files: Sequence[TableFile], *, brief: bool = False) -> st
 
 
 def _of_last_run(files: Sequence[TableFile]) -> Sequence[TableFile]:
-    """Return a few files with rows of the last run that a table has: no earlier run can have looked at them."""
+    """Return a few files with rows of the last run that is in a table. No earlier run can have checked these files."""
     last = max((file.last_run for file in files if file.last_run is not None), default=None)
     return [file for file in files if file.last_run == last][:_MOST_ASKED]
 
 
 def _fit(files: Sequence[TableFile], wanted: Counter[int]) -> bool:
-    """Return whether a table has the rows of each run, by its log alone: of merged files only the total number is known."""
+    """Return whether a table has the wanted number of rows of each run, as stated in its log.
+
+    Of merged files, the log states only the total number.
+    """
     counts, merged = Counter[int](), 0
     for file in files:
         if file.rows is None:
@@ -213,7 +221,7 @@ def _fit(files: Sequence[TableFile], wanted: Counter[int]) -> bool:
 
 
 def _own_files(files: Sequence[TableFile], due: Due, published: int) -> Sequence[TableFile]:
-    """Return the files whose loss concerns the job: in a table that several jobs write, those that its runs staged."""
+    """Return the files whose loss concerns the job: of a table that several jobs write, the files that the job's runs staged."""
     if due.table.path not in SHARED_TABLES:
         return files
     attempts = due_attempts(due, published)
@@ -221,7 +229,7 @@ def _own_files(files: Sequence[TableFile], due: Due, published: int) -> Sequence
 
 
 def _counted(folder: Folder, files: Sequence[TableFile], wanted: Counter[int], state: JobState) -> str | None:
-    """Describe how an output's rows differ in number from what was published; None if they do not."""
+    """Describe how the numbers of an output's rows differ from what was published; None if they are equal."""
     counts = [run_counts(folder, file) for file in files]
     total = Counter[int]()
     for file, counted in zip(files, counts, strict=True):
@@ -230,7 +238,7 @@ def _counted(folder: Folder, files: Sequence[TableFile], wanted: Counter[int], s
     unknown = [file.path for file in files if file.rows is None]
     if unknown and total.total() != wanted.total():
         return f"has {total.total()} rows, {wanted.total()} were published; rewindow did not add {unknown[0]}"
-    # DELETE rewrote a file of several runs, and did not say of which.
+    # DELETE has rewritten a file with rows of several runs, and the new file does not state how many are of which run.
     if any(counted is None for counted in counts):
         is_equal = total.total() == wanted.total()
         return None if is_equal else f"has {total.total()} rows, {wanted.total()} were published"
@@ -240,7 +248,7 @@ def _counted(folder: Folder, files: Sequence[TableFile], wanted: Counter[int], s
 def check_state(
     warehouse: str, state: JobState, head: CommittedRun, now: Callable[[str], JobState], reports: Reports
 ) -> None:
-    """Check that each changelog file from which a run after ``head`` restores its stores is there, with its size.
+    """Check that the changelog files from which a run after ``head`` restores its stores exist, with the right sizes.
 
     ``now`` reads the ledger again. Raises `StorageError` (74) naming `republish`, as `find_checkpoint` does.
     """
@@ -248,7 +256,7 @@ def check_state(
         for store in sorted(head.spec.binding.stores):
             _check_store(warehouse, state, head, f"{CHANGELOG}{store}", reports)
     except StorageError:
-        # Otherwise `gc` may have replaced the files by a snapshot.
+        # If the ledger has newer rows than ``state``, `gc` may have replaced the files by a snapshot.
         if now(head.spec.job).rows == state.rows:
             raise
 
@@ -261,7 +269,7 @@ def _check_store(warehouse: str, state: JobState, head: CommittedRun, target: st
     from rewindow.tables.delta.checkpoints import changelog_files  # noqa: PLC0415 - `show` restores nothing
 
     published = (table_now.transaction_version(app_id) or 0) if table_now else 0
-    # A run publishes first, so what is not published yet is looked for as it was staged.
+    # A run publishes before it restores. So if publications are missing, the staged files are checked.
     is_behind = bool(missing(due, published))
     files = changelog_files(path, target, state.basis(spec.run), reports, as_staged=is_behind)
     if (change := lacking(path, files)) is not None:

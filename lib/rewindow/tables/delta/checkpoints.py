@@ -1,8 +1,8 @@
-"""Checkpoints: each task's small state, and each store's changelog files by run; and snapshots, which bound what a restore reads.
+"""Checkpoints and snapshots. A checkpoint is the small state of each task, and the changelog files of each store.
 
-The state after a run is the last row of each key among the runs of its chain. A rewind takes nothing out of a changelog:
-the runs in the ledger's chain decide which files count. A snapshot has all stores of a job after a run, as rows in the
-changelogs that replace all earlier rows for readers.
+The state after a run is the last row of each key among the runs of its chain. A rewind removes nothing from a changelog: only
+files of the runs in the ledger's chain are read. A snapshot contains all stores of a job after a run, as rows in the changelogs.
+For readers, these rows replace all earlier rows, so a restore reads less.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rewindow.tables.shared.paths import JOURNAL
 from rewindow.tables.shared.publications import Reports
 
 SHARED_ROWS = 32 * 1024
-"""The most rows of a snapshot that is one file. Each task reads such a file as a whole."""
+"""A snapshot of a store with at most so many rows is one file, which each task reads as a whole."""
 
 
 def find_checkpoint(
@@ -42,10 +42,10 @@ def find_checkpoint(
     *,
     as_staged: bool = False,
 ) -> Checkpoint:
-    """Return the checkpoint after ``head``; an empty one for None. ``basis``: the runs to read, see `JobState.basis`.
+    """Return the checkpoint after the run ``head``; an empty checkpoint if ``head`` is None.
 
-    All of them must be published. With ``as_staged`` the staged files are read, whatever the tables hold. Raises
-    `StorageError` (74) if a changelog lacks committed rows.
+    ``basis``: the runs to read, see `JobState.basis`; all of them must be published. ``as_staged``: read the staged files,
+    whatever files the tables name. Raises `StorageError` (74) if a changelog lacks committed rows.
     """
     if head is None:
         return Checkpoint({}, {})
@@ -68,9 +68,9 @@ def find_checkpoint(
 def changelog_files(
     path: str, target: str, chain: Sequence[CommittedRun], reports: Reports, *, as_staged: bool = False
 ) -> list[TableFile]:
-    """Return a changelog's files of some runs, in the order of the runs: later rows of a key win.
+    """Return a changelog's files of these runs, in the order of the runs: a later row of a key replaces an earlier one.
 
-    Raises `StorageError` (74) if they have fewer or more rows than were committed.
+    Raises `StorageError` (74) if the files have fewer or more rows than were committed.
     """
     chain = since_last_added(chain, target)
     table = None if as_staged else open_table(path)
@@ -78,7 +78,7 @@ def changelog_files(
     listed = table_files(path, table, runs=order) if table else []
     attempts = {run.spec.run: run.commit.attempt for run in chain}
     if as_staged or any(not _is_staged(file, attempts) for file in listed):
-        # Files were rewritten (OPTIMIZE, UPDATE). The staged files exist until VACUUM.
+        # If files of the table were rewritten (OPTIMIZE, UPDATE), the staged files still exist until VACUUM.
         own = [_as_table_file(file, run.spec.run) for run in chain for file in _staged(reports(run), target)]
         _check_present(path, own, chain)
     else:
@@ -90,15 +90,18 @@ def changelog_files(
 def _partition_of(path: str) -> int | None:
     """Return the partition whose directory a changelog's file is in; None for a file that tasks share.
 
-    Delta's statistics would name the partitions of such a file, too. But the log has no checksum, and a task would not
-    notice that it lacks a file.
+    A shared file is read by all tasks. Delta's statistics also name its partitions, but the log has no checksum: if the
+    statistics were damaged, a task would not notice that it lacks a file.
     """
     directory = path.rpartition("/")[0]
     return int(directory.removeprefix(f"{PARTITION}=")) if directory else None
 
 
 def _is_staged(file: TableFile, attempts: Mapping[int, str]) -> bool:
-    """Return whether a file is as it was staged: of one run, and of that run's attempt if the run counts here."""
+    """Return whether a run staged this file: it has rows of one run, and the name of that run's attempt, if known.
+
+    ``attempts``: from run id to attempt, for the runs that are read.
+    """
     if file.first_run is None or file.first_run != file.last_run:
         return False
     attempt = attempts.get(file.first_run)
@@ -164,7 +167,7 @@ def store_rows(
 
 
 def stage_snapshot(warehouse: str, state: JobState, run: CommittedRun, attempt: str, reports_of: Reports) -> LedgerRow:
-    """Stage the rows of a snapshot; return the ledger row that makes them count if it is the ledger's next row.
+    """Stage the rows of a snapshot; return the ledger row that makes the snapshot valid, if it is appended next.
 
     No table names the files yet. Raises `StorageError` (74) if a store cannot be read or a file cannot be written.
     """
@@ -186,7 +189,7 @@ def stage_snapshot(warehouse: str, state: JobState, run: CommittedRun, attempt: 
 def _files(
     warehouse: str, run: CommittedRun, store: str, rows: pa.Table, number: int, attempt: str
 ) -> Iterator[StagedFile]:
-    """Write a store's current rows: a few in one file, more in one file for each partition."""
+    """Write a store's current rows: few rows to one file, more rows to one file for each partition."""
     target = f"{CHANGELOG}{store}"
     table = run.spec.binding.tables[target]
     path = table_path(warehouse, table.path)

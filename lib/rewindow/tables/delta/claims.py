@@ -1,9 +1,10 @@
-"""Whose rows a table has: find those that no ledger published, and remove those of runs, jobs and feeds.
+"""Whose rows a table has: find rows that no ledger published, and remove the rows of runs, jobs and feeds.
 
-A publication is named by the identity of its ledger. So a table in which an identity has published nothing must have no
-rows yet: those that it has are of a ledger that was deleted, and adding to them would mix two histories (ADR-75).
+The application id of a publication contains the identity of its ledger. So a table in which a ledger has published nothing must
+have no rows. If there are rows, they are of a ledger that was deleted, and adding others would mix two histories (ADR-75).
 
-A file holds the rows of one run, unless files were merged outside rewindow (OPTIMIZE). Then the other rows are rewritten.
+A file contains the rows of one run, unless files were merged (by `gc` or OPTIMIZE). From a merged file, rows are removed by
+writing the remaining rows to a new file.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ from rewindow.tables.shared.publications import (
 
 
 def retract_all(path: str, table: DeltaTable) -> Actions:
-    """Return the actions that remove every file that the handle sees."""
+    """Return the actions that remove every file that a table has at the handle's version."""
     return [_removal(file) for file in table_files(path, table)]
 
 
 def retract_runs(path: str, table: DeltaTable, *, runs: AbstractSet[int]) -> Actions:
-    """Return the actions that remove the rows of some runs, as the handle sees the table.
+    """Return the actions that remove the rows of these runs from a table, as of the handle's version.
 
-    Raises `StorageError` (74) if a file that must be read cannot be.
+    Raises `StorageError` (74) if a file that may have rows of several runs cannot be read.
     """
     actions: list[AddAction | RemoveAction] = []
     for file in table_files(path, table):
@@ -66,15 +67,15 @@ def retract_runs(path: str, table: DeltaTable, *, runs: AbstractSet[int]) -> Act
 
 
 def retract_job(path: str, table: DeltaTable, *, column: str, job: str) -> Actions:
-    """Return the actions that remove one job's rows from a shared table; ``column`` names a row's job."""
+    """Return the actions that remove one job's rows from a shared table. ``column``: the column with the job of a row."""
     actions: list[AddAction | RemoveAction] = []
     bounds = column_bounds(table, column)
-    # A feed of that name has rows without a run.
+    # A feed may have the same name as the job. Rows of feeds have no run.
     is_own = (pc.field(column) == job) & pc.field("_run").is_valid()
     for file in table_files(path, table):
         smallest, largest = bounds.get(file.path, (None, None))
         if smallest is not None and smallest == largest and file.first_run is not None:
-            # The file is not read, because it may be gone.
+            # All rows of the file are of one job. The file need not be read, and may even be gone.
             actions += [_removal(file)] if smallest == job else []
         else:
             actions += _without(path, table, file, is_own)
@@ -85,7 +86,7 @@ def _retract_feed(path: str, table: DeltaTable, *, feed: str) -> Actions:
     """Return the actions that remove a feed's rows from the quarantine."""
     column = SHARED_TABLES[QUARANTINE]
     bounds = column_bounds(table, column)
-    # A job of that name has rows with a run.
+    # A job may have the same name as the feed. Rows of jobs have a run.
     is_own = (pc.field(column) == feed) & pc.field("_run").is_null()
     actions: list[AddAction | RemoveAction] = []
     for file in table_files(path, table):
@@ -96,7 +97,7 @@ def _retract_feed(path: str, table: DeltaTable, *, feed: str) -> Actions:
 
 
 def removals(path: str, table: DeltaTable, names: AbstractSet[str]) -> Actions:
-    """Return the actions that remove the files of these paths, if the handle sees them."""
+    """Return the actions that remove the files with these paths, if the table has them at the handle's version."""
     return [_removal(file) for file in table_files(path, table) if file.path in names]
 
 
@@ -108,7 +109,7 @@ def _may_have(file: TableFile, runs: AbstractSet[int]) -> bool:
 
 def _without(path: str, table: DeltaTable, file: TableFile, removed: pc.Expression) -> Actions:
     rows = read_file(Folder(path), file, table_schema(table))
-    # Rows with a null stay.
+    # For rows with a null, the condition may be null. Such rows stay.
     is_kept = pc.invert(pc.coalesce(removed, pc.scalar(value=False)))
     kept = rows.filter(is_kept)
     if kept.num_rows == rows.num_rows:
@@ -135,7 +136,7 @@ def is_published(table: DeltaTable, job: str, state: JobState, branch: str, targ
 def check_claim(
     warehouse: str, table: DeltaTable, job: str, state: JobState, branch: str, target: str, path: str
 ) -> None:
-    """Check that a table has no rows of the job before its ledger published any. Raises `CheckpointError` (76)."""
+    """Check that a table has no rows of the job if the job's ledger has published none. Raises `CheckpointError` (76)."""
     root = table_path(warehouse, path)
     if not is_published(table, job, state, branch, target, path) and _has_rows(root, table, path, job):
         reset = f"start over, which empties the job's tables: `rewindow reset {job}`"
@@ -143,12 +144,12 @@ def check_claim(
 
 
 def is_of_another(table: DeltaTable | None, job: str) -> bool:
-    """Return whether a table is another job's: the job that created it is in its properties."""
+    """Return whether a table belongs to another job. A property of the table names the job that created it."""
     return table is not None and table.metadata().configuration.get(OWNER, job) != job
 
 
 def check_owner(path: str, table: DeltaTable | None, job: str) -> None:
-    """Raise `ConfigError` (78) if a table is another job's."""
+    """Raise `ConfigError` (78) if a table belongs to another job."""
     if table is not None and is_of_another(table, job):
         other = table.metadata().configuration[OWNER]
         raise ConfigError(
@@ -162,7 +163,7 @@ def check_owner(path: str, table: DeltaTable | None, job: str) -> None:
 
 
 def check_owners(warehouse: str, job: str, tables: Iterable[TableSpec]) -> None:
-    """Raise `ConfigError` (78) if one of some tables exists and is another job's, unless it was only created."""
+    """Raise `ConfigError` (78) if an existing table belongs to another job. Tables that were only created are ignored."""
     for spec in tables:
         path = table_path(warehouse, spec.path)
         table = open_table(path)
@@ -171,13 +172,13 @@ def check_owners(warehouse: str, job: str, tables: Iterable[TableSpec]) -> None:
 
 
 def _has_rows(root: str, table: DeltaTable, path: str, job: str) -> bool:
-    """Return whether a table has files; of a table that several jobs write, whether it has rows of this job."""
+    """Return whether a table has files. If several jobs write the table, return whether it has rows of this job."""
     column = SHARED_TABLES.get(path)
     files = table_files(root, table)
     if column is None or not files:
         return bool(files)
     bounds, schema, folder = column_bounds(table, column), table_schema(table), Folder(root)
-    # A feed of that name has rows without a run.
+    # A feed may have the same name as the job. Rows of feeds have no run.
     is_own = (pc.field(column) == job) & pc.field("_run").is_valid()
     for file in files:
         smallest, largest = bounds.get(file.path, (None, None))
@@ -204,7 +205,7 @@ def unknown_tables(warehouse: str, job: str, state: JobState, paths: Iterable[st
 
 
 def check_log_claim(path: str, table: DeltaTable, ledger: str, feed: str) -> None:
-    """Check that each generation in a log was published by the feed's ledger. Raises `CheckpointError` (76)."""
+    """Check that the feed's ledger has published every generation that is in a log. Raises `CheckpointError` (76)."""
     actions = added_files(table)
     generations = pc.unique(actions["partition.generation"]).to_pylist() if actions.num_rows else []
     if any(table.transaction_version(log_id(ledger, feed, number)) is None for number in generations):
@@ -212,7 +213,10 @@ def check_log_claim(path: str, table: DeltaTable, ledger: str, feed: str) -> Non
 
 
 def retract_of_deleted(table: DeltaTable, ledger: str, feed: str, generations: Iterable[int]) -> Retract | None:
-    """Return what removes a feed's rows of a deleted ledger from the quarantine; None if this ledger has published there."""
+    """Return the function that removes a feed's rows of a deleted ledger from the quarantine.
+
+    Return None if this ledger has published rows of these generations there: then the feed's rows are its own.
+    """
     if any(table.transaction_version(quarantine_id(ledger, feed, number)) for number in generations):
         return None
     return partial(_retract_feed, feed=feed)

@@ -1,10 +1,10 @@
 """Open Delta tables and commit files to them.
 
-A commit is named by an application id and a version, and lands once: the version is checked and written through one
-handle, and after any other outcome the log is read again before anything is decided (`docs/internals/design.md`, "The commit").
+A commit is identified by an application id and a version, and lands exactly once. The handle that has read the last version
+writes the next one. After an error, the log is read again to find out what has landed (`docs/internals/design.md`, "The commit").
 
-Only features that direct access supports are allowed, because unknown features break silently. A table is inside the warehouse:
-no symbolic link may lead out of it.
+Tables may only have features that direct access supports, because ignoring a feature damages a table without an error. A table
+must be inside the warehouse: no symbolic link may lead out of it.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from rewindow.tables.delta.handle import Handle, release, take
 
 Actions = Sequence[AddAction | RemoveAction]
 Retract = Callable[[str, DeltaTable], Actions]
-"""Given a table's path and handle, returns the actions that go into the same commit as new files."""
+"""Takes a table's path and handle. Returns actions for the commit that also adds new files."""
 
 _ATTEMPTS = 8
 _LOOKS = 3
-"""How often a stale handle or listing is looked at again before an attempt is given up."""
+"""How many times in a row the log must show a gap before the commit fails: a stale handle or listing may show one, too."""
 _CLOSED = 2**62
-"""The version of a closed application id."""
+"""The version that closes an application id: all other versions are lower."""
 
 
 def table_path(warehouse: str, path: str) -> str:
@@ -51,10 +51,10 @@ def table_path(warehouse: str, path: str) -> str:
 
 
 def open_table(path: str, *, may_lag: bool = False) -> DeltaTable | None:
-    """Return a handle on the newest version, for the caller alone; None if there is no table.
+    """Return a handle on the newest version of a table, for the caller alone; None if there is no table.
 
-    ``may_lag``: in a bucket, the newest version that this process knows. Raises `ConfigError` (78) for a
-    catalog-managed table, `StorageError` (74), or as `failed`.
+    ``may_lag``: in a bucket, the newest version that this process has read is enough. Raises `ConfigError` (78) for a
+    catalog-managed table, `StorageError` (74) for a log that cannot be read, or the error of `failed` for a bucket.
     """
     try:
         table = take(path, may_lag=may_lag)
@@ -70,7 +70,7 @@ def open_table(path: str, *, may_lag: bool = False) -> DeltaTable | None:
 
 
 def existing_table(path: str) -> DeltaTable:
-    """Return a handle on the newest version, as `open_table`. Raises `StorageError` (74) if there is no table."""
+    """Return a handle as `open_table` does. Raises `StorageError` (74) if there is no table."""
     table = open_table(path)
     if table is None:
         raise StorageError(
@@ -81,12 +81,12 @@ def existing_table(path: str) -> DeltaTable:
 
 def added_files(table: DeltaTable) -> pa.Table:
     """Return the files of a table as its log describes them, with a column for each statistic."""
-    # `pa.table` would load pandas, to see whether it is given a data frame.
+    # `pa.table` would load pandas, to find out whether its argument is a data frame.
     return pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
 
 
 def takes_shared_files(path: str) -> bool:
-    """Return whether a file of a table may have rows of several tasks: not if it is partitioned, as older changelogs are."""
+    """Return whether a file of a table may have rows of several tasks. In partitioned tables (older changelogs), none may."""
     table = open_table(path)
     return table is not None and not table.metadata().partition_columns
 
@@ -103,16 +103,17 @@ def commit_files(
     closes: Sequence[str] = (),
     fix: str = "Run the command again",
 ) -> bool:
-    """Add staged files to a table in exactly one Delta commit, ``(app_id, version)``. False if it was there before.
+    """Add staged files to a table in exactly one Delta commit, which is identified by ``app_id`` and ``version``.
 
-    The versions of an application id are ``after`` + 1, + 2, ...: a version that is there is left alone (False), one
-    that would leave a gap raises `InvariantError` (70). Without files the commit is empty, but counts. Any process may
-    repeat the call at any time. ``table``: a freshly opened handle. ``retract`` returns the files that leave the table,
-    given its path and handle. Nothing lands any more under the ids in ``closes``, not even a commit in flight. ``fix``: what
-    to do if a file is missing, for the message.
+    Return False if the commit was there before the call. The versions of an application id are ``after`` + 1, + 2, ...; without
+    files, an empty commit is made. Any process may repeat the call at any time.
 
-    Raises `StorageError` (74) if a file is missing or has another size, if the table is missing or has features that
-    this commit would break, or if the commit does not land.
+    ``table``: a freshly opened handle. ``retract``: returns actions that remove files in the same commit. ``closes``: the
+    application ids under which nothing may land any more, not even a commit in flight. ``fix``: what to do if a file is
+    missing, for the message.
+
+    Raises `InvariantError` (70) if the version would leave a gap. Raises `StorageError` (74) if a file is missing or has another
+    size, if the table is missing or has features that this commit would break, or if the commit does not land.
     """
     failure: Exception | None = None
     was_sent, was_missing, gaps = False, False, 0
@@ -128,7 +129,7 @@ def commit_files(
             return was_sent
         gaps = gaps + 1 if last != version - 1 else 0
         if gaps:
-            # The handle or listing is stale, perhaps repeatedly.
+            # The handle or the listing may be stale, also several times in a row.
             if gaps < _LOOKS:
                 time.sleep(0.002 * 2**attempt)
                 continue
@@ -147,10 +148,10 @@ def commit_files(
             except StorageError:
                 if was_missing:
                     raise
-                # Another process may have published them since, and `gc` may have deleted them.
+                # Another process may have published the files since, and `gc` may have deleted them, so the log is read again.
                 was_missing = True
                 continue
-        # The files that leave are found again in each attempt, because another commit may have replaced them.
+        # The files to remove are determined in each attempt, because another commit may have replaced them.
         others = retract(path, table) if retract else ()
         try:
             was_sent = True
@@ -162,7 +163,7 @@ def commit_files(
 
 
 def _without_unchanged(actions: Actions) -> list[AddAction | RemoveAction]:
-    """Leave out files that one commit would both remove and add: they stay."""
+    """Leave out the actions for files that the commit would both remove and add: these files stay."""
     times = Counter(action.path for action in actions)
     return [action for action in actions if times[action.path] == 1]
 
@@ -174,9 +175,10 @@ def commit_actions(
     version: int,
     closes: Sequence[str] = (),
 ) -> None:
-    """Commit actions under a transaction id, through the handle that reported its version; close the ids in ``closes``.
+    """Commit actions under an application id, through the handle that has read the id's last version.
 
-    Neither a return nor an exception says whether the commit landed: read the log. The handle must not be used again.
+    ``closes``: see `commit_files`. Neither a return nor an exception shows whether the commit landed: the caller must read the
+    log. The handle must not be used again.
     """
     is_done, transactions = False, {app_id: version, **dict.fromkeys(closes, _CLOSED)}
     try:
@@ -200,18 +202,18 @@ def commit_actions(
 
 
 def _was_appended(table: DeltaTable, actions: Actions, transactions: Mapping[str, int]) -> bool:
-    """Write a commit as an append, if it is one. False if delta-rs must: it decides whether commits that came first matter."""
+    """Write a commit without delta-rs, if it is an append. Return False if it is none, or if another commit came first."""
     # delta-rs lists the log and builds the table's state twice for each commit; an append needs neither (ADR-124).
     if not isinstance(table, Handle) or not is_append(actions, table.path, table):
         return False
-    # This is so only in a bucket: on a disk, delta-rs writes a commit with a checkpoint.
+    # On a disk, this is always False: there, delta-rs writes the commits with which a checkpoint is due.
     is_due = is_checkpoint_due(table.path, table)
     if table.log_copy is not None:
         table.log_copy.note_sent()
     try:
         append_commit(table.path, table, actions, transactions)
     except FileExistsError:
-        # Another commit has this number: delta-rs reads it and decides whether the two conflict.
+        # Another commit has this number. delta-rs reads that commit, and decides whether the two conflict.
         return False
     if is_due:
         table.write_checkpoint()
@@ -221,7 +223,7 @@ def _was_appended(table: DeltaTable, actions: Actions, transactions: Mapping[str
 def add_actions(folder: Folder, files: Sequence[StagedFile], partition_by: Sequence[str], fix: str) -> list[AddAction]:
     """Return the actions that add staged files to a table that is partitioned by these columns.
 
-    Raises `StorageError` (74) with this ``fix`` if one is missing or has another size.
+    Raises `StorageError` (74) with the advice ``fix`` if a file is missing or has another size.
     """
     actions = []
     for file in files:
@@ -243,7 +245,7 @@ def add_actions(folder: Folder, files: Sequence[StagedFile], partition_by: Seque
 
 
 def file_stats(rows: pa.Table, bounded: Iterable[str]) -> dict[str, Any]:
-    """Return Delta's statistics of a file: counts for all columns, and bounds for the named ones that have values."""
+    """Return Delta's statistics of a file: null counts of all columns, and bounds of those of ``bounded`` that have values."""
     bounds = {name: pc.min_max(rows[name]).as_py() for name in bounded}
     return {
         "numRecords": rows.num_rows,
@@ -259,7 +261,7 @@ def removal(path: str, values: Mapping[str, Any], *, data_change: bool) -> Remov
 
 
 def partition_values(values: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return partition values as Delta's log has them."""
+    """Return partition values as Delta's log stores them: texts or null."""
     return {name: None if value is None else str(value) for name, value in values.items()}
 
 
@@ -273,12 +275,12 @@ _WRITABLE = (
     "v2Checkpoint",
 )
 _READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
-"""Reader features with which the files hold the table's rows; deletion vectors only while there are none."""
+"""Reader features with which a table's rows are exactly those of its files. For deletion vectors, see `direct_problem`."""
 
 _MANAGED = ("catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview")
 """Features with which a catalog decides what is committed, and the log's folder may lack the newest commits (ADR-117)."""
 _UNKNOWN = re.compile(r"Feature '([^']+)' is not supported")
-"""How delta-rs refuses a table with a feature that it does not know."""
+"""The message with which delta-rs refuses a table that has an unknown feature."""
 
 _LAST_LEGACY_READER, _LAST_LEGACY_WRITER = 1, 4
 
@@ -290,7 +292,7 @@ def _check_direct(path: str, table: DeltaTable) -> None:
 
 
 def _check_refusal(path: str, error: Exception) -> None:
-    """Raise the error for a table that delta-rs refuses to open because of its features; return if that is not why.
+    """Raise the error for a table that delta-rs refuses to open because of its features; return if there is another reason.
 
     Raises `ConfigError` (78) for a table that a catalog manages, `StorageError` (74) for any other feature.
     """
@@ -304,7 +306,7 @@ def _check_refusal(path: str, error: Exception) -> None:
             path=path,
             features=match[1],
         )
-    # The reader may stumble over files of commits that are not published before it comes to the feature.
+    # The files of unpublished commits may make delta-rs fail before it reads the table's features.
     if "catalog-managed" in said or _has_staged_commits(path):
         _refuse_managed(path, _MANAGED[:1])
 
@@ -357,7 +359,7 @@ def check_writable(path: str, table: DeltaTable) -> None:
 
 
 def direct_problem(table: DeltaTable) -> str:
-    """Return why a table's files do not hold the table's rows, ``""`` if they do."""
+    """Return why a table's rows are not those of its files; ``""`` if they are."""
     protocol = table.protocol()
     features = set(protocol.reader_features or ())
     if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
@@ -370,15 +372,16 @@ def direct_problem(table: DeltaTable) -> str:
 
 
 _SMALL = 64
-"""A folder with at most so many entries is looked into after every change."""
+"""A folder with at most so many entries is checked as a whole after every change."""
 
 _Identity = tuple[tuple[int, int], ...]
 
 
 class _Looked(NamedTuple):
-    """A table's folder as it was checked: which folder it was, and when its entries last changed.
+    """A table's folder when it was checked.
 
-    ``entries``: how many it had. ``unseen``: how many changes since were not checked. ``folders``: the paths of its folders.
+    ``folder``: its identity, see `_identity`. ``changed_ns``: when its entries had last changed (epoch ns). ``entries``: their
+    number. ``unseen``: after how many later changes it was not checked as a whole. ``folders``: the paths of its subfolders.
     """
 
     folder: _Identity
@@ -393,18 +396,18 @@ _safe: dict[tuple[str, str], _Looked] = {}
 
 
 def safe_path(warehouse: str, full: str) -> str:
-    """Return a table's full path.
+    """Return ``full``, the path of a table, after checking that it is inside the warehouse.
 
-    A folder is checked again only when it has changed. One with many entries is checked as a whole only after as many changes as
-    it has entries, because each run adds a file. In between, only its subfolders are checked: a link matters where rewindow
-    writes below it, and the names of its files are new and random.
+    A folder is checked again only when it has changed. A folder with many entries is checked as a whole only after as many
+    changes as it has entries, because each run adds a file. In between, only its subfolders are checked. That is enough, because
+    only a link below which rewindow writes does harm, and the files that rewindow writes have new, random names.
 
     Raises `ConfigError` (78) if a symbolic link on that path, or in that folder, leads out of the warehouse.
     """
     if "://" in warehouse:
         return full
     state, checked = _identity(warehouse, full), _safe.get((warehouse, full))
-    # There is no such folder, or a link on the way to it, which may change.
+    # The folder does not exist, or a link leads to it. Either may change, so the result is not kept.
     if state is None:
         _check(warehouse, [full, *_inside(full)[1]])
         return full
@@ -437,7 +440,7 @@ def _check(warehouse: str, paths: list[str]) -> None:
 
 
 def _inside(full: str) -> tuple[int, list[str], tuple[str, ...]]:
-    """Return how many entries a folder has, and the paths of its links and of its folders."""
+    """Return the number of a folder's entries, the paths of its links, and the paths of its subfolders."""
     if not Path(full).is_dir():
         return 0, [], ()
     with os.scandir(full) as listing:
@@ -447,9 +450,9 @@ def _inside(full: str) -> tuple[int, list[str], tuple[str, ...]]:
 
 
 def _identity(warehouse: str, full: str) -> tuple[_Identity, int] | None:
-    """Return which folders the warehouse and each folder below it on a path are, and when the last one changed.
+    """Return device and inode of the warehouse and of each folder on the path below it, and when the last one changed (ns).
 
-    None if one does not exist, or is a link: a folder that was moved away and linked to is the same folder elsewhere.
+    Return None if a folder does not exist or is a link. A folder that was moved away and replaced by a link keeps its inode.
     """
     path, identities = warehouse.rstrip("/"), []
     try:

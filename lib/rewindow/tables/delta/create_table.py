@@ -1,9 +1,9 @@
-"""Create a Delta table, or check that an existing one has the columns that are wanted.
+"""Create a Delta table, or check that an existing table has the expected columns.
 
-A ledger row is true because no second writer can take its version. On a disk delta-rs links a finished file to its name. A
-bucket needs a conditional put (``If-None-Match``), and a store that ignores the condition silently lets several writers win.
-delta-rs looks before it puts, so only concurrent writers show the difference. So a store is probed before the first ledger of a
-warehouse is created there.
+A ledger relies on it that only one writer can commit a version. On a disk, delta-rs links a finished file to its name, which
+fails if the name exists. A bucket needs a conditional put (``If-None-Match``). A store that ignores the condition lets several
+writers commit the same version, without an error. delta-rs checks for the version before it puts, so only concurrent writers
+reveal such a store. So a store is probed before the first ledger of a warehouse is created there.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import release
 
 OWNER = "rewindow.job"
-"""The table property with the only job that writes the table."""
+"""The table property that names the only job that writes the table."""
 SHORT_LOG = {"delta.logRetentionDuration": "interval 7 days"}
-"""For rewindow's own tables: old versions are never read, and Delta lists the log in each commit."""
+"""A property of rewindow's own tables. Their old versions are never read, and a short log is listed faster in each commit."""
 
 
 def create_table(
@@ -59,7 +59,7 @@ def create_table(
                 configuration={CHECKPOINT_INTERVAL: checkpoint_interval(path), **(configuration or {})},
                 # With retries, the slower of two processes would create the table again, as version 1 with another id.
                 commit_properties=CommitProperties(max_commit_retries=0),
-                # Some properties are ours, not Delta's.
+                # Delta does not know the properties that only rewindow uses.
                 raise_if_key_not_exists=False,
                 storage_options=options_of(path),
             )
@@ -81,14 +81,14 @@ def create_table(
 def adopt_table(path: str, table: DeltaTable, schema: pa.Schema, owner: Mapping[str, str]) -> None:
     """Give an empty table, left by an attempt that published nothing, other columns and properties.
 
-    Does nothing if it has them, if its partitioning differs, or if another process commits first: `create_table` then
-    reports what does not fit.
+    Does nothing if the table has them already, if its partitioning differs, or if another process commits first. `create_table`
+    then reports what does not fit.
     """
     if _column_types(DeltaSchema.from_arrow(schema)) != _column_types(table.schema()):
         with suppress(DeltaError, OSError, ValueError):
             table.create_write_transaction(
                 [],
-                # `overwrite` replaces the columns.
+                # Only the mode `overwrite` replaces the columns. There are no rows to overwrite.
                 mode="overwrite",
                 schema=DeltaSchema.from_arrow(schema),
                 partition_by=table.metadata().partition_columns,
@@ -129,9 +129,9 @@ _SCHEMA = pa.schema([("probe", pa.string())])
 
 
 def check_store(path: str) -> None:
-    """Let writers compete for the versions of a temporary table beside ``path``. A local folder is not probed.
+    """Probe a store: let writers compete for the versions of a temporary table beside ``path``. Local folders are not probed.
 
-    Raises `ConfigError` (78) if several writers got the same version.
+    Raises `ConfigError` (78) if several writers committed the same version.
     """
     if not is_uri(path):
         return
@@ -152,7 +152,7 @@ def check_store(path: str) -> None:
 
 
 def _winners(probe: str, turn: int) -> int:
-    """Return how many writers were told that they got the next version."""
+    """Return for how many concurrent writers the commit of the next version succeeded."""
     start = Barrier(_WRITERS)
 
     def write(writer: int) -> bool:

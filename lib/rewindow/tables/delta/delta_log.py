@@ -1,14 +1,15 @@
-"""The log of a Delta table, as far as it is read and written without delta-rs.
+"""Read and write the log of a Delta table without delta-rs, where that is faster.
 
-What a log's folder says is read without listing it. `LogCopy` has the end of a bucket's log: the last checkpoint and the commits
-since, under their names. delta-rs reads it like any log on a disk, and would request each commit two or three times (ADR-126).
+Whether a log has changed is found out from single files, without listing its folder. `LogCopy` copies the end of a bucket's log
+to a local folder: the last checkpoint and the commits since. delta-rs reads the copy like any log on a disk. In the bucket, it
+would request each commit two or three times (ADR-126).
 
-Append commits only add files and record transactions. Nearly all commits are of this kind, and they are written and read here:
-delta-rs lists the log twice for each, and builds the table's state twice (ADR-124). A commit is one file with the next number,
-which is put there only if it is absent: with link(2) on a local disk, with a conditional put in a bucket, as delta-rs does. In a
-bucket, where opening a table costs dozens of requests, commits that also remove files are written here, too.
+Append commits only add files and record transactions. Nearly all commits are of this kind. They are written and read here,
+because delta-rs lists the log twice for each commit, and builds the table's state twice (ADR-124). A commit is a file whose name
+is the next number. As in delta-rs, the file is created only if it is absent: with link(2) on a local disk, with a conditional put
+in a bucket. In a bucket, commits that also remove files are written here, too, because opening a table costs dozens of requests.
 
-When a log cannot be read, the data files are still there, and a ledger names them.
+If a log cannot be read, the data files still exist, and a ledger names them.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _CHANGELOG_PATH = re.compile(r".*/state/([^/]+)/[^/]+/[0-9a-f]{8}")
 
 
 def is_in_bucket(path: str, version: int) -> bool:
-    """Return whether a log in a bucket has a commit. Raises OSError if the bucket does not answer."""
+    """Return whether a log in a bucket has the commit of a version. Raises OSError if the request fails."""
     system, location = filesystem_of(path)
     try:
         system.open_input_file(f"{location}/_delta_log/{version:020}.json").close()
@@ -61,7 +62,10 @@ def is_in_bucket(path: str, version: int) -> bool:
 
 
 def transactions_of(path: str, versions: range) -> dict[str, int | None] | None:
-    """Return the transactions of some commits, which Delta would look for in the whole log; None if they cannot be read."""
+    """Return the application ids in the commits of these versions, with their last versions; None if a commit is unreadable.
+
+    delta-rs would search the whole log for an id.
+    """
     system, location = filesystem_of(path)
     transactions: dict[str, int | None] = {}
     try:
@@ -90,18 +94,18 @@ def oldest_commit(path: str) -> int:
 
 
 def has_newer(path: str, version: int) -> bool:
-    """Return whether a log has the next version. Raises `StorageError` (74) if it or one after it is an empty file."""
+    """Return whether a log has a newer commit than ``version``. Raises `StorageError` (74) if a newer one is an empty file."""
     newer = version
     while (mark := file_mark(path, newer + 1)) is not None:
         newer += 1
         if mark[2] == 0:
-            # As a power failure leaves it behind. Delta would lose without a word what it held.
+            # A power failure may leave an empty file behind. Delta would read it without an error, and the commit would be lost.
             raise _broken_commit(path, newer, "is empty", is_newest=file_mark(path, newer + 1) is None)
     return newer > version
 
 
 def checkpointed(path: str) -> int:
-    """Return the version of a log's last checkpoint; 0 for none."""
+    """Return the version of a log's last checkpoint; 0 if there is no checkpoint."""
     try:
         return int(json.loads(Path(f"{path}/_delta_log/_last_checkpoint").read_bytes())["version"])
     except (FileNotFoundError, NotADirectoryError, ValueError, KeyError):
@@ -109,7 +113,7 @@ def checkpointed(path: str) -> int:
 
 
 def changed_at(path: str) -> int:
-    """Return when the log's folder last changed; 0 if it does not exist."""
+    """Return when the log's folder last changed (epoch ns); 0 if the folder does not exist."""
     try:
         return os.stat(f"{path}/_delta_log").st_mtime_ns  # noqa: PTH116 - called hundreds of times in a run
     except (FileNotFoundError, NotADirectoryError):
@@ -117,7 +121,7 @@ def changed_at(path: str) -> int:
 
 
 def file_mark(path: str, version: int) -> FileMark | None:
-    """Return the identity of a commit's file; None if it does not exist. In a bucket all are taken to be there."""
+    """Return the identity of a commit's file; None if the file does not exist. In a bucket, every file is assumed to exist."""
     if is_uri(path):
         return _IN_BUCKET
     try:
@@ -128,7 +132,7 @@ def file_mark(path: str, version: int) -> FileMark | None:
 
 
 class LogCopy:
-    """The end of one table's log, in a temporary folder that lasts as long as this object."""
+    """A copy of the end of one table's log, in a temporary folder that lasts as long as this object."""
 
     def __init__(self, path: str) -> None:
         """Bind to a table in a bucket. Nothing is read."""
@@ -141,16 +145,16 @@ class LogCopy:
 
     @property
     def is_there(self) -> bool:
-        """Whether the folder was not removed yet. If both are garbage in one cycle, it goes before its handle is released."""
+        """Whether the folder still exists. If copy and handle are garbage in one cycle, it goes before the handle's release."""
         return self._removal.alive
 
     def begin(self) -> bool:
-        """Copy the last checkpoint and the commits since. False if they cannot be found, or are in another form.
+        """Copy the last checkpoint and the commits since. Return False if some are missing, or a checkpoint has several files.
 
-        The log is listed from the checkpoint that it names last. That hint may be old, and commits after it may have been cleaned
-        up; a list also shows newer checkpoints. Raises `StorageError` (74) if a commit between others is gone, OSError.
+        Raises `StorageError` (74) if a commit between others is gone, OSError if a request fails.
         """
         hint = self._hint()
+        # The hint may be outdated, and commits after its checkpoint may have been cleaned up. The list shows newer checkpoints.
         names = list(self._objects.names_after("_delta_log", f"{hint:020}." if hint is not None else ""))
         if any(_OTHER_CHECKPOINT.fullmatch(name) and not _WHOLE_CHECKPOINT.fullmatch(name) for name in names):
             return False
@@ -170,12 +174,12 @@ class LogCopy:
             for version in commits:
                 self._copy(_commit_file(version))
         except FileNotFoundError:
-            # The file was cleaned up since it was listed.
+            # Delta has cleaned up the file since it was listed.
             return False
         return True
 
     def note_sent(self) -> None:
-        """Take note that this process has sent a commit: reading on ends with it, whether or not it has a successor."""
+        """Record that this process has sent a commit: the next `read_on` reads that commit, and does not request another."""
         self._is_sent = True
 
     def read_on(self, version: int) -> None:
@@ -188,12 +192,12 @@ class LogCopy:
                 self._copy(_commit_file(version))
 
     def publish_checkpoint(self, version: int) -> None:
-        """Write the checkpoint that was made of the copy to the bucket, then the hint to it. Raises OSError."""
+        """Copy the checkpoint that delta-rs has written in this folder to the bucket, then the hint to it. Raises OSError."""
         for name in (_checkpoint_file(version), _HINT):
             self._objects.put(f"_delta_log/{name}", (self._log / name).read_bytes())
 
     def _hint(self) -> int | None:
-        """Return the version of the checkpoint that the log names last, if it is one file; None if not."""
+        """Return the version of the checkpoint that the file `_last_checkpoint` names; None unless it is in one file."""
         try:
             said = json.loads(self._read(_HINT))
             return int(said["version"]) if said.get("parts") is None else None
@@ -217,7 +221,7 @@ def _checkpoint_file(version: int) -> str:
 
 
 def unreadable_log(path: str, error: Exception) -> RewindowError:
-    """Return the error of a log that could not be read. Only a commit that is read and found broken may be removed."""
+    """Return the error of a log that could not be read. It names a broken commit only if the commit was read and is broken."""
     log, broken = Path(f"{path}/_delta_log"), None
     if (refused := unreadable(path, error)) is not None:
         return refused
@@ -274,7 +278,7 @@ class _Broken(NamedTuple):
 
 
 def _broken(log: Path) -> _Broken | None:
-    """Return the first broken commit after a log's last checkpoint; None if all are whole. Raises OSError."""
+    """Return the first broken commit after a log's last checkpoint; None if no commit is broken. Raises OSError."""
     names = [path.name for path in log.iterdir()]
     checkpoints = [int(name[:20]) for name in names if _ANY_CHECKPOINT.fullmatch(name)]
     commits = sorted(int(name[:20]) for name in names if _COMMIT_FILE.fullmatch(name))
@@ -318,16 +322,17 @@ def _without_copy(path: str) -> str:
 
 CHECKPOINT_INTERVAL = "delta.checkpointInterval"
 CLEANED_EVERY = 100
-"""Delta lists the whole log to find expired commits, so only every so many commits do, as far as the table wants it."""
+"""Delta lists the whole log to find expired commits, so they are removed only once in so many commits, if the table allows it."""
 
 _DEFAULT_INTERVAL = 100  # of delta-rs
 _INTERVAL, _BUCKET_INTERVAL = "10", "3"
-"""Opening a table reads the commits since its last checkpoint: 4 ms with 10, 15 and more with delta-rs' 100.
+"""After how many commits a new table gets a checkpoint, on a disk and in a bucket.
 
-In a bucket each commit is a request, and a checkpoint two.
+Opening a table reads the commits since its last checkpoint. That takes 4 ms with an interval of 10 commits, and 15 ms or more
+with the 100 of delta-rs. In a bucket, each commit takes one request, and a checkpoint two.
 """
 _LAST_WRITER, _ONLY_READER = 2, 1
-"""The protocol versions without anything that an append has to respect."""
+"""The highest writer version, and the only reader version, without features that an append has to respect."""
 _HARMLESS = {
     CHECKPOINT_INTERVAL,
     "delta.appendOnly",
@@ -337,19 +342,19 @@ _HARMLESS = {
 }
 """The properties of Delta that concern neither an append nor its files."""
 _SIMPLE_PATH = re.compile(r"[\w./=-]+", re.ASCII)
-"""Paths that are the same URL-encoded."""
+"""Paths that URL encoding does not change."""
 _SIMPLE = {"commitInfo", "txn", "add"}
 
 
 class AppendCommit(NamedTuple):
-    """What an append commit says: the versions of application ids, and the ``add`` actions of its files."""
+    """The content of an append commit: from application ids to their versions, and the ``add`` actions of its files."""
 
     transactions: dict[str, int]
     adds: list[dict[str, Any]]
 
 
 def read_appends(path: str, first: int) -> list[AppendCommit] | None:
-    """Return the commits of a log on disk from a version on; None if one is not an append commit, or unreadable."""
+    """Return the commits of a log on disk from version ``first`` on; None if one is not an append commit or is unreadable."""
     commits: list[AppendCommit] = []
     while True:
         try:
@@ -384,12 +389,12 @@ def _parse(text: bytes) -> AppendCommit | None:
 
 
 def is_append(actions: Sequence[AddAction | RemoveAction], path: str, table: DeltaTable) -> bool:
-    """Return whether a commit may be written by `append_commit`: otherwise delta-rs writes it.
+    """Return whether `append_commit` may write a commit. Otherwise delta-rs must write it.
 
-    That is the case where a feature or property of the table may concern the commit, and where the removal of expired commits
-    is due with it; on a disk also for files that leave the table, and where a checkpoint is due.
+    delta-rs must write a commit if a feature or property of the table may concern it, or if the removal of expired commits is
+    due with it. On a disk, delta-rs must also write a commit that removes files, or with which a checkpoint is due.
     """
-    # In a bucket, where delta-rs needs dozens of requests, commits that remove files are written here, too.
+    # In a bucket, delta-rs needs dozens of requests, so commits that remove files are written here, too.
     written = (AddAction, RemoveAction) if is_uri(path) else AddAction
     if not all(isinstance(action, written) and _SIMPLE_PATH.fullmatch(action.path) for action in actions):
         return False
@@ -406,16 +411,14 @@ def is_append(actions: Sequence[AddAction | RemoveAction], path: str, table: Del
 
 
 def checkpoint_interval(path: str) -> str:
-    """Return after how many commits a new table of ours gets a checkpoint, as a property of the table."""
+    """Return after how many commits a new table of rewindow gets a checkpoint, as the value of a table property."""
     return _BUCKET_INTERVAL if is_uri(path) else _INTERVAL
 
 
 def is_checkpoint_due(path: str, table: DeltaTable) -> bool:
-    """Return whether a checkpoint is due with the commit after the version that a handle has read.
-
-    In a bucket not at the same versions for all tables, because otherwise one run would write the checkpoints of all.
-    """
+    """Return whether a checkpoint is due with the commit after the version that a handle has read."""
     interval = int(table.metadata().configuration.get(CHECKPOINT_INTERVAL, _DEFAULT_INTERVAL))
+    # In a bucket, the versions with a checkpoint differ from table to table, so that no run writes the checkpoints of all tables.
     shift = crc32(path.encode()) if is_uri(path) else 0
     return (table.version() + 2 + shift) % interval == 0
 
@@ -425,8 +428,8 @@ def append_commit(
 ) -> None:
     """Write the commit after the version that a handle has read.
 
-    Raises FileExistsError if another commit has that number, OSError if it cannot be written. Only the log says
-    whether it landed.
+    Raises FileExistsError if another commit has that number, OSError if the write fails. After an OSError, only the log shows
+    whether the commit landed.
     """
     info = {
         "timestamp": time.time_ns() // 1_000_000,
@@ -470,7 +473,7 @@ def _remove(action: RemoveAction) -> dict[str, Any]:
 
 
 def _link_if_absent(path: str, data: bytes) -> None:
-    """Write a file that appears complete, unless there is one. A process that dies leaves a hidden draft, which is ignored."""
+    """Create a file that appears with all its bytes. Raises FileExistsError. A process that dies leaves only a hidden draft."""
     folder, name = os.path.split(path)
     draft = f"{folder}/.{name}.{uuid4().hex}.tmp"
     try:

@@ -1,10 +1,10 @@
 """Compare tables of files key by key, and hash the content of a branch.
 
-Two tables of any size are split by key, so that all rows of a key, of both tables, are in one partition. One partition is in
-memory, the others wait in local temporary files.
+Both tables are split by key into partitions: all rows of a key, of both tables, are in the same partition. One partition at a
+time is in memory, and the others are in local temporary files, so the tables may have any size.
 
-In the hashes (L2) current keys and values count for a store, totals and extrema over the branch for metrics. The number of runs
-does not: one run and a thousand runs over the same epochs have the same hashes.
+The content hash of a store covers its current keys and values. That of the metrics covers their totals and extrema over the
+branch. So the number of runs does not matter: one run and a thousand runs over the same epochs have the same hashes (L2).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def compare_tables(
 ) -> TableDiff:
     """Compare the rows of two output tables with ``epochs[0] < _epoch <= epochs[1]``.
 
-    One partition of the keys is in memory at a time. Raises `UsageError` (2) if the tables have different keys.
+    One partition of the keys is in memory at a time. Raises `UsageError` (2) if the tables have different key columns.
     """
     after, through = epochs
     is_compared = (pc.field("_epoch") > after) & (pc.field("_epoch") <= through)
@@ -66,7 +66,7 @@ def compare_tables(
 
 
 def unstored_partition(target: str) -> list[str]:
-    """Return the column that only some of the files of a target have: those of older changelogs are in its directories."""
+    """Return the columns that files of a target may lack. Older changelogs have the partition only in names of directories."""
     return [PARTITION] if target.startswith(CHANGELOG) else []
 
 
@@ -82,9 +82,10 @@ def staged_rows(root: str, reports: Sequence[TaskReport], target: str) -> pa.Tab
 def partition_pairs(
     first: pa.RecordBatchReader, second: pa.RecordBatchReader, keys: Sequence[str], rows: int, level: int = 1
 ) -> Generator[tuple[pa.Table, pa.Table], None, None]:
-    """Yield the rows of two tables, partition by partition. ``rows``: about how many the larger table has.
+    """Yield pairs of a partition of the first table and the same partition of the second.
 
-    Raises `LimitError` (71) if the disk of temporary files is full, `StorageError` (74) for its other errors.
+    ``rows``: about how many rows the larger table has. ``level``: how often the rows were split; each level splits differently.
+    Raises `LimitError` (71) if the disk of temporary files is full, `StorageError` (74) for other errors of that disk.
     """
     count = min(_FILES, -(-rows // PARTITION_ROWS)) if keys else 1
     if count <= 1:
@@ -97,12 +98,12 @@ def partition_pairs(
             files = [side / str(number) for side in pair]
             with pa.OSFile(str(files[0])) as first_file, pa.OSFile(str(files[1])) as second_file:
                 readers = pa.ipc.open_stream(first_file), pa.ipc.open_stream(second_file)
-                # If a split does not divide a partition, its rows have one key, or nearly so. It is not split again.
+                # If a split leaves all rows in one partition, they have one key or only a few. Then they are not split again.
                 yield from partition_pairs(*readers, keys, most if most < rows else 0, level + 1)
 
 
 def _split(reader: pa.RecordBatchReader, keys: Sequence[str], folder: Path, count: int, level: int) -> list[int]:
-    """Write rows to files named by the number of their partition; return how many rows each got."""
+    """Write rows to files that are named by the number of the partition; return the number of rows in each file."""
     rows = np.zeros(count, dtype=np.int64)
     try:
         folder.mkdir()
@@ -157,7 +158,7 @@ def _column_words(column: pa.Array) -> Words:
 def branch_hashes(warehouse: str, state: JobState, name: str, reports: Reports) -> dict[str, str]:
     """Return the content hash of each target of a branch, by target. Everything must be published.
 
-    A dropped branch has no hashes; neither has a store whose state was forgotten.
+    A dropped branch has no hashes. Its stores have none if `gc` has deleted the state after the branch's last run.
 
     Raises `StorageError` (74) if a table cannot be read or a changelog was altered.
     """
@@ -178,7 +179,7 @@ def branch_hashes(warehouse: str, state: JobState, name: str, reports: Reports) 
 
 
 def metric_totals(warehouse: str, chain: Sequence[CommittedRun]) -> pa.Table:
-    """Return the metrics of a chain of runs: counts and totals added up, extrema taken; by task, node, name, reason."""
+    """Return the sums and extrema of the metrics of a chain of runs, by task, node, name and reason."""
     head = chain[-1].spec
     runs = pa.array([run.spec.run for run in chain], pa.int64())
     rows = read_rows(table_path(warehouse, METRICS), where=(pc.field("job") == head.job) & pc.field("_run").isin(runs))

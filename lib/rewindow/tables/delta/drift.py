@@ -1,7 +1,8 @@
 """Find drift: published tables that were altered outside rewindow (RESTORE, DELETE, a drop, rewritten or deleted files).
 
-A table holds the rows of the runs that were published to it, and each COMMIT row has their number. `find_drift` reads files
-where it must, so it also finds an UPDATE that keeps every count; `check_published` is the cheap check of every command.
+A table should contain the rows of the runs that were published to it, and the COMMIT row of each run states their number.
+`find_drift` compares files and, where that is not enough, rows. So it also finds an UPDATE that keeps every count.
+`check_published` is the cheap check of every command.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ Digest = Callable[[pa.Table], str]
 
 
 class Files:
-    """The staged files of runs, and whether each is unchanged. Each file is checked once.
+    """The staged files of runs, and whether each file is unchanged. Each file is checked once.
 
-    ``digest`` compares the rows of runs whose files are gone. Without it, only their number is compared.
+    ``digest``: compares the rows of runs whose staged files are gone. Without it, only the number of these rows is compared.
     """
 
     def __init__(self, warehouse: str, reports: Reports, digest: Digest | None = None) -> None:
@@ -43,7 +44,7 @@ class Files:
         self._whole: dict[tuple[str, str], bool] = {}
 
     def reports(self, run: CommittedRun) -> Sequence[TaskReport] | None:
-        """Return what a run's tasks reported; None if the journal has lost it."""
+        """Return the reports of a run's tasks; None if the journal has lost them."""
         if run.spec.run not in self._known:
             try:
                 self._known[run.spec.run] = self._reports(run)
@@ -52,11 +53,14 @@ class Files:
         return self._known[run.spec.run]
 
     def of(self, run: CommittedRun, target: str) -> list[StagedFile]:
-        """Return what a run staged for a target."""
+        """Return the files that a run staged for a target."""
         return [file for report in self.reports(run) or () for file in report.files if file.target == target]
 
     def are_whole(self, run: CommittedRun, target: str, path: str) -> bool:
-        """Return whether a run's files for a table at ``path`` are intact: in its folder, or where they were staged."""
+        """Return whether a run's files for a target are intact.
+
+        Each file must be in the folder of the table at ``path`` or, if it is missing there, in the folder where it was staged.
+        """
         if self.reports(run) is None:
             return False
         staged = run.spec.binding.tables[target].path if target in run.spec.binding.tables else path
@@ -77,7 +81,7 @@ class Files:
 
 
 def find_drift(warehouse: str, job: str, state: JobState, branch: str, files: Files) -> Iterator[Drift]:
-    """Yield the tables of a branch that are not what was published. Reads files."""
+    """Yield the tables of a branch that differ from what was published. Reads files."""
     for due, table, published in published_tables(warehouse, job, state, branch):
         if published > len(due.publications):
             continue
@@ -92,9 +96,10 @@ def find_drift(warehouse: str, job: str, state: JobState, branch: str, files: Fi
 
 
 def _stuck(state: JobState, due: Due, published: int, files: Files) -> str | None:
-    """Describe why a table that lags cannot follow: it lacks files of a run that nothing repeats, because nobody needs it.
+    """Describe why publications that a table lacks can never be made; None if they can.
 
-    An interrupted `republish`, or a dropped branch, leaves such a table, which was created anew.
+    The files of a run are gone, and `republish` does not repeat the run, because no branch needs it. Such a table was created
+    anew by a `republish` that was interrupted, or whose branch was dropped.
     """
     if published == len(due.publications):
         return None
@@ -112,7 +117,7 @@ def _drift(
 ) -> str | None:
     folder, schema = Folder(path), table_schema(table)
     runs = net(due.publications[:published]).adds
-    # Rows are read only from files that no run staged, as those of OPTIMIZE. For the others, the digest of the file decides.
+    # Rows are read only from files that no run staged, such as those of OPTIMIZE. Staged files are compared by digest.
     staged = {file.path: (run, file) for run in runs for file in files.of(run, due.target)}
     counts, others = Counter[int](), []
     for file in table_files(path, table):
@@ -145,9 +150,9 @@ def _drift(
 
 
 def _is_other(run: CommittedRun, due: Due, staged: Sequence[StagedFile], rows: pa.Table, digest: Digest | None) -> bool:
-    """Return whether rows of a run have another digest than those that were in some of its files."""
+    """Return whether a run's rows in ``rows`` have another digest than the rows of these staged files, which are gone."""
     columns = run.spec.binding.tables.get(due.target, due.table).columns
-    # Values of other types have other digests, so a table whose columns have changed since then is not compared.
+    # Values of other types have other digests. So nothing is compared if the table's columns have changed since the run.
     if digest is None or not all(column in due.table.columns for column in columns):
         return False
     own = rows.filter(pc.field("_run") == run.spec.run).select([column.name for column in columns])
@@ -155,7 +160,7 @@ def _is_other(run: CommittedRun, due: Due, staged: Sequence[StagedFile], rows: p
 
 
 def _rows_of(folder: Folder, files: Sequence[TableFile], schema: pa.Schema, due: Due, job: str) -> pa.Table:
-    """Return the rows of files that no attempt staged; of a table that several jobs write, this job's rows."""
+    """Return the rows of these files; of a table that several jobs write, only this job's rows."""
     rows = pa.concat_tables([schema.empty_table(), *(read_file(folder, file, schema) for file in files)])
     column = SHARED_TABLES.get(due.table.path)
     if column is None:

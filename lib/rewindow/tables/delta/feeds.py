@@ -61,23 +61,27 @@ class DeltaFeedTables:
     """The feeds of one warehouse, through delta-rs: the `LandingTables` of `land`."""
 
     def __init__(self, warehouse: str, ledgers: LandingLedgers | None = None, digest: Digest | None = None) -> None:
-        """Bind to a folder or URI. Nothing is read or created. ``ledgers``: those of others who read the same warehouse.
+        """Bind to a folder or URI. Nothing is read or created.
 
-        ``digest`` compares rows of another job's output that something has rewritten with what was published.
+        ``ledgers``: landing ledgers to share with other readers of the warehouse. ``digest``: compares rows of another job's
+        output with what was published, if files of the output were rewritten.
         """
         self._digest = digest
         self.warehouse = warehouse.rstrip("/")
         self._ledgers = ledgers or LandingLedgers(self.warehouse)
         self._timestamps = LandedTimes()
         self._published: dict[str, tuple[LedgerRow, dict[str, Mark | None]]] = {}
-        """The last row that was published, and the last commit to each table then: there is nothing to do until one changes."""
+        """By feed: the last ledger row that was published, and the last commit of each table after that, by path.
+
+        Nothing is to be published until one of these changes.
+        """
 
     def state(self, feed: str) -> Sequence[LedgerRow]:
         """Return the rows of a feed's landing ledger. Raises `InvariantError` (70) if it is damaged."""
         return self._ledger(feed).read()
 
     def append(self, feed: str, *rows: LedgerRow) -> bool:
-        """Append rows in one commit. Return whether they are the rows that now have their numbers."""
+        """Append rows in one commit. Return False if another writer's rows have their numbers."""
         ledger = self._ledger(feed)
         if (rows_to_keep := ledger.to_keep()) is not None:
             ledger.keep_fold(len(rows_to_keep), progress_lines(rows_to_keep))
@@ -86,8 +90,8 @@ class DeltaFeedTables:
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
         """Create the quarantine, and check that files can be added to the log tables that exist.
 
-        Publishing creates the logs: a landing that fails leaves no columns behind. Raises `CheckpointError` (76) for a log with
-        other columns or rows of another ledger, `StorageError` (74) for a table that cannot be written.
+        Logs are created later, by `publish`, so that a landing that fails leaves no columns behind. Raises `CheckpointError` (76)
+        for a log with other columns or rows of another ledger, `StorageError` (74) for a table that cannot be written.
         """
         ledger = identity(self.state(feed))
         for topic, schema in logs.items():
@@ -107,7 +111,7 @@ class DeltaFeedTables:
                 check_log_claim(path, table, ledger, feed)
 
     def publish(self, feed: str) -> None:
-        """Bring a feed's log tables and the quarantine up to its ledger. Any process may do so at any time."""
+        """Bring a feed's log tables and the quarantine up to date with its ledger. Any process may do so at any time."""
         rows = self.state(feed)
         row, marks = self._published.get(feed, (None, {}))
         is_as_before = all(mark is not None and mark == self._mark(path) for path, mark in marks.items())
@@ -125,14 +129,14 @@ class DeltaFeedTables:
             self._published[feed] = rows[-1], {path: self._mark(path) for path in paths}
 
     def _mark(self, path: str) -> Mark | None:
-        """Return the last commit to a table of the warehouse; None if there is none, or it is unknown."""
+        """Return the last commit to a table of the warehouse; None if there is no table, or its last commit is unknown."""
         return mark_of(open_table(table_path(self.warehouse, path)))
 
     def publish_steps(self, feed: str) -> Iterator[str]:
-        """Publish as `publish` does; yield the name of each commit before it.
+        """Publish as `publish` does; yield the name of each commit before making it.
 
-        Raises `StorageError` (74) if a staged file is gone, `CheckpointError` (76) if a table has other columns. What is
-        gone of a generation that a later one replaced whole is left out, because no run reads it.
+        Raises `StorageError` (74) if a staged file is gone, `CheckpointError` (76) if a table has other columns. Files of a
+        generation of which a later one keeps no landing may be gone: then they are left out, because no run reads them.
         """
         rows = self.state(feed)
         made = made_by(rows)
@@ -148,12 +152,12 @@ class DeltaFeedTables:
                 table, app_id = create_log(path, LogSchema.from_json(schema)), log_id(ledger, feed, number)
                 check_log_claim(path, table, ledger, feed)
                 published = table.transaction_version(app_id) or 0
-                # A stored fold leaves out only what was published, so this happens only to a table that went back.
+                # The stored fold leaves out published landings. They are needed only if the table went back to an older version.
                 if max(published, kept) < each.through:
                     bodies = made_by(rows, is_whole=True)[index].bodies
                 landed = {body["landing"]: body["files"].get(topic, ()) for body in bodies}
                 named = max(landed, default=each.through)
-                # If the ledger has more rows by now, another `land` was faster.
+                # If the ledger has more rows by now, another `land` has published since.
                 if published > named and len(self.state(feed)) == len(rows):
                     raise more_landings(path, feed, published, named)
                 if not (is_replaced and _is_gone(path, landed, max(published, kept))):
@@ -171,9 +175,10 @@ class DeltaFeedTables:
         *,
         is_replaced: bool,
     ) -> Iterator[str]:
-        """Publish the rows of a generation that went to the quarantine. ``numbers`` are the generations that had some.
+        """Publish the rows that a generation's landings sent to the quarantine.
 
-        The ledger's first publication removes the rows that the feed has there of a ledger that was deleted.
+        ``numbers``: the generations so far that had such rows; this generation is added. The first publication of a ledger
+        removes the feed's rows of a deleted ledger from the quarantine.
         """
         refused = refused_files(made.bodies)
         if not refused and not made.refused:
@@ -191,7 +196,7 @@ class DeltaFeedTables:
             yield from _publish(path, table, app_id, 0, files, "quarantine", lost_files(feed), retract)
 
     def lagging(self, feed: Feed) -> dict[str, int]:
-        """Return how many landings each log lacks, by topic, without those that lack none."""
+        """Return, by topic, how many landings each log lacks. Complete logs are left out."""
         of, last = feed.definition, feed.landings[-1] if feed.landings else None
         if last is None or last.generation != of.generation:
             return {}
@@ -215,18 +220,18 @@ class DeltaFeedTables:
         return look_at_table(spec, position, window)
 
     def roots(self, feed: str, topic: str) -> tuple[str, str]:
-        """Return the folders of a topic's log and of the quarantine."""
+        """Return the folder of a topic's log and the folder of the quarantine."""
         return table_path(self.warehouse, log_path(feed, topic)), table_path(self.warehouse, QUARANTINE)
 
     def first_above(self, feed: str, file: HeldFile, offset: int, time_ms: int) -> int | None:
-        """Return the first offset of a landed file, from ``offset`` on, whose timestamp is above ``time_ms``."""
+        """Return the first offset of a landed file, from ``offset`` on, whose timestamp is above ``time_ms``, or None."""
         times = self._timestamps.of(table_path(self.warehouse, log_path(feed, file.topic)), file)
         return first_above(times, file, offset, time_ms)
 
     def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:
         """Delete the files of attempts that can never land.
 
-        Raises `CheckpointError` (76) if a table names one, because the ledger has lost the landing that added it.
+        Raises `CheckpointError` (76) if a table names such a file: then the ledger has lost the landing that added the file.
         """
         roots = {self.roots(feed, topic)[0] for topic in topics} | {table_path(self.warehouse, QUARANTINE)}
         left = {root: _files_of(root, frozenset(attempts)) for root in sorted(roots)}
@@ -244,13 +249,13 @@ class DeltaFeedTables:
 
 
 def _files_of(root: str, attempts: Collection[str]) -> set[str]:
-    """Return the files in a table's folder that some attempts staged, whether or not the table names them."""
+    """Return the files in a table's folder that these attempts staged, whether or not the table names the files."""
     paths = (path for path, _, _ in Folder(root).files())
     return {path for path in paths if (staged := _STAGED.fullmatch(path.rpartition("/")[2])) and staged[1] in attempts}
 
 
 def refused_files(bodies: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[str, Any]]]:
-    """Return the files for the quarantine of each landing that has some."""
+    """Return, for each landing that has files for the quarantine, a list of these files."""
     return [[file for files in body["quarantine"].values() for file in files] for body in bodies if body["quarantine"]]
 
 
@@ -271,11 +276,13 @@ def _publish(
     fix: str,
     retract: Retract | None = None,
 ) -> Iterator[str]:
-    """Add the files of the numbers that a table lacks, several numbers in one commit; yield before each commit.
+    """Add the files that a table lacks; yield the name of each commit before making it. A commit may add several numbers.
 
-    The first commit also removes what ``retract`` returns. ``files`` are numbered ``before`` + 1, + 2, ... A commit's
-    transaction version is the last number that it adds, and the commit goes through the handle that reported the last number
-    present: so no number is added twice. ``fix`` is what to do if a file is gone.
+    ``files``: from the numbers ``before`` + 1, + 2, ... to the files of each number. ``label``: names the table in the yielded
+    names. ``fix``: what to do if a file is gone, for the message. ``retract``: returns actions that the first commit also makes.
+
+    The version of a commit's application id is the last number that the commit adds. The handle that has read the last number
+    in the table also writes the commit, so no number is added twice.
     """
     failure: Exception | None = None
     attempts = 0

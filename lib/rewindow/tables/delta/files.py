@@ -32,19 +32,19 @@ _CHUNK = 1 << 20
 _DIGEST_BYTES = 16
 _ROWS_WITHOUT_THREADS = 32 * 1024
 SMALL_BYTES = 4 << 20
-"""Files of up to this size are read at once. Larger ones are read in parts, and checked beforehand."""
+"""Files of up to this size are read as a whole. Larger files are read in parts, after their checksum was verified."""
 _UNREADABLE = (OSError, pa.ArrowException, KeyError, ValueError)
 
 
 class FileFacts(NamedTuple):
-    """What the file system says of a file: ``bytes`` and when it was last modified, epoch milliseconds."""
+    """The size of a file in bytes, and when the file was last modified (epoch ms)."""
 
     bytes: int
     modified_ms: int
 
 
 class Whole(NamedTuple):
-    """A file that was read: its size in bytes, their digest, and a function that returns its rows."""
+    """A file that was read: its size in bytes, the digest of its bytes, and a function that returns its rows."""
 
     bytes: int
     digest: str
@@ -52,7 +52,7 @@ class Whole(NamedTuple):
 
 
 class Folder:
-    """A folder that holds a table's files. Paths are relative to it, with ``/``."""
+    """A folder that contains a table's files. Paths are relative to the folder, with ``/``."""
 
     def __init__(self, root: str) -> None:
         """Bind to a local path or a URI. Nothing is read or created."""
@@ -65,7 +65,7 @@ class Folder:
         return f"{self.root}/{path}"
 
     def facts(self, path: str) -> FileFacts | None:
-        """Return a file's size and time, or None if there is no such file."""
+        """Return a file's size and modification time; None if there is no such file."""
         info = self._fs.get_file_info(f"{self._base}/{path}")
         if info.type != fs.FileType.File:
             return None
@@ -83,7 +83,7 @@ class Folder:
                 raise _unreadable(self.full_path(path), error) from error
 
     def read_batches(self, path: str, names: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield a Parquet file's rows, a batch at a time: of the columns named those that it has. As `read_table`."""
+        """Yield the rows of a Parquet file in batches, with those columns of ``names`` that it has. Raises as `read_table`."""
         with self.open_parquet(path) as parquet:
             stored = set(parquet.schema_arrow.names)
             try:
@@ -94,7 +94,7 @@ class Folder:
     def open_parquet(self, path: str, *, is_checked: bool = False) -> pq.ParquetFile:
         """Open a Parquet file and read its footer. ``is_checked``: its bytes have just been compared with a digest.
 
-        Raises `StorageError` (74) if it is gone, damaged or not a Parquet file.
+        Raises `StorageError` (74) if the file is gone, damaged or not a Parquet file.
         """
         try:
             data = self._small(path)
@@ -107,9 +107,9 @@ class Folder:
             raise _unreadable(self.full_path(path), error) from error
 
     def footer(self, path: str) -> dict[bytes, bytes]:
-        """Return what the footer of a Parquet file says besides its columns. Raises `StorageError` (74) if it is unreadable.
+        """Return the key-value metadata in the footer of a Parquet file. Raises `StorageError` (74) if it is unreadable.
 
-        The checksum in the name is not verified, which would take all bytes.
+        The checksum in the file's name is not verified, because that would take reading all bytes.
         """
         try:
             stated: dict[bytes, bytes] | None = pq.read_metadata(f"{self._base}/{path}", filesystem=self._fs).metadata
@@ -118,7 +118,7 @@ class Folder:
         return stated or {}
 
     def as_parquet(self, path: str, data: pa.Buffer, *, is_checked: bool = False) -> pq.ParquetFile:
-        """Return the Parquet file in the bytes of a file. Raises as `open_parquet` does."""
+        """Open the Parquet file whose bytes are ``data``. ``path``: where it is, for errors. Raises as `open_parquet` does."""
         if not is_checked:
             self._compare(path, crc32(data))
         try:
@@ -151,7 +151,7 @@ class Folder:
             return file.read_buffer()
 
     def _small(self, path: str) -> pa.Buffer | None:
-        """Return the bytes of a small file, which one request reads from a bucket; None for another file."""
+        """Return the bytes of a file, with one request to a bucket; None if the file is larger than `SMALL_BYTES`."""
         if self._objects is not None:
             return self._objects.get(path, most_bytes=SMALL_BYTES)
         with self._fs.open_input_file(f"{self._base}/{path}") as file:
@@ -160,7 +160,7 @@ class Folder:
     def check(self, path: str) -> None:
         """Raise `StorageError` (74) if a file is gone, or its bytes do not have the CRC-32 in its name.
 
-        Page checksums cover neither page headers nor the footer, where a flipped bit can yield a wrong number.
+        Page checksums are not enough: they cover neither page headers nor the footer, where a flipped bit can change a number.
         """
         if named_checksum(path) is None:
             return
@@ -200,18 +200,21 @@ class Folder:
             self._fs.delete_dir(self._base)
 
     def files(self) -> Iterator[tuple[str, int, int]]:
-        """Yield path, size and modification time (epoch ms) of every file below, sorted by path. Skips Delta's log."""
+        """Yield path, size in bytes and modification time (epoch ms) of every file, sorted by path. Skips Delta's log."""
         for path, facts in self.listed():
             with suppress(FileNotFoundError):
                 yield path, *facts()
 
     def listed(self) -> list[Listed]:
-        """Return every file below, sorted by path, without its facts. Skips Delta's log."""
+        """Return every file below the folder, sorted by path. Size and time are not read yet. Skips Delta's log."""
         files = object_files(self._fs, self._base) if is_uri(self.root) else local_files(self._base)
         return sorted(files, key=itemgetter(0))
 
     def sizes(self, paths: Collection[str] | None = None) -> dict[str, int]:
-        """Return the sizes of all files below, by path, or of those of ``paths``. For many paths, a bucket is listed."""
+        """Return the sizes of files in bytes, by path: of ``paths``, or of all files below the folder.
+
+        For many paths in a bucket, the sizes of all files are returned, because one listing takes fewer requests.
+        """
         if paths is not None and (not is_uri(self.root) or len(paths) <= FEW):
             return object_sizes(self._fs, self._base, paths) if is_uri(self.root) else local_sizes(self._base, paths)
         return {path: size for path, size, _ in self.files()}
@@ -238,7 +241,7 @@ class Folder:
     def copy_from(self, other: Folder, path: str, size: int) -> None:
         """Copy a file of another folder to the same path here, unless a file of that size exists.
 
-        Raises `StorageError` (74) if it cannot be read or written, or is not what was written.
+        Raises `StorageError` (74) if the file cannot be read or written, or if its bytes do not have the CRC-32 in its name.
         """
         facts = self.facts(path)
         if facts is not None and facts.bytes == size:
@@ -271,7 +274,7 @@ class Folder:
                 path=shown,
                 error=error,
             ) from error
-        # An answered put is complete, and asking for its time would be another request.
+        # After a put without an error, the object is complete. Its modification time would take another request.
         facts = self.facts(path) if is_local else FileFacts(len(data), time.time_ns() // 1_000_000)
         if facts is None:
             raise StorageError(

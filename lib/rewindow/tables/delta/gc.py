@@ -1,10 +1,10 @@
 """The garbage collection of jobs and feeds: merge small files of their tables, and delete files that nothing needs any more.
 
-Files and reports of attempts that the ledger proves dead can go at once. Files that left a table, and files of attempts
-that no ledger row names (a verification, a snapshot or a repair that died), can go when they are older than the retention.
-"Not committed yet" is never a reason.
+Files and reports of attempts that are dead by the ledger are deleted at once. Files that were removed from a table, and files of
+attempts that no ledger row names (a verification, a snapshot or a repair that died), are deleted when they are older than the
+retention. That a file is not committed yet is never a reason to delete it.
 
-Of a feed, files are deleted whose rows are proven to be elsewhere.
+Removed files of a log are deleted only if other files are proven to have their rows.
 """
 
 from __future__ import annotations
@@ -57,17 +57,20 @@ _HOUR_MS = 3_600_000
 
 
 class Unnamed:
-    """The files of a folder that the table there does not name, from one listing."""
+    """The files in a table's folder that the table does not name. The folder is listed once."""
 
     def __init__(self, root: str, table: DeltaTable | None, suffix: str | tuple[str, ...], below: str = "") -> None:
-        """Bind to a table's path, its handle (None: no table), and the files whose names end so, in one of its folders."""
+        """Bind to a table's path and its handle (None: there is no table).
+
+        ``suffix``: the end of the files' names. ``below``: the subfolder to list; ``""`` lists the whole folder.
+        """
         self._root, self._table, self._suffix, self._below = root, table, suffix, below
         self._facts: dict[str, Callable[[], tuple[int, int]]] = {}
         # Not a cache of a method: in a reference cycle, the handle would return to its own cache late (`handle`).
         self._left: dict[int, set[str]] = {}
 
     def paths(self) -> Iterator[str]:
-        """Yield the path of each file, in order. Most are not garbage, so nothing else is read about them yet."""
+        """Yield the path of each file, in order. Sizes and times are not read, because most files are not garbage."""
         named = {file.path for file in table_files(self._root, self._table)} if self._table else set()
         start = f"{self._below}/" if self._below else ""
         for name, facts in Folder(f"{self._root}/{self._below}".rstrip("/")).listed():
@@ -77,8 +80,8 @@ class Unnamed:
                 yield path
 
     def is_left(self, path: str, keep_ms: int) -> bool:
-        """Return whether one of these files left the table, or was written, at least ``keep_ms`` ago."""
-        # It was written before it left the table, so most files are too young for a look into the log.
+        """Return whether one of these files was removed from the table, or written without being added, ``keep_ms`` ago."""
+        # A file is written before it is removed. So most files are too young by their time alone, and the log is not read.
         facts = self._facts_of(path)
         is_old = facts is not None and facts[1] <= time.time_ns() // 1_000_000 - keep_ms
         if not is_old or self._table is None:
@@ -88,12 +91,12 @@ class Unnamed:
         return path in self._left[keep_ms]
 
     def garbage(self, path: str, why: str) -> Iterator[Garbage]:
-        """Yield one of these files as garbage, unless it is gone."""
+        """Yield one of these files as garbage, unless the file is gone."""
         if (facts := self._facts_of(path)) is not None:
             yield Garbage(self._root, path, facts[0], why)
 
     def old_garbage(self, start: str, keep_ms: int, why: str) -> Iterator[Garbage]:
-        """Yield the files whose names start so and that left the table ``keep_ms`` ago, and at least a day."""
+        """Yield the files whose names begin with ``start`` and that were removed at least ``keep_ms`` and a day ago."""
         for path in self.paths():
             if path.rpartition("/")[2].startswith(start) and self.is_left(path, max(keep_ms, UNKNOWN_MS)):
                 yield from self.garbage(path, why)
@@ -106,7 +109,7 @@ class Unnamed:
 
 
 def _left_before(table: DeltaTable, keep_ms: int) -> set[str]:
-    """Return the files below a table that it does not name: removed or written at least ``keep_ms`` ago."""
+    """Return the files in a table's folder that the table does not name, removed or written at least ``keep_ms`` ago."""
     hours = -(-keep_ms // _HOUR_MS)
     paths = table.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=True)
     return {unquote(path) for path in paths}
@@ -120,7 +123,7 @@ class JobGc:
         self._tables, self._job, self._alive = tables, job, alive
 
     def drop_reports(self) -> int:
-        """Remove the reports of dead attempts from the journal; return how many."""
+        """Remove the reports of dead attempts from the journal; return how many files of reports were removed."""
         return self._orphan_files().drop_reports()
 
     def merge(self, least: int) -> Iterator[str | tuple[int, int]]:
@@ -133,7 +136,7 @@ class JobGc:
         return sum(len(group) for table in tables for group in due_run_merges(table, least))
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
-        """Yield what can be deleted now. All of it is found before the first is yielded."""
+        """Yield what can be deleted now. All garbage is found before the first item is yielded."""
         ledger = self._tables.ledger(self._job)
         check_once(Folder(ledger.path), self._job, ledger.read(), check_stored)
         yield from list(self._orphan_files().garbage(keep_ms))
@@ -155,7 +158,7 @@ class JobGc:
 
 
 class _JobOrphanFiles:
-    """The folders of one job."""
+    """The files of one job that may be garbage."""
 
     def __init__(self, warehouse: str, job: str, state: JobState, dead: Collection[str], *, is_quiet: bool) -> None:
         """Bind to a job's state. ``is_quiet``: no run of the job is in progress."""
@@ -172,7 +175,7 @@ class _JobOrphanFiles:
         yield from self._of_ledgers(keep_ms)
 
     def drop_reports(self) -> int:
-        """Remove the reports of dead attempts from the journal in one commit; return how many."""
+        """Remove the reports of dead attempts from the journal in one commit; return how many files were removed."""
         path = table_path(self._warehouse, JOURNAL)
         table = open_table(path)
         if table is None:
@@ -195,7 +198,7 @@ class _JobOrphanFiles:
         return len(listed)
 
     def _tables(self) -> dict[str, set[str]]:
-        """Return the targets of each table that a run of the job ever wrote or may be writing, by path."""
+        """Return, by path, the targets of each table that a run of the job ever wrote or may be writing."""
         branches = self._state.branches.values()
         pending = (item.pending.binding.tables for item in branches if item.pending is not None)
         written = chain((item.tables for item in bindings_of(self._state)), (item.tables for item in branches), pending)
@@ -216,7 +219,7 @@ class _JobOrphanFiles:
             return
         unnamed = Unnamed(root, table, ".parquet")
         counts, attempts = self._counting(path, targets), self._known
-        # A run may still read removed files.
+        # Runs read changelogs. So while a run is in progress, removed files of a changelog are kept.
         is_changelog = any(target.startswith(CHANGELOG) for target in targets)
         for name in unnamed.paths():
             attempt = staged_by(name)
@@ -232,7 +235,7 @@ class _JobOrphanFiles:
                 yield from unnamed.garbage(name, "of an unknown attempt")
 
     def _internal(self, keep_ms: int) -> Iterator[Garbage]:
-        """Yield the internal logs of attempts: of dead ones at once, of others when they are old."""
+        """Yield the internal logs of attempts: those of dead attempts at once, those of other attempts when they are old."""
         root = table_path(self._warehouse, f"internal/{self._job}")
         sizes: dict[str, tuple[int, int]] = {}
         for name, size, modified_ms in Folder(root).files():
@@ -264,7 +267,7 @@ class _JobOrphanFiles:
         yield from rows.old_garbage("", keep_ms, "merged into another file of the ledger")
 
     def _whole(self, root: str, keep_ms: int) -> Iterator[Garbage]:
-        """Yield the table of a dropped branch when it has not changed for the retention time."""
+        """Yield the table of a dropped branch if the table has not changed for the retention time."""
         files = list(Folder(root).files())
         last = max((modified_ms for _, _, modified_ms in files), default=0)
         if files and last <= time.time_ns() // 1_000_000 - keep_ms:
@@ -280,7 +283,7 @@ class _JobOrphanFiles:
         return {path for branch in dropped for path in _own_outputs(branch)} - kept
 
     def _counting(self, path: str, targets: Collection[str]) -> AbstractSet[str]:
-        """Return the attempts whose files a publication of this table needs."""
+        """Return the attempts whose files this table contains or may have to contain again."""
         if any(target.startswith(CHANGELOG) for target in targets):
             return published_attempts(self._state.shared(path))
         branches = [branch for branch in self._state.branches.values() if branch.is_kept]
@@ -302,7 +305,7 @@ def _outputs(branch: Branch) -> set[str]:
 
 
 def _own_outputs(branch: Branch) -> set[str]:
-    """Return the outputs of a branch that its own runs wrote, if no other branch's runs are in it."""
+    """Return the paths of the outputs that a branch's own runs wrote; none if runs of another branch are among these runs."""
     runs = branch.own_runs
     if any(run.spec.branch != branch.name for run in runs):
         return set()
@@ -314,11 +317,11 @@ class FeedGc:
     """The files of one feed."""
 
     def __init__(self, tables: DeltaFeedTables, feed: str, is_quiet: Callable[[], bool]) -> None:
-        """Bind to a feed. ``is_quiet`` returns whether no run is in progress that reads it."""
+        """Bind to a feed. ``is_quiet`` returns whether no run that reads the feed is in progress."""
         self._tables, self._feed, self._is_quiet = tables, feed, is_quiet
 
     def topics(self) -> list[str]:
-        """Return the logs that `land` ever wrote; logs that are read from their source tables are not among them."""
+        """Return the topics whose logs `land` has ever written. Logs that are read from their source tables are not included."""
         return list(self._progress.topics)
 
     def compact(self, topic: str) -> Iterator[str | tuple[int, int]]:
@@ -326,13 +329,13 @@ class FeedGc:
         return compact(self._root(topic), topic, self._progress.held_paths(topic), uuid4().hex)
 
     def due(self) -> int:
-        """Return how many files would be merged."""
+        """Return how many files `compact` would merge in all logs."""
         progress = self._progress
         merges = (due_in(self._root(topic), progress.held_paths(topic)) for topic in progress.topics)
         return sum(len(group) for merge in merges for _, group in merge)
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
-        """Yield what can be deleted now. All of it is found before the first is yielded."""
+        """Yield what can be deleted now. All garbage is found before the first item is yielded."""
         ledger = self._ledger()
         check_once(Folder(ledger.path), self._feed, self._tables.state(self._feed), check_stored_feed)
         progress = self._progress
@@ -349,9 +352,9 @@ class FeedGc:
         self._ledger().compact()
 
     def _of_log(self, topic: str, progress: Progress, keep_ms: int) -> Iterator[Garbage]:
-        """Yield files of dead landings at once, others when they are old and their offsets are in other files.
+        """Yield files of dead landings at once, and other files when they are old and their offsets are in other files.
 
-        It is not enough that the table does not name a file: a RESTORE may have removed it, and may be undone.
+        It is not enough that the table does not name a file: a RESTORE may have removed the file, and the RESTORE may be undone.
         """
         root = self._root(topic)
         table = open_table(root)
@@ -369,10 +372,8 @@ class FeedGc:
                     yield from unnamed.garbage(name, "its rows are in another file")
 
     def _offsets(self, topic: str, name: str) -> tuple[int, int] | None:
-        """Return the first and last offset of a log's file; None if they are unknown.
-
-        The file is asked, because the landing that staged it may be among thousands that this process has not read.
-        """
+        """Return the first and last offset of a log's file; None if they are unknown."""
+        # The file is read, because the landing that staged it may be among thousands that this process has not read.
         try:
             offsets = pc.min_max(Folder(self._root(topic)).read_table(name, ["offset"])["offset"]).as_py()
         except StorageError:
@@ -380,7 +381,7 @@ class FeedGc:
         return (0, -1) if offsets["min"] is None else (offsets["min"], offsets["max"])
 
     def _landed(self, topic: str) -> dict[str, tuple[int, int]]:
-        """Return the first and last offset of each file that a landing names. Reads the whole ledger."""
+        """Return, by path, the first and last offset of each file that a landing names. Reads the whole ledger."""
         landings = [row.body for row in self._tables.state(self._feed) if row.kind == LANDING]
         files = [file for body in landings for file in body.get("files", {}).get(topic, ())]
         bounds = {file["path"]: file["stats"] for file in files}

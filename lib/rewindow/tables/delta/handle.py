@@ -1,20 +1,20 @@
-"""Handles on Delta tables: they read on cheaply, and return to a cache when their caller is done with them.
+"""Handles on Delta tables. A handle reads new commits cheaply, and returns to a cache when its caller is done with it.
 
-Append commits, which nearly all are, are read here, and delta-rs' own object stays behind until something needs it: what it
-does costs more the longer the log and the more files the table has (ADR-124). In a bucket, a handle reads a local copy of the
-log's end (ADR-126). delta-rs opens the table in the bucket only for writing and for listing files.
+Nearly all commits are appends. A handle reads appends itself, and the delta-rs object in it falls behind until it is needed: what
+delta-rs does costs more the longer the log is and the more files the table has (ADR-124). In a bucket, a handle reads a local
+copy of the log's end (ADR-126). There, delta-rs opens the table itself only to write and to list files.
 
-Opening a table that has not changed costs a few calls of `stat`. Commit files never change, and deleting a log deletes its newest
-commit too. So a cached handle is current if its last commit is still the same file and has no successor. The log's folder is
-not listed, because it may have thousands of commits. Delta removes old commits, oldest first: a handle is discarded when the one
-of the checkpoint that it began with is gone, because it may still have to read from there.
+Opening a table that has not changed costs a few calls of `stat`. Commit files never change, and whoever deletes a log also
+deletes its newest commit. So a cached handle is current if its last commit is still the same file and has no successor. The log's
+folder is not listed, because it may have thousands of commits. Delta removes old commits, oldest first. A handle may still have
+to read from the checkpoint with which it began. So it is discarded when the commit of that checkpoint is gone.
 
-In a bucket, one request shows whether there is a newer commit. A log there is assumed not to be replaced while a command
-runs: each look would cost another request.
+In a bucket, one request shows whether there is a newer commit. A log there is assumed not to be replaced while a command runs,
+because each check would cost another request.
 
-A handle belongs to one caller until it is released, because a commit is checked against what its handle has read: two
-callers sharing one would see each other's commits, and could commit a transaction twice. One released handle is kept for
-each table.
+A handle belongs to one caller until it is released, because a commit is checked against what its handle has read. Two callers
+that shared a handle would see each other's commits, and could commit a transaction twice. For each table, one released handle is
+kept.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from rewindow.tables.delta.delta_log import (
 )
 
 _MOST_KEPT = 32
-"""Tables whose handles are kept: enough for a few jobs."""
+"""The most tables of which a handle is kept: enough for a few jobs."""
 _MOST_AHEAD = 64
-"""Commits that a handle reads itself before delta-rs reads them, too."""
+"""The most commits that a handle reads itself before delta-rs reads them, too."""
 
 
 class Cached(NamedTuple):
-    """What a handle has read: the library's table object, the version, and the identity of that commit's file.
+    """What a handle has read: the delta-rs object, the version, and the identity of that version's commit file.
 
-    ``changed_ns``: the time of the folder's last change before it was read. ``oldest``: the oldest commit
-    that the library may still read.
-    ``ahead``: the commits that the library's object lacks. ``log_copy``, ``files``: see `Handle`.
+    ``changed_ns``: the last change of the log's folder before it was read (epoch ns). ``oldest``: the version of the oldest
+    commit that delta-rs may still read. ``ahead``: the commits that the delta-rs object has not read yet. ``transactions``,
+    ``log_copy``, ``files``, ``new_files``: see `Handle`.
     """
 
     table: Any
@@ -70,28 +70,28 @@ class Cached(NamedTuple):
 
 
 cached: dict[str, Cached] = {}
-"""By path, least recently released first."""
+"""From the path of a table to what its last released handle has read, the least recently released first."""
 
 
 class Handle(DeltaTable):
-    """A handle that returns to the cache when its last reference goes."""
+    """A handle that returns to the cache when its last reference is deleted."""
 
     read_version: int
     transactions: dict[str, int | None]
-    """The versions of application ids that were asked for, as of what was read."""
+    """From an application id to its version at ``read_version``: the ids in commits that were read, and those looked up."""
     log_copy: LogCopy | None
-    """What the library's object reads in place of a log in a bucket; None if it reads the log itself."""
+    """The copy that delta-rs reads in place of a log in a bucket; None if delta-rs reads the log itself."""
     files: dict[str, Any] | None
-    """The table's files as `table_rows` made them, by path; None before that, and after a commit that is not an append."""
+    """The table's files by path, from `table_rows`; None if not computed yet, or after a commit that is not an append."""
     new_files: list[dict[str, Any]]
-    """The ``add`` actions that came after ``files`` was made."""
+    """The ``add`` actions of the commits since ``files`` was computed."""
 
     def __init__(self, path: str) -> None:
         """Read the table's log."""
         self.is_good, self.log_copy = False, None
         changed_ns, oldest = changed_at(path), max(oldest_commit(path), checkpointed(path))
         if is_uri(path) and (log_copy := LogCopy(path)).begin():
-            # The library says what is wrong with the log, not with its copy.
+            # If the copy cannot be opened, the log is opened below, so that the error is about the log.
             with suppress(DeltaError):
                 super().__init__(log_copy.root)
                 self.log_copy = log_copy
@@ -101,7 +101,7 @@ class Handle(DeltaTable):
 
     @classmethod
     def of(cls, path: str, read: Cached) -> Handle:
-        """Return a handle that continues from what a cached one has read."""
+        """Return a handle that continues from what a released handle has read."""
         handle = cls.__new__(cls)
         vars(handle).update(_storage_options=options_of(path), _raw=read.table, _ahead=read.ahead)
         handle.path, handle.mark, handle.is_good = path, read.mark, True
@@ -112,7 +112,7 @@ class Handle(DeltaTable):
 
     @property
     def _table(self) -> Any:
-        """The library's table object, at this handle's version. All methods of `DeltaTable` that are not below use it."""
+        """The delta-rs object, at this handle's version. Methods of `DeltaTable` that are not overridden here use it."""
         if self.log_copy is not None:
             self._raw, self._ahead, self.log_copy = self._from_beginning(), list[AppendCommit](), None
         return self._reader
@@ -123,23 +123,23 @@ class Handle(DeltaTable):
 
     @property
     def _reader(self) -> Any:
-        """The library's object, of the table or of the copy of its log, at this handle's version."""
+        """The delta-rs object of the table, or of the copy of its log, at this handle's version."""
         if self._ahead:
             self._catch_up()
         return self._raw
 
     def _from_beginning(self) -> Any:
-        """Return a new object of the library's for this version of the table."""
+        """Return a new delta-rs object for this version of the table."""
         return vars(DeltaTable(self.path, self.read_version, options_of(self.path)))["_table"]
 
     def _catch_up(self) -> None:
-        """Let the library read on to this version. Raises `StorageError` (74) if it cannot."""
+        """Let the delta-rs object read up to this handle's version. Raises `StorageError` (74) if it cannot."""
         was_good, self.is_good = self.is_good, False
         try:
-            # On failure, read from the beginning.
+            # If this fails, a new object is opened below.
             with suppress(DeltaError, OSError):
                 self._raw.update_incremental()
-            # Others have committed since.
+            # The object may also have read newer commits of others.
             if self._raw.version() != self.read_version:
                 self._raw, self.log_copy = self._from_beginning(), None
         except (DeltaError, OSError) as error:
@@ -178,7 +178,7 @@ class Handle(DeltaTable):
             self.log_copy.publish_checkpoint(self.read_version)
 
     def update_incremental(self) -> None:
-        """Read the commits since."""
+        """Read the commits after this handle's version."""
         self.is_good = False
         changed_ns = changed_at(self.path)
         if self.log_copy is not None:
@@ -196,7 +196,7 @@ class Handle(DeltaTable):
         self.is_good = True
 
     def _read_on(self, changed_ns: int) -> None:
-        """Let the library read the commits since."""
+        """Let delta-rs read the commits after this handle's version."""
         before = self.read_version
         self._raw.update_incremental()
         self._ahead = []
@@ -212,14 +212,14 @@ class Handle(DeltaTable):
         return self.path if self.log_copy is None else self.log_copy.root
 
     def transaction_version(self, app_id: str) -> int | None:
-        """Return the version of an application id as of what was read."""
-        # If no commit ahead names the id, the library knows its version.
+        """Return the version of an application id, as of this handle's version."""
+        # `transactions` has the ids of all commits ahead. So the delta-rs object knows the version of any other id.
         if app_id not in self.transactions:
             self.transactions[app_id] = self._raw.transaction_version(app_id)
         return self.transactions[app_id]
 
     def release(self) -> None:
-        """Put what was read into the cache. This handle must not be used again."""
+        """Put what this handle has read into the cache. The handle must not be used again."""
         has_log = self.log_copy is None or self.log_copy.is_there
         if self.is_good and has_log and self.mark is not None and self.version() == self.read_version:
             while len(cached) >= _MOST_KEPT:
@@ -231,8 +231,8 @@ class Handle(DeltaTable):
         self.is_good = False
 
     def __del__(self) -> None:
-        """Release it."""
-        # The interpreter may be ending.
+        """Release the handle."""
+        # If the interpreter is ending, names that `release` uses may be gone.
         with suppress(Exception):
             self.release()
 
@@ -254,14 +254,15 @@ class Mark(NamedTuple):
 def take(path: str, *, may_lag: bool = False) -> Handle:
     """Return a handle on the newest version of a table, for the caller alone.
 
-    ``may_lag``: in a bucket, a version that this process has read will do, because a commit after an older one fails.
+    ``may_lag``: in a bucket, a version that this process has read before is enough. If that version is not the newest, a commit
+    through the handle fails.
 
     Raises as `DeltaTable` does, and `StorageError` (74) if a commit is an empty file.
     """
     read = cached.pop(path, None)
     if read and is_uri(path):
         handle = Handle.of(path, read)
-        # On failure, read from the beginning.
+        # If this fails, the table is read from the beginning.
         with suppress(DeltaError, OSError):
             if read.log_copy is not None and may_lag:
                 return handle
@@ -281,7 +282,7 @@ def take(path: str, *, may_lag: bool = False) -> Handle:
             handle.changed_ns = changed_ns
             return handle
         if is_whole and is_newer:
-            # On failure, read from the beginning.
+            # If this fails, the table is read from the beginning.
             with suppress(DeltaError, OSError):
                 handle.update_incremental()
                 return handle
@@ -290,14 +291,14 @@ def take(path: str, *, may_lag: bool = False) -> Handle:
 
 
 def release(table: DeltaTable, *, is_good: bool = True) -> None:
-    """Release a handle. It is cached unless something failed with it."""
+    """Release a handle. What it has read is cached, unless an operation with it has failed."""
     if isinstance(table, Handle):
         table.is_good = table.is_good and is_good
         table.release()
 
 
 def mark_of(table: DeltaTable | None) -> Mark | None:
-    """Return the commit that a handle has read last; None if it is not one of the cache."""
+    """Return the last commit that a handle has read; None if that commit or its file is unknown."""
     if not isinstance(table, Handle) or table.mark is None:
         return None
     return Mark(table.path, table.read_version, table.mark)

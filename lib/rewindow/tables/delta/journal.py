@@ -1,9 +1,9 @@
-"""The journal: what each attempt staged, one append of one file each. Only the ledger makes it true.
+"""The journal: what each attempt staged. Each attempt appends one file. Only a COMMIT row in the ledger makes it count.
 
 A row is a `TaskReport` in JSON: one for each task, and one for the run as a whole.
 
-Before an attempt counts, its staged files are read back. One pass over the bytes of each file finds a flipped, missing or foreign
-byte (`StagedFile.file_digest`); its footer says how many rows it has.
+Before an attempt is committed, its staged files are read back. The digest of a file's bytes shows whether a byte is wrong or
+missing (`StagedFile.file_digest`). The footer of the file states how many rows it has.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Journal:
         self._folder = Folder(path)
 
     def append(self, attempt: str, reports: Sequence[TaskReport]) -> JournalFile:
-        """Append an attempt's reports in one Delta commit; return the file that holds them. Repeating changes nothing.
+        """Append an attempt's reports in one Delta commit; return the file that contains them. Repeated calls change nothing.
 
-        Raises `StorageError` (74) if they were not committed, `InvariantError` (70) if the attempt staged other reports before.
+        Raises `StorageError` (74) if the reports were not committed, `InvariantError` (70) if the attempt staged others before.
         """
         table = create_table(self.path, _SCHEMA, ("job",), configuration=SHORT_LOG)
         path = self._path_of(attempt)
@@ -79,7 +79,7 @@ class Journal:
         return JournalFile(path, stored.bytes, stored.digest)
 
     def find(self, attempt: str) -> list[TaskReport] | None:
-        """Return what an attempt staged, committed or not; None if it staged nothing or its file is gone."""
+        """Return the reports of an attempt, committed or not; None if it appended none, or their file is gone."""
         table, path = open_table(self.path), self._path_of(attempt)
         if table is None or table.transaction_version(_app_id(attempt)) is None or self._folder.facts(path) is None:
             return None
@@ -88,8 +88,8 @@ class Journal:
     def read(self, file: JournalFile, attempt: str) -> list[TaskReport]:
         """Return the reports of an attempt, by sub-topology and partition, from the file that its COMMIT row names.
 
-        Search the table if that file was merged into another. Raises `StorageError` (74) if the reports are gone or
-        are not what was committed.
+        If that file was merged into another, the whole journal of the job is searched. Raises `StorageError` (74) if the reports
+        are gone or differ from what was committed.
         """
         stored = self._folder.read_whole(file.path, _COLUMNS.names)
         if stored is None:
@@ -111,7 +111,7 @@ class Journal:
         reports: list[TaskReport] = []
         files = table_files(self.path, table) if table else []
         for path in (file.path for file in files if file.partition["job"] == self.job):
-            # The table may still name the file that is gone.
+            # The table may name files that are gone.
             if self._folder.facts(path) is not None:
                 reports += _as_reports(self._folder.read_table(path, _COLUMNS.names), attempt, self.path)
         if not reports:
@@ -154,9 +154,9 @@ def _task(report: TaskReport) -> tuple[int, int]:
 
 
 def audit_files(reports: Sequence[TaskReport], roots: Mapping[str, str]) -> None:
-    """Check every staged file against its manifest. ``roots`` has for each target the folder of its table.
+    """Check every staged file against its manifest. ``roots``: from a target to the folder of its table.
 
-    Raises `StorageError` (74) naming the first file that is missing, cut short or altered.
+    Raises `StorageError` (74), which names the first file that is missing, cut short or altered.
     """
     files = [file for report in reports for file in report.files if not file.target.startswith(INTERNAL)]
     folders = {target: Folder(root) for target, root in roots.items()}
@@ -164,14 +164,14 @@ def audit_files(reports: Sequence[TaskReport], roots: Mapping[str, str]) -> None
         for file in files:
             _check_file(folders[file.target], file)
         return
-    # Digests are computed outside the interpreter's lock.
+    # Digests are computed without the interpreter's lock, so threads save time.
     with ThreadPoolExecutor(_READERS) as readers:
         for _ in readers.map(lambda file: _check_file(folders[file.target], file), files):
             pass
 
 
 def _check_file(folder: Folder, file: StagedFile) -> None:
-    # A small file takes one request from a bucket.
+    # A small file is read as a whole, which takes one request to a bucket.
     if file.bytes <= SMALL_BYTES:
         try:
             data = folder.read_bytes(file.path)
@@ -208,11 +208,11 @@ def _not_as_staged(folder: Folder, file: StagedFile, fault: str) -> StorageError
 
 
 _MOST_COMMITS = 200
-"""So many commits of each table are read, the newest first: other jobs of the warehouse write to both."""
+"""At most so many commits of the journal and of the metrics are read, the newest first. Other jobs write to both tables, too."""
 
 
 def step_times(warehouse: str, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:
-    """Return the times of some runs by run id. A time is None if the newest commits do not have it."""
+    """Return when the steps of these runs ended, by run id. A time is None if the newest commits do not state it."""
     attempts = {run.commit.attempt: run for run in runs}
     staged: dict[str, int] = {}
     for at_ms, files in _commits(table_path(warehouse, JOURNAL)):
@@ -220,7 +220,7 @@ def step_times(warehouse: str, runs: Sequence[CommittedRun]) -> Mapping[int, Ste
         staged |= {attempt: at_ms for attempt in named if attempt in attempts}
         if len(staged) == len(attempts):
             break
-    # The metrics are the last file that a run stages, and among the last that it publishes.
+    # The file of the metrics shows both other times: a run stages it last, and publishes it among the last.
     published: dict[str, tuple[int, int]] = {}
     for at_ms, files in _commits(table_path(warehouse, METRICS)):
         named_at = [(path.rpartition("/")[2].partition("-")[0], modified_ms) for path, modified_ms in files]
@@ -238,7 +238,7 @@ def step_times(warehouse: str, runs: Sequence[CommittedRun]) -> Mapping[int, Ste
 
 
 def _commits(path: str) -> Iterator[tuple[int, list[tuple[str, int]]]]:
-    """Yield the time of each commit of a table, and the files that it adds with their times, the newest commit first."""
+    """Yield, for each commit of a table, the newest first, its time and a list of pairs: an added file and its time (all ms)."""
     table = open_table(path)
     newest = -1 if table is None else table.version()
     for version in range(newest, max(newest - _MOST_COMMITS, -1), -1):
@@ -247,7 +247,7 @@ def _commits(path: str) -> Iterator[tuple[int, list[tuple[str, int]]]]:
             with system.open_input_stream(location) as file:
                 actions: list[dict[str, Any]] = [json.loads(line) for line in file.read().splitlines()]
         except (FileNotFoundError, ValueError):
-            # Delta has cleaned up: a checkpoint replaced what came before.
+            # Delta has deleted this commit and all before it, because a checkpoint replaces them.
             return
         at_ms = next((action["commitInfo"].get("timestamp", 0) for action in actions if "commitInfo" in action), 0)
         yield (

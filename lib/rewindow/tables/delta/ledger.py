@@ -1,12 +1,14 @@
-"""The ledger: an append-only table of rows, numbered 1, 2, 3 ... for each job or feed. A row that is there is true.
+"""The ledger: an append-only table of rows, numbered 1, 2, 3 ... for each job or feed. A decision is made when its row is there.
 
-An append is a compare-and-set. The writer proposes the next free number; Delta rejects the commit if another writer of the same
-name committed first; then the ledger is read again, and the row with that number shows who won. Return values and exceptions
-decide nothing: a lost answer looks like a failure, a skipped write like a success.
+An append is a compare-and-set. The writer gives its row the next free number. Delta rejects the commit if another writer has
+appended to the same job or feed first. Then the ledger is read again, and the row with that number shows whose append landed.
+Return values and exceptions of the commit decide nothing: a commit whose answer is lost looks like a failure, a skipped write
+looks like a success.
 
-A file of a ledger never changes, and its name is the digest of its bytes. The stored fold says what their rows give (ADR-127).
-It is a file beside them and names the files that it covers. So it fits no other ledger, no older copy and no changed row. A
-fold that is missing, torn, of another version or of other files is as good as none: then all rows are read.
+A file of a ledger never changes, and its name is the digest of its bytes. The stored fold is a file beside them, with the result
+of folding the rows of some of the ledger's files (ADR-127). It names these files, so it is never taken for the fold of another
+ledger, of an older copy or of changed rows. If the stored fold is missing, damaged, of another version or of other files, it is
+not used, and all rows are read.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ __all__ = ["Ledger", "LedgerRow"]
 
 _ATTEMPTS = 6
 _FILES_MAX, _BUCKET_FILES_MAX = 16, 4
-"""More small files than this of one name are merged, so that reading the ledger takes milliseconds, and few requests."""
+"""If a job or feed has more small files (on a disk, in a bucket), they are merged, so that reading takes milliseconds."""
 
 _SCHEMA = pa.schema(
     [
@@ -65,13 +67,13 @@ _CONFIGURATION = {"delta.appendOnly": "true", **SHORT_LOG}
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """What was read through one table handle."""
+    """The rows of one job or feed, as read through one table handle."""
 
     table: DeltaTable
     files: tuple[TableFile, ...]
     """The files whose rows the stored fold does not cover."""
     known: Sequence[tuple[str, LedgerRow]]
-    """Each of their rows with its stored text."""
+    """For each row in these files a pair: its stored text, and the row."""
     rows: StoredRows
     mark: Mark | None
 
@@ -100,21 +102,21 @@ class Ledger:
         self._earlier = _EarlierRows(self._folder, self.name, _SCHEMA)
 
     def read(self) -> StoredRows:
-        """Read this name's rows, in order. The same value is returned until there are more.
+        """Read the rows of the job or feed, in order. The same object is returned until there are more rows.
 
-        Raises `InvariantError` (70) if they are not numbered 1, 2, 3 ..., `StorageError` (74) if they cannot be read,
+        Raises `InvariantError` (70) if the rows are not numbered 1, 2, 3 ..., `StorageError` (74) if they cannot be read,
         `CheckpointError` (76) if another version of rewindow wrote them.
         """
         snapshot = self._look()
         return snapshot.rows if snapshot else StoredRows([])
 
     def to_keep(self) -> StoredRows | None:
-        """Return the first rows, if what they give is worth storing and not stored yet; otherwise None."""
+        """Return the rows in files that are never merged again, if their fold is not stored yet; otherwise None."""
         rows = self._snapshot.rows if self._snapshot else None
         return rows.until(rows.keeps_until) if rows and rows.keeps_until > self._stored_until else None
 
     def keep_fold(self, rows: int, lines: Sequence[str]) -> None:
-        """Store what folding the first ``rows`` rows gives, if these are the rows of files that are never merged again."""
+        """Store the fold of the first ``rows`` rows, given as lines, if these rows are in files that are never merged again."""
         snapshot, before = self._snapshot, self._fold
         if snapshot is not None and snapshot.rows.keeps_until == rows:
             covers = {file.path for file in snapshot.files if (file.last_seq or 0) <= rows}
@@ -123,10 +125,10 @@ class Ledger:
             self._stored_until = rows
 
     def append(self, rows: Sequence[LedgerRow]) -> bool:
-        """Append rows in one commit, numbered from the next free number. False if another writer took that number.
+        """Append rows in one commit, numbered from the next free number. Return False if another writer took that number.
 
-        After False, read the ledger and decide again. Raises `InvariantError` (70) for numbers that leave a gap,
-        `StorageError` (74) if the rows were not committed or that cannot be determined, `LimitError` (71) if the disk is full.
+        After False, the caller must read the ledger and decide again. Raises `InvariantError` (70) for numbers that leave a gap,
+        `LimitError` (71) if the disk is full, `StorageError` (74) if the rows were not committed or if that is unknown.
         """
         check_numbered(self.name, rows)
         first_seq = rows[0].seq
@@ -155,7 +157,7 @@ class Ledger:
             snapshot = self._look_or_create()
         if len(snapshot.rows) < first_seq:
             raise not_committed(f"row {first_seq} of the ledger {self.name}", _ATTEMPTS, failure) from failure
-        # What a stored fold covers was there before this process appended anything.
+        # Rows that the stored fold covers were there before this process appended anything, so they are not this process's.
         index = first_seq - 1 - self._skipped
         # The text of a row contains the token of its append, so equal rows of two writers differ.
         is_ours = index >= 0 and tuple(text for text, _ in snapshot.known[index : index + len(texts)]) == texts
@@ -184,7 +186,7 @@ class Ledger:
         table = open_table(self.path)
         if table is None:
             return None
-        # The last commit is the same file, so nothing has changed.
+        # If the last commit is still the same file, nothing has changed.
         if before is not None and before.mark is not None and before.mark == mark_of(table):
             self._snapshot = replace(before, table=table)
             return self._snapshot
@@ -200,7 +202,7 @@ class Ledger:
         try:
             self._read_later([file.path for file in later], table.transaction_version(self._app_id) or 0)
         except RewindowError:
-            # Another call would not look for rows in the others.
+            # The next call must read the files of this call again, because their rows were not added to `_known`.
             self._files.forget_all_but(read)
             raise
         if not own and files:
@@ -219,14 +221,14 @@ class Ledger:
         return self._fold.rows if self._fold else 0
 
     def _find_fold(self, own: Sequence[TableFile]) -> None:
-        """Use the stored fold in the first read of this process, and drop it when its files are no longer the ledger's."""
+        """Use the stored fold if there is one at the first read; drop it when the ledger no longer has its files."""
         fold = self._fold
         if self._may_use_fold and any(not _is_small(file) for file in own):
             fold = read_fold(self._folder, self.name)
         is_first, self._may_use_fold = self._may_use_fold, False
         if fold is not None and not _fits(fold, own):
             fold = None
-        # In a bucket, each file would be a request.
+        # In a bucket, the check would cost a request for each file.
         if fold is not None and is_first and not is_uri(self.path):
             self._files.check(fold.covers)
         if fold is not self._fold:
@@ -238,9 +240,9 @@ class Ledger:
         added = [path for path in paths if path not in self._files.known]
         rows_before, first_seq = self._known, self._skipped + 1
         is_grown = len(paths) - len(added) == len(self._files.known)
-        # No file has left the table, so the known rows are still in it.
+        # If no known file was removed, the known rows are still in the table, and only added files are read.
         if is_grown:
-            # A merge may list a row twice.
+            # A file that a merge wrote may repeat rows of files that are still in the table.
             stored = [row for row in self._files.rows(added) if not self._is_known(row)]
             first_seq += len(rows_before)
             new = [(row[2], self._files.load(row)) for row in stored]
@@ -266,7 +268,7 @@ class Ledger:
         return 0 <= index < len(self._known) and self._known[index][0] == row[2]
 
     def _check_format_of(self, path: str) -> None:
-        """Check one file of another name, so that a new name does not join a table of another format."""
+        """Check the format of a file of another job or feed, so that a new one is not added to a table of another format."""
         for text in self._folder.read_table(path, ["body"])["body"].to_pylist():
             load_body(text, self.path)
 
@@ -285,30 +287,30 @@ class Ledger:
         return AddAction(path, facts.bytes, {"name": self.name}, facts.modified_ms, data_change, json.dumps(stats))
 
     def compact(self) -> None:
-        """Merge all small files of this name into one. The rows do not change."""
+        """Merge all small files of this job or feed into one file. The rows do not change."""
         snapshot = self._look()
         if snapshot is not None and len(snapshot.small) > 1:
             self._merge(snapshot, snapshot.small)
 
     def _merge(self, snapshot: _Snapshot, paths: Sequence[str]) -> None:
-        """Merge some of this name's files into one. Neither rows nor numbers change.
+        """Merge some files of this job or feed into one file. Neither rows nor numbers change.
 
-        Concurrent or failed merges do no harm. The transaction id makes the second one fail: Delta alone would let both
-        remove the same files and add the rows twice.
+        Concurrent or failed merges do no harm. Of two concurrent merges, the application id makes the second fail. Without it,
+        Delta would let both remove the same files and add the rows twice.
         """
         merged = self._write_file(self._files.rows(paths), data_change=False)
         actions: list[AddAction | RemoveAction] = [
             merged,
             *(removal(path, {"name": self.name}, data_change=False) for path in paths),
         ]
-        # Its handle must not be used after a commit.
+        # The handle of the snapshot must not be used after the commit.
         self._snapshot = None
         with suppress(DeltaError, OSError):
             commit_actions(snapshot.table, actions, self._merge_id, len(snapshot.rows))
 
 
 class LandingLedgers:
-    """The landing ledgers of a warehouse: of each feed always the same object, which reads no file twice."""
+    """The landing ledgers of a warehouse. Each feed has one `Ledger` object, which reads no file twice."""
 
     def __init__(self, warehouse: str) -> None:
         """Bind to a folder or URI. Nothing is read."""
@@ -324,15 +326,15 @@ RowValues = tuple[int, str, str, int]
 """A stored row: seq, kind, body, recorded_at."""
 
 SMALL_ROWS = 400
-"""Files with fewer rows are merged when there are many of them. Larger ones stay as they are."""
+"""Files with fewer rows are merged when there are many of them. Larger files are never merged."""
 
 _DIGEST = re.compile(r"/([0-9a-f]{32})\.parquet$")
 FOLDS = "_folds"
-"""The folder below a ledger. Delta and Spark take no file for data whose path begins with an underscore."""
+"""The folder of the stored folds, below a ledger's table. Delta and Spark ignore paths that begin with an underscore."""
 _CHECKED = "_checked_folds"
 """The folder with the digests of the stored folds that were compared with the rows."""
 _Check = Callable[[str, Sequence[LedgerRow]], None]
-"""Raises `InvariantError` (70) if the stored fold of a ledger, given by its name, is not what the rows give."""
+"""Takes the name and the rows of a ledger. Raises `InvariantError` (70) if the stored fold differs from the fold of the rows."""
 
 
 class LedgerFiles:
@@ -347,19 +349,19 @@ class LedgerFiles:
 
     @property
     def known(self) -> Collection[str]:
-        """The files that were read, or written."""
+        """The paths of the files whose rows are in memory."""
         return self._read
 
     def forget_all_but(self, paths: Collection[str]) -> None:
-        """Forget the files that the ledger does not have any more."""
+        """Forget all files except these."""
         self._read = {path: rows for path, rows in self._read.items() if path in paths}
 
     def rows(self, paths: Collection[str]) -> list[RowValues]:
-        """Return the rows of files by number. A row in two files is one row: it has the same writer's token."""
+        """Return the rows of files, sorted by number. A row that is in two files, with the same token, is returned once."""
         return sorted({row for path in paths for row in self.rows_of(path)}, key=lambda row: row[0])
 
     def rows_of(self, path: str) -> list[RowValues]:
-        """Return a file's rows. Raises `StorageError` (74) if it is gone or damaged."""
+        """Return a file's rows. Raises `StorageError` (74) if the file is gone or damaged."""
         if path in self._written:
             self._read[path] = self._written.pop(path)
         elif path not in self._read:
@@ -369,12 +371,12 @@ class LedgerFiles:
         return self._read[path]
 
     def load(self, row: RowValues) -> LedgerRow:
-        """Return a stored row as what it says. Raises `CheckpointError` (76) if it has another format."""
+        """Parse a stored row. Raises `CheckpointError` (76) if the row has another format."""
         body, token = self._bodies.load(row[2])
         return LedgerRow(row[0], row[1], body, row[3], token)
 
     def check(self, paths: Collection[str]) -> None:
-        """Raise `StorageError` (74) if files are gone, or their bytes are not what was written. Their rows are not read."""
+        """Raise `StorageError` (74) if files are gone or their bytes were altered. The rows are not parsed."""
         for path in sorted(paths):
             self._bytes(path)
 
@@ -383,7 +385,7 @@ class LedgerFiles:
         arrays = [list(column) for column in zip(*stored, strict=True)]
         table = pa.table(arrays, schema=pa.schema([field for field in self._schema if field.name != "name"]))
         path, facts = self._folder.write_digested(f"name={self._name}", table)
-        # An object is never half-written, and its name says what is in it.
+        # An object is always complete, and its name is the digest of its bytes, so it need not be read back.
         if is_uri(self._folder.root):
             self._written[path] = list(stored)
         return path, facts
@@ -409,7 +411,7 @@ class _EarlierRows:
         self._rows: list[LedgerRow] = []
 
     def __call__(self, fold: StoredFold) -> list[LedgerRow]:
-        """Return the rows. Raises as `Ledger.read` does."""
+        """Return the rows that ``fold`` covers. Raises as `Ledger.read` does."""
         if not self._rows:
             folder, name, schema = self._of
             files = LedgerFiles(folder, name, schema)
@@ -425,7 +427,7 @@ def _is_small(file: TableFile) -> bool:
 
 
 def _end_of_large(files: Sequence[TableFile], begin: int) -> int:
-    """Return the last row of the files after row ``begin`` that stay as they are and follow one another; 0 for none."""
+    """Return the number of the row up to which all rows after ``begin`` are in files that are never merged; 0 for none."""
     end = begin
     for file in files:
         if _is_small(file) or file.first_seq != end + 1 or file.last_seq is None:
@@ -435,13 +437,13 @@ def _end_of_large(files: Sequence[TableFile], begin: int) -> int:
 
 
 def _fits(fold: StoredFold, files: Sequence[TableFile]) -> bool:
-    """Return whether a ledger has the files of a stored fold, and the rows in them in no other file."""
+    """Return whether a ledger has all files that a stored fold covers, and in its other files only later rows."""
     others = [file for file in files if file.path not in fold.covers]
     return len(files) - len(others) == len(fold.covers) and all((file.first_seq or 0) > fold.rows for file in others)
 
 
 def check_complete(path: str, name: str, rows: Sequence[RowValues], first: int, last: int) -> None:
-    """Raise `InvariantError` (70) unless the numbers of rows are those from ``first`` to ``last``."""
+    """Raise `InvariantError` (70) unless the rows are numbered from ``first`` to ``last``."""
     numbers, end = [row[0] for row in rows], first + len(rows) - 1
     if numbers != list(range(first, end + 1)) or last != end:
         raise InvariantError(
@@ -461,7 +463,7 @@ def _in_short(numbers: Sequence[int]) -> str:
 
 
 def read_fold(folder: Folder, name: str) -> StoredFold | None:
-    """Return the stored fold of a ledger; None if there is none that this version can use."""
+    """Return the stored fold of a ledger; None if this version cannot use it, or there is no stored fold."""
     with suppress(RewindowError, OSError):
         removal = f"Delete the folder {folder.full_path(FOLDS)}"
         stored = unpacked(name, bytes(folder.read_bytes(fold_path(name))), removal)
@@ -470,9 +472,9 @@ def read_fold(folder: Folder, name: str) -> StoredFold | None:
 
 
 def check_once(folder: Folder, name: str, rows: Sequence[LedgerRow], check: _Check) -> None:
-    """Compare a stored fold with the rows, unless a file beside it says that this was done. Raises as ``check`` does."""
+    """Compare a ledger's stored fold with its rows, unless a file states that this was done. Raises as ``check`` does."""
     stored, _ = known_part(rows)
-    # The check reads all rows, so a ledger that is used for years would pay for its length at every `gc`.
+    # The check reads all rows, so for a ledger that is used for years, it would take longer at every `gc`.
     if stored is None or _was_checked(folder, name, stored):
         return
     check(name, rows)
@@ -487,7 +489,7 @@ def _was_checked(folder: Folder, name: str, stored: StoredFold) -> bool:
 
 
 def write_fold(folder: Folder, name: str, fold: StoredFold) -> None:
-    """Store what the rows of some files give. A failure costs later commands time, and nothing else."""
+    """Write the stored fold of a ledger. A failure is ignored, because it only makes later commands slower."""
     data = packed(name, fold, {"files": sorted(fold.covers)})
     with suppress(RewindowError):
         folder.write_bytes(fold_path(name), pa.py_buffer(data))

@@ -1,7 +1,8 @@
-"""The tables of logs: their columns, which a newer generation may extend, and what is in their files.
+"""The tables of logs: their columns, to which a newer generation may add, and what their files contain.
 
-The Delta log says which files hold which offsets, so neither Spark nor an open file is needed. Timestamps, by which records are
-released, are read from the files. If landed data or the ledger that names it is gone, an error says what to do.
+The Delta log states which files have which offsets, so these are found without Spark and without opening files. Timestamps, by
+which records are released, are read from the files. If landed data is gone, or the ledger that names it, an error says what to
+do.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class LogFiles:
             )
         self._path = path
         self.problem = direct_problem(table)
-        """Why the files do not hold the table's rows; ``""`` if they do."""
+        """Why the table's rows are not those of its files; ``""`` if they are."""
         actions = added_files(table)
         nothing = [None] * actions.num_rows
         names = ("path", "partition.generation", "partition.partition", "min.offset", "max.offset")
@@ -110,9 +111,10 @@ class LogFiles:
             self.problem = "its files are not partitioned by generation and partition"
 
     def find(self, feed: Feed, where: TopicPartition, start: int, end: int) -> list[LogFile]:
-        """Return the files that hold the offsets ``[start, end)`` of a topic-partition, by first offset.
+        """Return the files with the offsets ``[start, end)`` of a topic-partition, sorted by first offset.
 
-        Files of an older generation count only for offsets that the feed still has. A file without statistics may hold any.
+        A file of an older generation is returned only for offsets that the feed has kept. A file without statistics may have any
+        offset, so it is always returned.
         """
         files = {
             LogFile(
@@ -130,14 +132,14 @@ class LogFiles:
 
 
 class LandedTimes:
-    """A cache of the timestamps of landed files, which never change: at most `TIMES_CACHED` timestamps."""
+    """A cache of the timestamps in landed files, which never change. It has at most `TIMES_CACHED` timestamps."""
 
     def __init__(self) -> None:
         self._files: dict[tuple[str, str], npt.NDArray[np.int64]] = {}
         self._rows = 0
 
     def of(self, root: str, file: HeldFile) -> npt.NDArray[np.int64]:
-        """Return a file's timestamps in offset order; from the log if `gc` has merged the file into another."""
+        """Return a file's timestamps in offset order. If `gc` has merged the file, they are read from the log's other files."""
         path, folder = file.path, Folder(root)
         if (root, path) not in self._files:
             exists = folder.facts(path) is not None
@@ -152,7 +154,7 @@ class LandedTimes:
 
 
 def _rows_of(root: str, file: HeldFile) -> pa.Table:
-    """Return the rows of a merged file from the log. Raises `StorageError` (74) if they are not there."""
+    """Return the rows that a merged file had, from the log's present files. Raises `StorageError` (74) if rows are missing."""
     folder, directory = Folder(root), file.path.rpartition("/")[0]
     names = [
         log_file.path
@@ -185,7 +187,7 @@ def more_landings(path: str, feed: str, published: int, named: int) -> Checkpoin
 
 
 def lost_landings(path: str, feed: str, change: str) -> CheckpointError:
-    """Return the error of a log that has more than its ledger says; ``change`` follows the log's path."""
+    """Return the error of a log that has more than its ledger names. ``change``: the message after the log's path."""
     return CheckpointError(
         "landing-ledger-behind-log",
         "{path} {change}: an older copy of the ledger was restored for feed {feed!r}, or its newest commit "

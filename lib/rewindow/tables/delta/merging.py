@@ -3,12 +3,13 @@
 A log's new files have the layout of landed files: one generation and partition each, in offset order, named with the CRC-32 of
 their bytes. The old files stay for runs that were planned on them, until `tables.delta.gc` deletes them.
 
-Each run adds a file to each table, and a commit costs more the more files a table has. So `gc` also merges the files of outputs,
-of this job in the tables that several jobs share, and of the journal. Changelogs are bounded by snapshots, and read as they
-were staged. A merged file says in its footer how many rows of each run it has, so `check_published` still counts by run. The old
-files stay: the ledger names them, and `republish`, `promote` and restores read them.
+Each run adds a file to each table, and a commit costs more the more files a table has. So `gc` also merges the files of outputs
+and of the journal and, in tables that several jobs share, the files of this job. It does not merge the files of changelogs:
+snapshots limit their number, and restores read them as they were staged. The footer of a merged file states how many rows of each
+run it has, so that `check_published` can still count by run. The old files stay, because the ledger names them, and `republish`,
+`promote` and restores read them.
 
-Within one generation and partition each offset occurs once, so a file's first and last offset identify its records.
+Within one generation and partition, each offset occurs once, so a file's first and last offset identify its records.
 """
 
 from __future__ import annotations
@@ -57,10 +58,10 @@ from rewindow.tables.shared.paths import JOURNAL
 from rewindow.tables.shared.publications import SHARED_TABLES, due_tables, publication_id
 
 _SMALL_LOG_BYTES = 16 << 20
-"""Larger files are not merged."""
+"""Larger files of logs are not merged."""
 
 _MERGED_BYTES = 64 << 20
-"""Maximum size of a merged file, which is held in memory while it is written."""
+"""The maximum size of a merged file, which is in memory while it is written."""
 
 
 class LogPart(NamedTuple):
@@ -79,9 +80,9 @@ class LogPart(NamedTuple):
 
 
 def due_merges(parts: Iterable[LogPart], held: Collection[str]) -> list[list[LogPart]]:
-    """Return the groups of files of one generation and partition to merge: small neighbours in offset order.
+    """Return the groups of files to merge: small neighbours in offset order. ``parts``: files of one generation and partition.
 
-    ``held`` files are left alone, because the next landing opens them by name.
+    ``held``: paths of files that must stay, because the next landing opens them by name.
     """
     groups: list[list[LogPart]] = []
     group: list[LogPart] = []
@@ -97,11 +98,11 @@ def due_merges(parts: Iterable[LogPart], held: Collection[str]) -> list[list[Log
 
 
 class _Sized(Protocol):
-    """A file."""
+    """Any object that describes a file."""
 
     @property
     def bytes(self) -> int:
-        """Its size."""
+        """The size of the file."""
         ...
 
 
@@ -122,7 +123,7 @@ def _due_neighbours(files: Iterable[_SizedFile], least: int) -> list[list[_Sized
 
 
 def is_covered(first: int, last: int, parts: Sequence[LogPart]) -> bool:
-    """Return whether ``parts`` without gaps contain each offset from ``first`` to ``last``."""
+    """Return whether those of ``parts`` that have no gaps contain each offset from ``first`` to ``last``."""
     next_offset = first
     for part in sorted(parts, key=lambda part: part.first):
         if part.is_gapless and part.first <= next_offset <= part.last:
@@ -135,18 +136,19 @@ LogPartition = tuple[int, int]
 
 _ATTEMPTS = 5
 _FENCE = "rewindow.compact"
-"""The application id of the merges of a log, so that of two at the same time only one lands."""
+"""The application id under which merges of a log are committed, so that of two concurrent merges only one lands."""
 SMALL_BYTES = 1 << 20
 """Larger files of runs are not merged."""
-# As staged files, merged ones have no bounds for longer texts.
+# Like staged files, merged files have no statistics of columns with longer texts.
 _TEXT_LIMIT = 32
 
 
 class _Merge(NamedTuple):
-    """A merge as decided on a handle. ``write`` writes the new files; its actions add them and remove the old ones.
+    """A merge of files, decided on what a handle has read.
 
-    ``fences``: application ids with the versions under which the merge is committed. Delta refuses it if one of them was
-    committed after the decision.
+    ``write``: writes the new files, and returns the actions that add them and remove the old files. ``fences``: from the
+    application ids under which the merge is committed to their versions. Delta refuses the merge if there was a commit under one
+    of these ids after the decision.
     """
 
     table: DeltaTable
@@ -155,10 +157,10 @@ class _Merge(NamedTuple):
 
 
 def _merge_files(step: str, path: str, decide: Callable[[], _Merge | None]) -> Iterator[str | tuple[int, int]]:
-    """Merge files of a table. Yield the name of each step before it, then how many files became how many.
+    """Merge files of a table. Yield the name of each step before it, and at the end the numbers of old and of new files.
 
-    If another commit comes first, decide again; after `_ATTEMPTS` leave the table to the next call. ``decide`` returns
-    None if nothing is to be merged.
+    If another commit comes first, decide again; after `_ATTEMPTS` commits of others, leave the table to the next call.
+    ``decide``: returns the merge, or None if nothing is to be merged.
     """
     for _ in range(_ATTEMPTS):
         merge = decide()
@@ -197,7 +199,7 @@ def _write_merged(
 
 
 def _commit(merge: _Merge, actions: Actions) -> None:
-    """Try to commit through the handle on which the merge was decided. The caller reads the log to see whether it landed."""
+    """Try to commit a merge. The caller must read the log to find out whether the merge landed."""
     table = merge.table
     # Delta itself lets two commits remove the same files. The transaction ids make the second merge fail. Because there are
     # no retries, any other commit in between (OPTIMIZE) makes this one fail.
@@ -215,7 +217,7 @@ def _commit(merge: _Merge, actions: Actions) -> None:
 
 
 def log_parts(path: str, table: DeltaTable) -> dict[LogPartition, list[LogPart]]:
-    """Return a log's files by generation and partition; files without statistics of their offsets are left out."""
+    """Return a log's files by pairs of generation and partition. Files without statistics of their offsets are left out."""
     actions = added_files(table).to_pydict()
     names = ("path", "partition.generation", "partition.partition")
     if not all(name in actions for name in (*names, "min.offset", "max.offset")):
@@ -275,7 +277,10 @@ def _write_logs(folder: Folder, due: Sequence[tuple[LogPartition, list[LogPart]]
 
 
 def _rows_in_order(folder: Folder, group: Sequence[LogPart]) -> pa.Table | None:
-    """Return the rows of some files by offset; None if their offsets are not exactly those stated: readers report that."""
+    """Return the rows of files, sorted by offset; None if their offsets are not exactly those that the table's log states.
+
+    In that case the files are not merged, and readers of the log report the error.
+    """
     # Reading checks the CRC-32, so a flipped bit is not copied.
     tables = [folder.read_table(part.path) for part in group]
     rows = pa.concat_tables(tables, promote_options="default")
@@ -286,10 +291,10 @@ def _rows_in_order(folder: Folder, group: Sequence[LogPart]) -> pa.Table | None:
 
 
 class RunFiles(NamedTuple):
-    """The files of a job in a table that may be merged.
+    """The files of a job in one table that may be merged.
 
-    ``fences``: application ids with their versions, under which rows leave the table. A merge is committed under them too, so
-    Delta refuses whichever of the two comes second: it was decided on files that are not there any more.
+    ``fences``: from the application ids of commits that remove rows from the table to versions. A merge is committed under the
+    same ids. So of a removal and a concurrent merge, Delta refuses the second, which was decided on files that are gone.
     """
 
     path: str
@@ -299,7 +304,7 @@ class RunFiles(NamedTuple):
 
 
 def merged_by(job: str) -> str:
-    """Return what stands for the attempt in the names of merged files of a job."""
+    """Return the text that the names of a job's merged files have in place of the attempt."""
     return f"merged-{job}"
 
 
@@ -309,7 +314,7 @@ def run_files(warehouse: str, job: str, state: JobState) -> Iterator[RunFiles]:
 
 
 def _openers(warehouse: str, job: str, state: JobState) -> dict[str, Callable[[], RunFiles | None]]:
-    """Return by path, for each table, a function that opens it and returns its files that may be merged."""
+    """Return, by path, for each table of a job a function that opens the table and returns the files that may be merged."""
     openers: dict[str, Callable[[], RunFiles | None]] = {}
     for branch in state.branches.values():
         for due in due_tables(state, branch.name) if branch.is_kept else ():
@@ -321,7 +326,7 @@ def _openers(warehouse: str, job: str, state: JobState) -> dict[str, Callable[[]
 
 
 def _in_table(warehouse: str, job: str, name: str, fence: str, publications: int) -> RunFiles | None:
-    """Return a table's files of runs. None if it lags behind the ledger, or is ahead of it: the next call looks again."""
+    """Return a table's files that may be merged; None if the table is behind the ledger, or ahead of it."""
     path = table_path(warehouse, name)
     table = open_table(path)
     published = table.transaction_version(fence) if table else None
@@ -336,7 +341,7 @@ def _in_journal(warehouse: str, job: str, state: JobState) -> RunFiles | None:
     if table is None or direct_problem(table):
         return None
     fence = f"rewindow.gc/{job}"
-    # Reports of dead attempts leave the journal one by one.
+    # Only reports of committed runs are merged, because `gc` removes the reports of dead attempts file by file.
     ended = {f"job={job}/{attempt}.parquet" for attempt in attempts_of(state.committed)}
     merged = f"job={job}/{merged_by(job)}-"
     files = [file for file in table_files(path, table) if file.path in ended or file.path.startswith(merged)]
@@ -344,7 +349,7 @@ def _in_journal(warehouse: str, job: str, state: JobState) -> RunFiles | None:
 
 
 def _own(path: str, table: DeltaTable, column: str | None, job: str) -> list[TableFile]:
-    """Return a table's files with rows of known runs; of a table that several jobs write, those of this job."""
+    """Return the files of a table with rows whose runs are known; of a table that several jobs write, only this job's files."""
     bounds = column_bounds(table, column) if column else {}
     return [
         file
@@ -381,7 +386,7 @@ def _write_runs(table: RunFiles, groups: Iterable[Sequence[TableFile]], job: str
 
 
 def _merged(table: RunFiles, group: Sequence[TableFile], job: str) -> AddAction:
-    """Write the rows of some files as one file, in the order of their runs."""
+    """Write the rows of a group of files to one file, in the order of the group."""
     folder, schema, values = Folder(table.path), table_schema(table.table), group[0].partition
     rows = pa.concat_tables([read_file(folder, file, schema) for file in group])
     stored = with_run_counts(rows.drop_columns(list(values)).combine_chunks())

@@ -1,14 +1,14 @@
-"""Bring tables up to the ledger: each row that changes what is true becomes one Delta commit to each table it affects.
+"""Bring tables up to date with the ledger: a ledger row that changes what is published becomes one Delta commit to each table.
 
-The k-th commit to a table is a function of the ledger alone, so any process may publish at any time, repeatedly and
-concurrently: a commit that is there is left alone, and only its successor can follow.
+The k-th publication of a table is computed from the ledger alone. So any process may publish at any time, repeatedly and
+concurrently: a publication that is in the table is skipped, and only the next one can follow it.
 
-A branch publishes the tables that its own runs name, so a lost table stops only the branches that have it. Where branches
-share a table, each publishes the rows of all. Rows leave a shared table only when no branch needs them any more (FORGET):
-its readers decide which runs count. An output table gets and loses the rows of whole runs.
+A branch publishes the tables that its own runs name, so a lost table stops only the branches that use it. If branches share a
+table, each publishes the rows of all of them. Rows are removed from a shared table only when no branch needs them any more
+(FORGET), because its readers select the runs that count. In an output table, rows are added and removed run by run.
 
-A job that starts over first empties its tables, in one commit each, and their history stays readable. `FileRefusals` finds what
-a run would refuse only after it has begun, so that `plan` can say it before.
+After a reset, a job first empties its tables, with one commit each; their history stays readable. `FileRefusals` makes the checks
+that a run makes only after planning, so that `plan` can report what a run would refuse.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ from rewindow.tables.shared.publications import (
 
 
 def finish_reset(warehouse: str, job: str, state: JobState) -> Iterator[str]:
-    """Empty the tables that the last RESET names; yield the name of each commit before it.
+    """Empty the tables that the last RESET names; yield the name of each commit before making it.
 
-    The commit also closes the application ids of the ended identity, so that no process that still publishes for it can
-    add rows. Any process may do this at any time, repeatedly. Another job's table stays as it is, whatever the ledger says.
+    Each commit also closes the application ids of the former ledger identity, so that a process that still publishes under these
+    ids cannot add rows. Any process may do this at any time, repeatedly. A table of another job is never emptied.
     """
     if state.reset is None:
         return
@@ -85,9 +85,10 @@ def finish_reset(warehouse: str, job: str, state: JobState) -> Iterator[str]:
 
 
 def unknown(warehouse: str, job: str, state: JobState, outputs: Sequence[str]) -> list[str]:
-    """Return the tables with rows of the job that its ledger did not publish: of these outputs, stores, and shared tables.
+    """Return the tables with rows of the job that its ledger did not publish.
 
-    Raises `ConfigError` (78) for an output of another job.
+    Checked are these outputs, the job's changelogs, and the tables that several jobs write. Raises `ConfigError` (78) for an
+    output of another job.
     """
     for path in outputs:
         table = open_table(table_path(warehouse, path))
@@ -113,10 +114,10 @@ def _ids(ledger: str, job: str, targets: Mapping[str, int]) -> list[str]:
 
 
 def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Reports) -> Iterator[str]:
-    """Publish what is committed and a branch's tables lack; yield the name of each commit before it.
+    """Publish the committed runs that a branch's tables lack; yield the name of each commit before making it.
 
     Raises `StorageError` (74) if a table or a staged file is gone or a commit does not land, `CheckpointError` (76) for a
-    table with rows of a ledger that is not this one, `ConfigError` (78) for another job's table. Earlier commits stay.
+    table with rows of another ledger, `ConfigError` (78) for another job's table. Commits that were made before the error stay.
     """
     yield from finish_reset(warehouse, job, state)
     for due in due_tables(state, branch):
@@ -153,12 +154,15 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
                 if is_restart
                 else (),
             )
-            # A handle does not see its own commit.
+            # A handle must not be used after its commit.
             handle = None
 
 
 def _retract(job: str, due: Due, removed: AbstractSet[int], *, is_restart: bool) -> Retract | None:
-    """Return what removes the rows of some runs, or all rows. In shared tables, removes only this job's rows."""
+    """Return the function that removes the rows of these runs or, in a restart, all rows; None if none are to be removed.
+
+    In a table that several jobs write, a restart removes only this job's rows.
+    """
     if is_restart and due.table.path in SHARED_TABLES:
         return partial(retract_job, column=SHARED_TABLES[due.table.path], job=job)
     if is_restart:
@@ -179,7 +183,7 @@ def prepare(warehouse: str, job: str, state: JobState, branch: str, tables: Mapp
 
 
 def check_targets(warehouse: str, job: str, state: JobState, branch: str, tables: Mapping[str, TableSpec]) -> None:
-    """Check the existing tables of a run as `prepare` does, and change nothing. Raises what `prepare` raises for them."""
+    """Check the existing tables of a run as `prepare` does, without changing anything. Raises the same errors."""
     for target, spec in tables.items():
         path = table_path(warehouse, spec.path)
         table = open_table(path)
@@ -194,9 +198,9 @@ def check_targets(warehouse: str, job: str, state: JobState, branch: str, tables
 def check_not_lost(
     warehouse: str, job: str, state: JobState, branch: str, due: Due, reports: Reports, change: str = "is gone"
 ) -> None:
-    """Raise `StorageError` (74) for a missing table that was written, unless all is there that its publications add.
+    """Raise `StorageError` (74) for a missing table that was written, unless all files that its publications add still exist.
 
-    Otherwise the empty table that is created here would look like one that was never published.
+    Without this check, `publish` would create an empty table that looks as if nothing had ever been published to it.
     """
     if due.restart.epoch == 1 and not was_prepared(state, due):
         return
@@ -216,7 +220,7 @@ def check_not_lost(
 
 
 def _publication(due: Due, ordinal: int) -> tuple[Publication, bool]:
-    """Return a publication of a table, and whether it replaces the whole content, as the first of a new epoch does."""
+    """Return a publication of a table, and whether it replaces all rows, as the first one of a new publication epoch does."""
     is_restart = due.restart.epoch > 1 and ordinal == due.restart.ordinal
     return net(due.publications[:ordinal]) if is_restart else due.publications[ordinal - 1], is_restart
 
@@ -242,14 +246,14 @@ def _create(warehouse: str, job: str, state: JobState, branch: str, target: str,
 def _is_leftover(
     table: DeltaTable, path: str, job: str, state: JobState, branch: str, target: str, spec: TableSpec
 ) -> bool:
-    """Return whether a table was created by an attempt that failed, or emptied by a reset, and never published to since."""
+    """Return whether a failed attempt created a table, or a reset emptied it, and nothing was published to it since."""
     if spec.path in SHARED_TABLES or is_published(table, job, state, branch, target, spec.path):
         return False
     return (not is_of_another(table, job) or table.version() == 0) and not table_files(path, table)
 
 
 def _files(warehouse: str, run: CommittedRun, due: Due, reports: Reports) -> list[StagedFile]:
-    """Return a run's files for a table. Files that were staged for another branch's table are copied: a table owns its files."""
+    """Return a run's files for a table. Files that were staged for another branch's table are first copied to this table."""
     files = _staged(run, due, reports)
     staged_for = run.spec.binding.tables.get(due.target, due.table)
     if staged_for.path != due.table.path:
@@ -264,7 +268,7 @@ def _staged(run: CommittedRun, due: Due, reports: Reports) -> list[StagedFile]:
 
 
 class FileRefusals:
-    """The checks that `run` makes while it publishes, stages and restores. Each table is opened once for all of them."""
+    """The checks that `run` makes while it publishes, stages and restores. Each table is opened once for all checks."""
 
     def __init__(
         self,
@@ -282,10 +286,10 @@ class FileRefusals:
         self._reports, self._open = reports, cache(open_table)
 
     def check_published(self, branch: str) -> None:
-        """Raise what `run` would raise for landings or runs that are published, or are to be, and for the journal.
+        """Check published landings and runs, those to be published, and the journal. Raises as `run` would.
 
-        A table that is gone is not refused if `run` can publish it again from what was staged. The same holds for one that an
-        interrupted `republish` has created anew.
+        A table that is gone is accepted if `run` can publish it again from staged files. So is a table that an interrupted
+        `republish` has created anew.
         """
         self._check_logs()
         for due in due_tables(self._state, branch):
@@ -303,7 +307,7 @@ class FileRefusals:
         self._check_published(self._job.name, self._state, branch)
 
     def check_run(self, spec: RunSpec) -> None:
-        """Raise the error with which a planned run would stop: its tables (76), its state (74, 76), its schedules (76)."""
+        """Raise the error with which a planned run would stop because of its tables (76), state (74, 76) or schedules (76)."""
         for target, table in spec.binding.tables.items():
             self._check_columns(spec, target, table)
         check_has_state(self._state, spec.parent)
@@ -331,7 +335,7 @@ class FileRefusals:
                 continue
             check_log_claim(path, table, feed.ledger, name)
             published = table.transaction_version(log_id(feed.ledger, name, generation)) or 0
-            # Otherwise another process has landed since.
+            # If the feed has more landings by now, another process has landed since.
             if published > last_landing and len(self._feed_now(name).landings) == len(feed.landings):
                 raise more_landings(path, name, published, last_landing)
 
@@ -342,9 +346,9 @@ class FileRefusals:
             return
         where = (self._job.name, self._state, spec.branch, target, table.path)
         is_known = table.path in SHARED_TABLES or is_published(existing, *where)
-        # Otherwise the run gives it the columns that it needs.
+        # An empty table to which nothing was published gets other columns from the run, so it is not refused.
         if is_known or table_files(path, existing):
-            create_table(path, wanted, table.partition_by)  # of a table that exists, it checks the columns
+            create_table(path, wanted, table.partition_by)  # checks the columns of an existing table
 
     def _check_schedules(self, spec: RunSpec) -> None:
         """Raise `CheckpointError` (76) if a processor no longer has the method that one of its schedules calls."""

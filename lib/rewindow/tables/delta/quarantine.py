@@ -1,4 +1,4 @@
-"""The quarantine as files. Each landing names its own in the ledger of its feed, so those of replaced landings are left out."""
+"""The quarantine as files. A feed's landing ledger names the files of each landing. So files of replaced landings are known."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rewindow.tables.shared.quarantine import IN_ORDER, Chosen
 
 @dataclass(frozen=True)
 class FileQuarantine:
-    """The files of a warehouse's quarantine: those with rows, and those of landings that were replaced."""
+    """The files of a warehouse's quarantine. ``files``: those to read. ``replaced``: those of replaced landings."""
 
     folder: Folder
     schema: pa.Schema
@@ -30,14 +30,14 @@ class FileQuarantine:
     replaced: Sequence[TableFile]
 
     def batches(self, chosen: Chosen) -> Iterator[pa.Table]:
-        """Yield the rows, a file at a time. Raises `StorageError` (74) for a lost file."""
+        """Yield the chosen rows, file by file. Raises `StorageError` (74) if a file is lost."""
         conditions = [*_conditions(chosen)]
         for file in self.files:
             rows = read_file(self.folder, file, self.schema)
             yield rows.filter(reduce(and_, conditions)) if conditions else rows
 
     def first(self, chosen: Chosen, limit: int, *, last: bool) -> tuple[int, pa.Table]:
-        """Return the number of rows, and the ``limit`` first ones `IN_ORDER`, or the last ones of it."""
+        """Return how many rows are chosen, and the first ``limit`` of them in the order `IN_ORDER`; with ``last``, the last."""
         count, kept = 0, self.schema.empty_table()
         by = [(name, "descending" if last else "ascending") for name in IN_ORDER]
         for rows in self.batches(chosen):
@@ -52,7 +52,10 @@ class FileQuarantine:
 
 
 def open_quarantine(path: str, ledgers: Iterable[Sequence[LedgerRow]]) -> FileQuarantine | None:
-    """Return the quarantine without the replaced landings of feeds, given their ledgers; None if there is none."""
+    """Return the quarantine without rows of replaced landings; None if there is no quarantine.
+
+    ``ledgers``: the rows of the landing ledger of each feed.
+    """
     table = open_table(path)
     if table is None:
         return None
@@ -67,7 +70,7 @@ def open_quarantine(path: str, ledgers: Iterable[Sequence[LedgerRow]]) -> FileQu
 
 
 def _replaced(rows: Sequence[LedgerRow]) -> set[str]:
-    """Return the files that landings put into the quarantine and that no landing of the present generation has."""
+    """Return the paths of the quarantine files that landings of a feed added, but no landing of its current generation."""
     if sum(row.kind == GENERATION for row in rows) < 2:
         return set()
     return _files(row.body for row in rows if row.kind == LANDING) - _files(landing_bodies(rows))

@@ -1,4 +1,4 @@
-"""What `republish` needs to know: which tables drifted, which runs lost files, and whether repeated runs give equal rows."""
+"""What `republish` finds out about tables: which have drifted, which runs lost files, and whether repeated runs give equal rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Repair:
     """The tables of one job, checked for drift."""
 
     def __init__(self, tables: DeltaTables, digest: Digest | None = None) -> None:
-        """Bind to a warehouse. Nothing is read. ``digest``: see `Files`."""
+        """Bind to a warehouse. Reads nothing. ``digest``: see `Files`."""
         self._tables = tables
         self._files = Files(tables.warehouse, tables.reports, digest)
 
@@ -43,22 +43,23 @@ class Repair:
         check_ledger(self._tables.warehouse, job, state, branch, self._tables.state)
 
     def drift(self, job: str, state: JobState, branch: str) -> list[Drift]:
-        """Return the tables of a branch that are not what was published."""
+        """Return the tables of a branch that differ from what was published."""
         return list(find_drift(self._tables.warehouse, job, state, branch, self._files))
 
     def lost(self, state: JobState, branch: str, targets: Sequence[str]) -> tuple[list[CommittedRun], list[int]]:
-        """Return the runs whose files for these targets are gone or altered, in ledger order.
+        """Find the runs whose files for these targets are gone or altered.
 
-        First those that are needed, with all runs that their state depends on; then the numbers of the others.
+        Return the runs to repeat, in ledger order, with all runs whose lost state they need. Also return the numbers of the lost
+        runs that are not repeated.
         """
         return lost_runs(state, branch, targets, self._files.are_whole)
 
     def known_reports(self, run: CommittedRun) -> Sequence[TaskReport]:
-        """Return what a run's tasks reported; nothing if the journal lost it."""
+        """Return the reports of a run's tasks; none if the journal has lost them."""
         return self._files.reports(run) or ()
 
     def restore(self, state: JobState, spec: RunSpec) -> Restored:
-        """Return the checkpoint that a run resumed from, read from staged files because the tables may have drifted."""
+        """Return the checkpoint that a run resumed from. Reads staged files, because the tables may have drifted."""
         check_has_state(state, spec.parent)
         head = state.chain_to(spec.parent)[-1:]
         basis = state.basis(spec.parent)
@@ -67,16 +68,19 @@ class Repair:
         )
 
     def audit(self, spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> None:
-        """Read back what was staged. Raises as `DeltaTables.audit` does."""
+        """Check the reports of a repeated run, and read back its staged files. Raises as `DeltaTables.audit` does."""
         audit_counts(spec, feed, reports)
         audit_files(reports, self._roots(spec))
 
     def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
-        """Return what was made for each target."""
+        """Return for each target how many rows, files and bytes were staged, and the digest of its rows."""
         return totals(reports)
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
-        """Describe the first row of a target that differs from the earlier rows that still exist."""
+        """Describe the first row of a target that a run and its repetition do not both have.
+
+        ``run``: the run with its files, some of which may be gone. ``spec``, ``reports``: the repetition.
+        """
         reports_before = self.known_reports(run)
         before = [file for report in reports_before for file in report.files if file.target == target]
         roots = self._roots(spec)

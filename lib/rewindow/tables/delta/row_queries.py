@@ -1,7 +1,7 @@
-"""Queries in SQL over the new rows of an output and those of the run before, for expectations.
+"""SQL queries over the new rows of an output and the rows of the run before, for expectations.
 
-DataFusion, which delta-rs contains, executes them: it reads Delta tables only, so the rows are copied to a temporary folder. One
-partition, hence one thread, keeps sums of floats and the order of rows the same in every attempt.
+DataFusion, a part of delta-rs, executes the queries. It reads only Delta tables, so the rows are copied to a temporary folder. It
+uses one partition, and so one thread: then sums of floats and the order of rows are the same in every attempt.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _CHANGING = re.compile(
 
 
 class QueryError(Exception):
-    """A query that cannot be executed. The message says why, in one line."""
+    """A query cannot be executed. The message states the reason in one line."""
 
 
 class RowQueries:
-    """Tables to query, by name, each with the schema of its rows."""
+    """Executes queries on the tables that `row_queries` has registered."""
 
     def __init__(self, builder: QueryBuilder) -> None:
         self._builder = builder
 
     def rows(self, query: str) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that a query returns. Raises `QueryError` for one that cannot be executed."""
+        """Yield the rows that a query returns. Raises `QueryError` if the query cannot be executed."""
         try:
             yield from pa.RecordBatchReader.from_stream(self._builder.execute(query))
         except (DeltaError, pa.ArrowException, OSError, ValueError) as error:
@@ -50,9 +50,9 @@ class RowQueries:
 
 @contextmanager
 def row_queries(tables: Mapping[str, tuple[pa.Schema, Batches]]) -> Iterator[RowQueries]:
-    """Give these tables to query: each with its schema, and a function that yields its rows.
+    """Make tables available to queries. ``tables``: from a table's name to its schema and a function that yields its rows.
 
-    Raises as `failed_io` if the rows cannot be copied to a temporary folder.
+    Raises the error of `failed_io` if the rows cannot be copied to a temporary folder.
     """
     builder = QueryBuilder(_SETTINGS)
     with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
@@ -74,7 +74,7 @@ def row_queries(tables: Mapping[str, tuple[pa.Schema, Batches]]) -> Iterator[Row
 
 
 def refused(query: str) -> str | None:
-    """Return why a text is not a query that gives the same rows in every attempt; None if it may be one."""
+    """Return why a text is not a query, or not one that gives the same rows in every attempt; None if nothing is wrong."""
     if not _QUERY.match(query):
         return "only SELECT ... and WITH ... are queries of rows"
     if match := _CHANGING.search(_QUOTED.sub(" ", query)):
@@ -99,6 +99,6 @@ def check_query(query: str, tables: Mapping[str, pa.Schema]) -> None:
 
 
 def as_text(value: Any) -> Any:
-    """Return a column of a result as Arrow's usual types: DataFusion returns views of texts and bytes."""
+    """Convert a column of a result to Arrow's usual types. DataFusion returns texts and bytes as views."""
     views = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
     return value.cast(views[value.type]) if value.type in views else value

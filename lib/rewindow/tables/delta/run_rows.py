@@ -1,6 +1,7 @@
 """What single runs have published: the rows of a run, how many rows of each run a file has, and the metrics of a chain of runs.
 
-A file of one run has its number of rows in Delta's statistics. A merged file has the rows of each run in its footer.
+The number of rows of a file of one run is in Delta's statistics. A merged file states in its footer how many rows of each run it
+has.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _KEY = b"rewindow.runs"
 def staged_batches(
     root: str, reports: Sequence[TaskReport], target: str, names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of the rows that were staged for a target below a folder. Raises `StorageError` (74)."""
+    """Yield the columns ``names`` of the rows that were staged for a target. ``root``: the folder. Raises `StorageError` (74)."""
     folder = Folder(root)
     for report in reports:
         for file in report.files:
@@ -42,9 +43,10 @@ def staged_batches(
 def run_batches(
     root: str, run: CommittedRun, reports: Sequence[TaskReport], target: str, names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of a committed run's rows. OPTIMIZE and VACUUM may have replaced its files: then the table has them.
+    """Yield the columns ``names`` of a committed run's rows, from its staged files if all of them exist.
 
-    Raises `StorageError` (74) if neither has all of them.
+    Otherwise OPTIMIZE and VACUUM have replaced files, and the rows are read from the table. Raises `StorageError` (74) if the
+    table lacks some of them.
     """
     folder = Folder(root)
     staged = [file for report in reports for file in report.files if file.target == target]
@@ -64,7 +66,7 @@ def run_batches(
 
 
 def _published(root: str, run: int) -> Iterator[pa.Table]:
-    """Yield the rows of a run from the table's files that may have some."""
+    """Yield the rows of a run from those files of a table that may have rows of the run."""
     table = existing_table(root)
     schema = table_schema(table)
     yield schema.empty_table()
@@ -74,7 +76,7 @@ def _published(root: str, run: int) -> Iterator[pa.Table]:
 
 
 def with_run_counts(rows: pa.Table) -> pa.Table:
-    """Return rows that say in the footer of their file how many there are of each run."""
+    """Return rows with metadata that state how many rows of each run there are. They become the footer of a file."""
     if "_run" not in rows.column_names:
         return rows
     counted = pc.value_counts(rows["_run"])
@@ -83,7 +85,7 @@ def with_run_counts(rows: pa.Table) -> pa.Table:
 
 
 def run_counts(folder: Folder, file: TableFile) -> Counter[int] | None:
-    """Return how many rows of each run a file has; None if that cannot be known without reading it."""
+    """Return how many rows of each run a file has; None if neither Delta's log nor the file's footer states it."""
     if file.first_run is not None and file.first_run == file.last_run:
         return Counter({file.first_run: rows_of(folder, file)})
     if file.rows == 0:
@@ -95,10 +97,10 @@ def run_counts(folder: Folder, file: TableFile) -> Counter[int] | None:
 
 
 def measures(warehouse: str, runs: Sequence[CommittedRun], reports: Reports) -> list[dict[str, Any]]:
-    """Return the metrics of a chain of runs of one job, by task; see `add_up_runs`.
+    """Return the metrics of a chain of runs of one job, added up by task; see `add_up_runs`.
 
-    The report of a run is read only if the table lacks its metrics, because they are not published yet. A table has the
-    metrics of many runs in one file, since `gc` merges its files. Raises `StorageError` (74) for a table that cannot be read.
+    They are read from the metrics table, where `gc` merges the metrics of many runs into one file. Only of runs whose metrics are
+    not published yet, the reports are read. Raises `StorageError` (74) for a table that cannot be read.
     """
     parts = [*_published_measures(warehouse, runs)]
     published = {number for part in parts for number in pc.unique(part["_run"]).to_pylist()}

@@ -1,16 +1,16 @@
-"""A Delta table or another job's output as a source: what is new in it, and whether it is still what was landed.
+"""A Delta table or another job's output as a source: what is new in it, and whether landed rows were changed since.
 
-New rows are those of files that later versions added with new data; OPTIMIZE adds none. A version that removes rows is
-rejected: a log is append-only. The arrival of a row is its ``arrived_at`` column, or else the time of its commit (at least
-the time of the commit before it).
-OPTIMIZE keeps the files of older versions until VACUUM deletes them. A first landing reads those files, with their commits'
-times. If one of them is gone, it takes the files that the table has now, whose rows have no arrival.
+New rows are the rows of files that newer versions of the table added with new data. OPTIMIZE adds no such files. A version that
+removes rows is rejected, because a log is append-only. The arrival of a row is the value of its ``arrived_at`` column. Without
+such a column it is the time of the row's commit, or that of an earlier commit if that is later.
 
-Of another job's output, epochs are what arrives, one landing each. Only the published branch counts. A producer whose landed
-epochs are no longer the same runs' is another source.
-Before epochs are landed, their rows are counted in the output. That costs the table's Delta log and the sizes of the files with
-rows of these runs. Files are read only if something else than these runs has written some of their rows, as UPDATE, DELETE and
-OPTIMIZE do.
+OPTIMIZE keeps the files of older versions until VACUUM deletes them. A first landing reads these files, with the times of their
+commits. If one of these files is gone, the landing reads the files that the table has now, and their rows have no arrival.
+
+Another job's output is landed epoch by epoch, one landing for each. Only published runs of the branch main count. If other runs
+have replaced the runs of landed epochs, the output counts as another source. Before epochs are landed, the rows of their runs
+are counted in the output. That takes the table's Delta log, and the sizes of the files with rows of these runs. Files are read
+only if something other than these runs has written such rows, as UPDATE, DELETE and OPTIMIZE do.
 """
 
 from __future__ import annotations
@@ -58,7 +58,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _AddedFile:
-    """A data file: its full path, its partition values as text, and whether it adds rows or only rewrites them."""
+    """A data file that a commit adds: its full path, and pairs of a partition column and its value as text.
+
+    ``data_change``: whether the file adds rows, or only contains rows of replaced files. ``has_deletions``: whether it has a
+    deletion vector.
+    """
 
     path: str
     values: tuple[tuple[str, str | None], ...]
@@ -68,7 +72,7 @@ class _AddedFile:
 
 @dataclass(frozen=True, slots=True)
 class _TableCommit:
-    """One version of a table. ``time_ms`` is its writer's time; ``takes_rows``: it removes or replaces rows."""
+    """The commit of one version of a table. ``time_ms``: the writer's time. ``takes_rows``: it removes or replaces rows."""
 
     version: int
     time_ms: int | None
@@ -92,7 +96,7 @@ def _full_path(root: str, path: str) -> str:
 
 
 def _first_missing(root: str, paths: Sequence[str]) -> str | None:
-    """Return the first of some data files that is not there. A bucket is listed, because a path is a request."""
+    """Return the first data file that does not exist, or None. A bucket is listed, because each path would be a request."""
     listed: set[str] = set()
     if is_uri(root):
         base = root.rstrip("/")
@@ -147,7 +151,7 @@ _Dated = tuple[_TableCommit, int | None]
 
 
 def look_at_table(spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
-    """Return a Delta table as it is now, compared with the landed position (None: nothing is landed).
+    """Return the present state of a Delta table, compared with the landed position (None: nothing is landed).
 
     Raises `SourceError` (66) if there is no table, if it is no longer the one that was landed, or if it cannot be read;
     `DataError` (65) if a version removed rows; `ConfigError` (78) if the arrival of rows cannot be determined, or if the table is
@@ -172,7 +176,7 @@ class _TableLook:
         self._metadata = table.metadata()
         self._needs_commits = spec.arrived_at is None
         self._is_direct = not direct_problem(table)
-        """Whether its files hold its rows. If not, Spark reads the table."""
+        """Whether the table's rows are those of its files. If not, Spark reads the table."""
 
     def look(self) -> SourceLook:
         self._check_partitions()
@@ -221,7 +225,7 @@ class _TableLook:
         )
 
     def _first_commits(self, active: Mapping[str, Any]) -> list[_Dated] | None:
-        """Return all commits with their arrivals, for a first landing; None if that is impossible and not needed."""
+        """Return all commits with their arrivals, for a first landing; None if arrivals are unknown and not needed."""
         every = [_read_commit(self._root, version) for version in range(self._version + 1)]
         commits = [commit for commit in every if commit is not None]
         if len(commits) == len(every):
@@ -250,7 +254,7 @@ class _TableLook:
 
     @property
     def _again(self) -> str:
-        """How to land everything again, although the Delta log no longer has the time at which every row was added."""
+        """The advice to land all rows again, although the Delta log no longer has the times at which all rows were added."""
         column = " with a column that tells when they arrived, `arrived_at: COLUMN`" if self._needs_arrivals else ""
         return f"land all rows again{column}: `rewindow land FEED --new-generation`"
 
@@ -272,7 +276,7 @@ class _TableLook:
         return commits
 
     def _pending(self, position: Mapping[str, Any]) -> list[_Dated]:
-        """Return the commits that an earlier call saw, but whose arrival was too late for it."""
+        """Return the commits that an earlier call read, but did not land because their arrival was after its interval."""
         pending: list[_Dated] = []
         for version, arrival in position.get("later", ()):
             commit = _read_commit(self._root, version)
@@ -367,7 +371,7 @@ class _TableLook:
 
     def _check_exist(self, pieces: Sequence[Piece], active: Mapping[str, Any]) -> None:
         """Raise `SourceError` (66) unless each file is in the table, or can still be read."""
-        # OPTIMIZE takes files from the table, and VACUUM deletes them later.
+        # OPTIMIZE removes files from the table, and VACUUM deletes them later.
         path = self._first_gone(pieces, active)
         if path is not None:
             gone = (
@@ -384,7 +388,7 @@ class _TableLook:
             )
 
     def _first_gone(self, pieces: Sequence[Piece], active: Mapping[str, Any]) -> str | None:
-        """Return the first file that can no longer be read: it has left the table, and VACUUM has deleted it."""
+        """Return the first file that can no longer be read; None if all can. Such a file was removed and deleted by VACUUM."""
         left = [piece.path for piece in pieces if piece.path not in active]
         if not left or not self._is_direct:
             return left[0] if left else None
@@ -400,7 +404,7 @@ def _new_files(commit: _TableCommit) -> Iterator[_AddedFile]:
 
 
 def _only(commits: Sequence[_TableCommit], active: Mapping[str, Any]) -> Iterator[_TableCommit]:
-    """Yield commits with only the files that the table has now, each where it was added first."""
+    """Yield the commits, each only with those files that it was the first to add, and that the table has now."""
     # A deletion vector or a RESTORE adds a file again.
     left = set(active)
     for commit in commits:
@@ -422,16 +426,17 @@ def _partition_text(value: Any) -> str | None:
 
 
 _JOB = "job"
-"""The kind of position that such sources have: the last epoch that is landed, and the run that made it."""
+"""The kind of the position in a job's output: the last landed epoch, and the run that made it."""
 
 
 def look_at_output(
     warehouse: str, spec: LogSpec, position: Mapping[str, Any] | None, digest: Digest | None = None
 ) -> SourceLook:
-    """Return a job's output as it is now, compared with the landed position (None: nothing is landed).
+    """Return the present state of a job's output, compared with the landed position (None: nothing is landed).
 
     Raises `SourceError` (66) if the job never ran, has no such output, or was rewound behind the landed position, and
-    `StorageError` (74) if rows that are not landed yet are not those that were published. ``digest``: see `difference_from_runs`.
+    `StorageError` (74) if rows that are not landed yet differ from those that were published. ``digest``: see
+    `_difference_from_runs`.
     """
     new = new_epochs(DeltaTables(warehouse), spec, position)
     path = table_path(warehouse, new.table.path)
@@ -443,9 +448,9 @@ def look_at_output(
 
 
 def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str, int | None]:
-    """Return a table's files, its schema, and the last epoch with rows, None if unknown.
+    """Return a table's files, its schema as JSON, and the last epoch with rows (None if unknown).
 
-    Check the files with epochs that are not landed yet: they are read next.
+    The checksums of files with epochs after ``landed`` are verified, because these files are read next.
     """
     table = open_table(path)
     if table is None:
@@ -457,7 +462,7 @@ def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str, int | None]:
     folder = Folder(path)
     for name, last in zip(paths, lasts, strict=True):
         if last is None or last > landed:
-            # Spark checks pages, but neither their headers nor the footer.
+            # Spark verifies the checksums of pages, but these cover neither page headers nor the footer.
             folder.check(unquote(name))
     last = None if None in lasts else max(lasts, default=0)
     return tuple(Piece(_full_path(path, name)) for name in sorted(paths)), table.schema().to_json(), last
@@ -466,9 +471,9 @@ def _files(path: str, landed: int) -> tuple[tuple[Piece, ...], str, int | None]:
 def _difference_from_runs(
     path: str, target: str, runs: Sequence[CommittedRun], state: JobState, digest: Digest | None
 ) -> str | None:
-    """Describe how the rows of some published runs differ from what the runs wrote; None if they do not.
+    """Describe how an output's rows of published runs differ from what the runs wrote; None if they are equal.
 
-    Without ``digest``, rows are only counted.
+    ``digest``: returns the digest of rows, to compare rows in rewritten files. Without it, rows are only counted.
     """
     if not runs:
         return None

@@ -1,4 +1,4 @@
-"""The formats that the rows of rewindow's own tables state, as files."""
+"""The formats that the rows of rewindow's own tables state, in a warehouse of files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rewindow.tables.shared.stored_formats import OLDEST, Fit, StoredTable, fit_
 
 
 def stored_tables(warehouse: str) -> list[StoredTable]:
-    """Return the tables that have a format. Raises `StorageError` (74) for a table that cannot be read."""
+    """Return the tables whose rows have a format. Raises `StorageError` (74) for a table that cannot be read."""
     texts = {LANDINGS: "body", RUNS: "body", JOURNAL: "report", METRICS: None}
     return [_look(table, table_path(warehouse, table), column) for table, column in texts.items()]
 

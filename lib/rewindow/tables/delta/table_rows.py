@@ -26,18 +26,19 @@ from rewindow.tables.shared.arrow_tables import arrow_schema, hash_rows
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _FACTS = {"path", "num_records", "size_bytes", "min._run", "max._run", "min.seq", "max.seq"}
 _CONVERTED: Mapping[str, Callable[[str], Any]] = {"string": str, "integer": int, "long": int}
-"""The types of partition columns whose values are converted here; a log has them as text."""
+"""From a type of partition columns to the function that converts a value, which the Delta log stores as text."""
 _TYPES = {"string": "string", "long": "long", "double": "double", "boolean": "boolean", "binary": "binary"}
 _BATCH_ROWS = 100_000
 _WRITTEN = [(name, "ascending") for name in ("_epoch", "_partition", "_offset")]
 
 
 class TableFile(NamedTuple):
-    """A file of a table. ``path`` is relative to the table; ``first_run``, ``last_run``: the bounds of ``_run``, if any.
+    """A file of a table. ``path`` is relative to the table. ``partition``: from a partition column to its value in the file.
 
-    ``first_seq``, ``last_seq``: those of the numbers of rows, in a ledger.
+    ``first_run``, ``last_run``: the smallest and the largest ``_run`` of its rows; None if the log does not state them.
+    ``first_seq``, ``last_seq``: the smallest and the largest number of its rows, in a ledger.
 
-    ``rows`` is None for a file without statistics, which something else than rewindow added; see `rows_of`.
+    ``rows`` is None for a file without statistics, which something other than rewindow has added; see `rows_of`.
     """
 
     path: str
@@ -51,7 +52,7 @@ class TableFile(NamedTuple):
 
 
 def table_files(path: str, table: DeltaTable, *, runs: Collection[int] | None = None) -> list[TableFile]:
-    """Return a table's files by path; with ``runs``, leave out those that have only rows of another run.
+    """Return a table's files, sorted by path. ``runs``: leave out files that have only rows of one run that is not among these.
 
     Raises `StorageError` (74) if reading the files would not give the table's rows.
     """
@@ -62,17 +63,17 @@ def table_files(path: str, table: DeltaTable, *, runs: Collection[int] | None = 
 
 
 def _is_of_another(file: TableFile, runs: Collection[int]) -> bool:
-    """Return whether a file has only rows of one run, and not of one of these."""
+    """Return whether a file has only rows of one run, which is not among ``runs``."""
     return file.first_run is not None and file.first_run == file.last_run and file.first_run not in runs
 
 
 def _known_files(path: str, table: Handle) -> dict[str, TableFile]:
-    """Return the files that a handle knows. They are listed once; what append commits add is added to them."""
+    """Return a table's files by path. The handle caches them: they are listed once, then files of append commits are added."""
     if table.files is not None and table.new_files:
         types = _column_types(table)
         new = [_added(add, types) for add in table.new_files]
         if None in new:
-            # The library converts the values of other types.
+            # Only delta-rs converts partition values of other types, so the files are listed again.
             table.files = None
         else:
             files = [file for file in new if file is not None]
@@ -151,7 +152,7 @@ def count_rows(path: str) -> int:
 
 
 def rows_of(folder: Folder, file: TableFile) -> int:
-    """Return how many rows a file has. Without statistics its footer says so. Raises `StorageError` (74) if it is gone."""
+    """Return how many rows a file has. Reads the footer if there are no statistics. Raises `StorageError` (74) if it is gone."""
     if file.rows is not None:
         return file.rows
     with folder.open_parquet(file.path) as parquet:
@@ -159,7 +160,7 @@ def rows_of(folder: Folder, file: TableFile) -> int:
 
 
 def column_bounds(table: DeltaTable, column: str) -> dict[str, tuple[Any, Any]]:
-    """Return the smallest and the largest value of a column in each file, by path; None where the log does not say."""
+    """Return, by path, the smallest and the largest value of a column in each file; None if the log does not state it."""
     actions = added_files(table)
     nothing = [None] * actions.num_rows
     smallest, largest = (
@@ -171,7 +172,7 @@ def column_bounds(table: DeltaTable, column: str) -> dict[str, tuple[Any, Any]]:
 
 
 def read_batches(path: str, where: pc.Expression | None = None) -> pa.RecordBatchReader:
-    """Return a table's rows as `read_rows` does, a batch at a time."""
+    """Return a reader of a table's rows, batch by batch. ``where``: see `read_rows`."""
     table = existing_table(path)
     schema, folder = table_schema(table), Folder(path)
     batches = (
@@ -211,7 +212,7 @@ def _may_have(bounds: tuple[Any, Any], values: Sequence[Any]) -> bool:
 
 
 def read_file(folder: Folder, file: TableFile, schema: pa.Schema) -> pa.Table:
-    """Return a file's rows in the table's schema: missing columns are null, partition values filled in."""
+    """Return a file's rows in the table's schema. Columns that the file lacks have its partition value, or else null."""
     with folder.open_parquet(file.path) as parquet:
         stored = set(parquet.schema_arrow.names)
     rows = folder.read_table(file.path, [name for name in schema.names if name in stored])
@@ -219,7 +220,7 @@ def read_file(folder: Folder, file: TableFile, schema: pa.Schema) -> pa.Table:
 
 
 def file_batches(folder: Folder, file: TableFile, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield a file's rows as `read_file` returns them, a batch at a time."""
+    """Yield a file's rows as `read_file` does, batch by batch."""
     for batch in folder.read_batches(file.path, schema.names):
         yield _filled(pa.Table.from_batches([batch]), file, schema)
 
@@ -242,10 +243,10 @@ def table_schema(table: DeltaTable) -> pa.Schema:
 
 
 def content_hash(path: str, *, exclude: Sequence[str] = ("_run",), where: pc.Expression | None = None) -> str:
-    """Return the content hash of a table: all rows in total order, all columns but those excluded (L2).
+    """Return the content hash of a table: all rows in total order, in all columns except ``exclude`` (L2).
 
-    Neither the files, nor the order of rows and columns count; -0.0 equals 0.0 and NaN equals NaN. Raises `StorageError`
-    (74) if the table cannot be read.
+    The hash does not depend on files or on the order of rows and columns; -0.0 equals 0.0 and NaN equals NaN. Raises
+    `StorageError` (74) if the table cannot be read.
     """
     return hash_rows(read_rows(path, where=where), exclude=exclude)
 
@@ -257,9 +258,10 @@ def _column_type(delta_type: Any) -> str:
 
 
 def check_folders(path: str, files: Sequence[Any], partitions: Mapping[str, Sequence[Any]]) -> None:
-    """Check that files are in the folders of the partitions that the Delta log states.
+    """Check that files are in the folders of the partitions that the Delta log states. Raises `StorageError` (74).
 
-    The log has no checksum: this finds a flipped bit in it. Raises `StorageError` (74).
+    The log has no checksum, and this check finds a flipped bit in it. ``partitions``: from a partition column to its value for
+    each of the files.
     """
     for name, values in partitions.items():
         mark = f"{name}="
@@ -293,9 +295,9 @@ def _check_readable(path: str, table: DeltaTable) -> None:
 
 
 def first_rows(path: str, limit: int, *, last: bool = False, keys: Sequence[str] = ()) -> pa.Table:
-    """Return the ``limit`` rows of an output table that come first in the order of timestamp, record and ``keys``.
+    """Return the first ``limit`` rows of an output table in the order of timestamp, record and ``keys``.
 
-    ``last``: those that come last, in the same order. Raises `StorageError` (74) if the table cannot be read.
+    ``last``: return the last rows instead, in the same order. Raises `StorageError` (74) if the table cannot be read.
     """
     names = [*(column.name for column in OUTPUT_META if column.name != "_run"), *keys]
     reader = read_batches(path)

@@ -69,7 +69,7 @@ class DeltaTables:
         self._logs: dict[tuple[str, str], tuple[tuple[int, int], LogFiles]] = {}
 
     def ledger(self, job: str) -> Ledger:
-        """Return a job's ledger: always the same object, which reads no file twice."""
+        """Return a job's ledger. Each job has one `Ledger` object, which reads no file twice."""
         return self._ledgers.setdefault(job, Ledger(table_path(self.warehouse, RUNS), job))
 
     def state(self, job: str) -> JobState:
@@ -77,19 +77,19 @@ class DeltaTables:
         return self._states.fold(job, self.ledger_rows(job))
 
     def command(self, *, feed: str, job: str | None = None) -> AbstractContextManager[None]:  # noqa: ARG002
-        """See `Warehouse.command`: a ledger is read in milliseconds, so each look is a fresh one."""
+        """Return a context that does nothing: reading a ledger takes milliseconds, so ledgers are always read again."""
         return nullcontext()
 
     def reading(self, feeds: Iterable[str], jobs: Iterable[str]) -> AbstractContextManager[None]:  # noqa: ARG002
-        """See `Warehouse.reading`: a ledger is read in milliseconds."""
+        """Return a context that does nothing: reading a ledger takes milliseconds, so ledgers are always read again."""
         return nullcontext()
 
     def ledger_rows(self, job: str) -> Sequence[LedgerRow]:
-        """Return the rows of a job's ledger, read again."""
+        """Read a job's ledger, and return all its rows."""
         return self.ledger(job).read()
 
     def append(self, job: str, *rows: LedgerRow) -> bool:
-        """Append rows in one commit. Return whether they are the rows that now have their numbers (see `Ledger.append`)."""
+        """Append rows in one commit. Return False if another writer's rows have their numbers (see `Ledger.append`)."""
         self._states.store(job, self.ledger(job))
         return self.ledger(job).append(dated(rows))
 
@@ -104,7 +104,7 @@ class DeltaTables:
         return Feeds()
 
     def feed_rows(self, feed: str) -> Sequence[LedgerRow]:
-        """Return the rows of a feed's landing ledger, read again."""
+        """Read a feed's landing ledger, and return all its rows."""
         return self.landing_ledgers.of(feed).read()
 
     @property
@@ -113,26 +113,26 @@ class DeltaTables:
         return self.warehouse
 
     def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
-        """Create missing tables; return the folder of each target, internal topics included. Raises as `publish.prepare`."""
+        """Create missing tables; return the folder of each target, with those of internal logs. Raises as `publish.prepare`."""
         from rewindow.tables.delta.publish import prepare
 
         prepare(self.warehouse, spec.job, self.state(spec.job), spec.branch, spec.binding.tables)
         return self._roots(spec, internal)
 
     def check_targets(self, spec: RunSpec) -> None:
-        """Raise what `roots` would raise for a planned run's existing tables; change nothing."""
+        """Check a planned run's existing tables without changing anything. Raises as `roots` would."""
         from rewindow.tables.delta.publish import check_targets
 
         check_targets(self.warehouse, spec.job, self.state(spec.job), spec.branch, spec.binding.tables)
 
     def check_owners(self, job: str, branch: str, outputs: Iterable[TableSpec]) -> None:  # noqa: ARG002
-        """Raise `ConfigError` (78) if an existing output table is another job's."""
+        """Raise `ConfigError` (78) if an existing output table belongs to another job."""
         from rewindow.tables.delta.claims import check_owners
 
         check_owners(self.warehouse, job, outputs)
 
     def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
-        """Return a folder outside of all tables for each target: its files are compared and then deleted."""
+        """Return for each target a folder outside of all tables. The files in these folders are compared and then deleted."""
         folder = table_path(self.warehouse, f"internal/{spec.job}/{spec.attempt.id}")
         return {
             target: f"{folder}/{target}"
@@ -144,11 +144,11 @@ class DeltaTables:
         Folder(table_path(self.warehouse, f"internal/{spec.job}/{spec.attempt.id}")).remove()
 
     def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
-        """Return what was made for each target."""
+        """Return for each target how many rows, files and bytes were staged, and the digest of its rows."""
         return totals(reports)
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
-        """Describe the first row of a target that a replay into scratch folders made differently."""
+        """Describe the first row of a target in which a replay into scratch folders differs from the committed run."""
         from rewindow.tables.delta.diff import staged_rows
         from rewindow.tables.shared.diff import first_difference
 
@@ -158,10 +158,9 @@ class DeltaTables:
         return first_difference(*rows) or "the rows are equal, their digests are not"
 
     def check_repeats(self, spec: RunSpec, reports: Sequence[TaskReport], feed: Feed) -> None:
-        """Check that an attempt made the same rows as the attempt that it repeats, if that one staged a complete run.
+        """Check that an attempt made the same rows as the attempt that it repeats, if the repeated attempt staged a complete run.
 
-        Results do not count: the job's file may expect something else now. Raises `InvariantError` (70) naming the table and
-        the first row that differs.
+        Raises `InvariantError` (70), which names the table and the first row that differs.
         """
         from rewindow.tables.delta.diff import staged_rows, unstored_partition
         from rewindow.tables.shared.diff import first_difference
@@ -171,6 +170,7 @@ class DeltaTables:
         if before is None:
             return
         for target, root in roots.items():
+            # Results of expectations may differ, because the expectations in the job's file may have changed since.
             if target == EXPECTATIONS:
                 continue
             rows = [staged_rows(root, made, target) for made in (before, reports)]
@@ -181,19 +181,19 @@ class DeltaTables:
     def staged_batches(
         self, spec: RunSpec, reports: Sequence[TaskReport], target: str, names: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
-        """Yield some columns of the rows that an attempt staged for a target, from its files, in the order of its tasks."""
+        """Yield the columns ``names`` of the rows that an attempt staged for a target, in the order of its tasks."""
         return staged_batches(self._roots(spec, ())[target], reports, target, names)
 
     def run_batches(self, run: CommittedRun, target: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield some columns of the rows of a committed run: from its staged files, or from the table that was rewritten."""
+        """Yield the columns ``names`` of a committed run's rows, from its staged files or from a table that was rewritten."""
         return run_batches(self.location_of(run.spec.binding.tables[target]), run, self.reports(run), target, names)
 
     def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
-        """Return the files that hold the offsets ``[start, end)``. A log is listed once for each state of its feed."""
+        """Return the files with the offsets ``[start, end)``. A log's files are listed again only after a landing."""
         return self._log(feed, where.topic).find(feed, where, start, end)
 
     def log_table(self, feed: Feed, topic: str) -> LogTable | None:
-        """Return the table of a log that Spark must read for the tasks; None if they can open its files."""
+        """Return the table of a log that Spark must read for the tasks; None if the tasks can open the log's files."""
         source_offsets = feed.definition.source_offsets.get(topic)
         if source_offsets:
             path, why = source_offsets.table.replace(".", "/"), "its offsets are those of its source"
@@ -216,7 +216,7 @@ class DeltaTables:
     def restore(self, state: JobState, spec: RunSpec) -> Checkpoint:
         """Return the checkpoint that a run resumes from.
 
-        Another process may have committed the parent without publishing it yet: then publish it first.
+        If another process has committed the parent run and not published it yet, the parent is published first.
         """
         parent = state.find_run(spec.parent)
         maker = parent.spec.branch if parent else spec.branch
@@ -226,7 +226,7 @@ class DeltaTables:
         try:
             return self._checkpoint(state, spec.parent)
         except StorageError:
-            # `gc` may have replaced them by a snapshot that is not published yet.
+            # `gc` may have replaced changelog files by a snapshot that is not published yet.
             now = self.state(spec.job)
             for _ in self.publish(spec.job, now, maker):
                 pass
@@ -240,20 +240,20 @@ class DeltaTables:
         return find_checkpoint(self.warehouse, state.find_run(parent), state.basis(parent), self.reports)
 
     def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
-        """Stage the rows of a snapshot; return the row that makes them count. Raises `StorageError` (74)."""
+        """Stage the rows of a snapshot; return the ledger row that makes the snapshot valid. Raises `StorageError` (74)."""
         from rewindow.tables.delta.checkpoints import stage_snapshot
 
         return stage_snapshot(self.warehouse, state, run, uuid4().hex, self.reports)
 
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
-        """Append all that an attempt made to the journal, in one commit. Repeating changes nothing."""
+        """Append the reports of an attempt to the journal, in one commit. Repeated calls change nothing."""
         return self._journal(spec.job).append(spec.attempt.id, reports)
 
     def audit(self, state: JobState, spec: RunSpec, staged: JournalFile, feed: Feed) -> Commit:
-        """Read back all that was staged; return the COMMIT of the attempt.
+        """Read back all that an attempt staged; return its COMMIT.
 
-        Raises `StorageError` (74) naming a file that was altered, `InvariantError` (70) if records were lost or taken
-        twice. Nothing was committed then.
+        Raises `StorageError` (74), which names a file that was altered, and `InvariantError` (70) if records were lost or taken
+        twice. In both cases, nothing was committed.
         """
         from rewindow.tables.delta.journal import audit_files
 
@@ -263,20 +263,23 @@ class DeltaTables:
         return commit_of(state, spec, staged, reports)
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
-        """Bring a branch's tables up to the ledger; yield before each commit. Any process may do so at any time."""
+        """Bring a branch's tables up to date with the ledger; yield the name of each commit before making it.
+
+        Any process may do so at any time.
+        """
         from rewindow.tables.delta.publish import publish
 
         yield from publish(self.warehouse, job, state, branch, self.reports)
         self._published[job, state.ledger, branch] = len(state.committed)
 
     def finish_reset(self, job: str, state: JobState) -> Iterator[str]:
-        """Empty the tables that the last RESET names; yield the name of each commit before it."""
+        """Empty the tables that the last RESET names; yield the name of each commit before making it."""
         from rewindow.tables.delta.publish import finish_reset
 
         return finish_reset(self.warehouse, job, state)
 
     def unknown_tables(self, job: str, state: JobState, outputs: Sequence[str]) -> list[str]:
-        """Return the tables with rows of the job that its ledger did not publish; see `reset.unknown`."""
+        """Return the tables with rows of the job that its ledger did not publish; see `publish.unknown`."""
         from rewindow.tables.delta.publish import unknown
 
         return unknown(self.warehouse, job, state, outputs)
@@ -296,7 +299,7 @@ class DeltaTables:
         return sum(file.rows or 0 for file in files), sum(file.bytes for file in files)
 
     def lagging(self, job: str, state: JobState, branch: str) -> dict[str, int]:
-        """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
+        """Return, by target, how many publications each table of a branch lacks. Complete tables are left out."""
         return lagging(self.warehouse, job, state, branch)
 
     def check_published(
@@ -306,37 +309,37 @@ class DeltaTables:
         check_published(self.warehouse, job, state, branch, self.state, self._checked, early=early, brief=brief)
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
-        """Return what a committed run's tasks reported. The last result is cached."""
+        """Return the reports of a committed run's tasks. The last result is cached."""
         attempt = run.commit.attempt
         if attempt not in self._reports:
             self._reports = {attempt: self._journal(run.spec.job).read(run.commit.journal, attempt)}
         return self._reports[attempt]
 
     def drift(self, job: str, state: JobState, branch: str) -> list[Drift]:
-        """Return the tables of a branch that are not what was published. Reads their files."""
+        """Return the tables of a branch that differ from what was published. Reads the tables' files."""
         from rewindow.tables.delta.drift import Files, find_drift
 
         return [*find_drift(self.warehouse, job, state, branch, Files(self.warehouse, self.reports, self.digest))]
 
     def known_reports(self, run: CommittedRun) -> Sequence[TaskReport]:
-        """Return what a committed run's tasks reported, which is in one file."""
+        """Return the reports of a committed run's tasks, which are in one file."""
         return self.reports(run)
 
     def check_next(self, job: str, state: JobState, branch: str) -> None:
-        """Check that each file is there that a branch's tables name and that its next run reads. Raises `StorageError` (74)."""
+        """Raise `StorageError` (74) if a file is missing that a branch's tables name or that its next run reads."""
         self.check_published(job, state, branch, early=True)
         head = state.branch(branch).head
         if head is not None and state.has_state(head.spec.run):
             check_state(self.warehouse, state, head, self.state, self.reports)
 
     def step_times(self, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:
-        """Return when the steps of some runs ended, by run id; see `step_times`."""
+        """Return when the steps of these runs ended, by run id; see `step_times`."""
         from rewindow.tables.delta.journal import step_times
 
         return step_times(self.warehouse, runs)
 
     def later_refusals(self, job: Job, state: JobState) -> FileRefusals:
-        """Return the checks that a run makes only after it was planned, for commands that only plan."""
+        """Return the checks that a run makes outside planning, for commands that only plan."""
         from rewindow.tables.delta.publish import FileRefusals
 
         check = partial(self.check_published, early=True, brief=True)
@@ -361,11 +364,11 @@ class DeltaTables:
         return count_rows(self.location_of(table))
 
     def first_rows(self, table: TableSpec, limit: int, *, last: bool = False, keys: Sequence[str] = ()) -> pa.Table:
-        """Return the rows of an output that come first, or last, in the order of timestamp, record and ``keys``."""
+        """Return the first ``limit`` rows of an output, or the last, in the order of timestamp, record and ``keys``."""
         return first_rows(self.location_of(table), limit, last=last, keys=keys)
 
     def rows_of_runs(self, table: TableSpec, runs: Collection[int]) -> pa.Table:
-        """Return the rows of some runs in an output, in no particular order."""
+        """Return the rows of these runs in an output, in no particular order."""
         return read_rows(self.location_of(table), where=pc.field("_run").isin(pa.array(list(runs), pa.int64())))
 
     def frame(self, session: Any, table: TableSpec) -> Any:
@@ -373,11 +376,11 @@ class DeltaTables:
         return session.read.format("delta").load(self.location_of(table))
 
     def rows_of_key(self, table: TableSpec, key: Mapping[str, Sequence[Any]]) -> pa.Table:
-        """Return the rows of an output whose key columns have one of the given values, as they were written one after another."""
+        """Return the rows of an output whose key columns have one of the given values, in the order in which runs wrote them."""
         return rows_of_key(self.location_of(table), key)
 
     def similar_key(self, table: TableSpec, column: str, text: str) -> str | None:
-        """Return a key of an output that differs from a text only in case or in blanks around it; None if there is none."""
+        """Return a value of a key column that differs from ``text`` only in case or surrounding blanks; None if there is none."""
         same = pc.utf8_lower(pc.utf8_trim_whitespace(pc.field(column))) == text.strip().lower()
         keys = (
             key for batch in read_batches(self.location_of(table), same) for key in batch.column(column).to_pylist()
@@ -385,7 +388,7 @@ class DeltaTables:
         return next((key for key in keys if key != text), None)
 
     def has_foreign_rows(self, table: TableSpec) -> bool:
-        """Return whether a table has files that no run staged, as after an UPDATE or OPTIMIZE."""
+        """Return whether a table has files that no run staged, such as those of UPDATE or OPTIMIZE."""
         path = self.location_of(table)
         handle = open_table(path)
         return handle is not None and not all(staged_by(file.path) for file in table_files(path, handle))
@@ -395,7 +398,7 @@ class DeltaTables:
         return log_path(feed, topic)
 
     def first_batches(self, feed: str, topic: str) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a log from its first file on. Raises `StorageError` (74) if there is no table."""
+        """Yield the rows of a log, beginning with its first file. Raises `StorageError` (74) if the log has no table."""
         yield from read_batches(table_path(self.warehouse, log_path(feed, topic)))
 
     def only_spark_reads(self, feed: Feed, topic: str) -> str:
@@ -404,7 +407,7 @@ class DeltaTables:
         return table.why if table else ""
 
     def log_parts(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
-        """Return the files that hold the offsets ``[start, end)`` of a log."""
+        """Return the files with the offsets ``[start, end)`` of a log."""
         return self.log_files(feed, where, start, end)
 
     def as_files(self, feed: Feed, parts: Sequence[LogFile]) -> Sequence[LogFile]:  # noqa: ARG002
@@ -412,7 +415,7 @@ class DeltaTables:
         return parts
 
     def quarantine(self, feeds: Iterable[str]) -> FileQuarantine | None:
-        """Return the quarantine without the replaced landings of some feeds; None if there is none."""
+        """Return the quarantine without rows of replaced landings of these feeds; None if there is no quarantine."""
         from rewindow.tables.delta.quarantine import open_quarantine
 
         return open_quarantine(table_path(self.warehouse, QUARANTINE), map(self.feed_rows, feeds))
@@ -446,7 +449,7 @@ class DeltaTables:
         return roots
 
     def _complete(self, spec: RunSpec, feed: Feed, roots: Mapping[str, str]) -> list[TaskReport] | None:
-        """Return what the repeated attempt staged; None if it is incomplete or damaged, and so proves nothing."""
+        """Return the reports of the repeated attempt; None if its reports or files are incomplete or damaged."""
         from rewindow.tables.delta.journal import audit_files
 
         try:

@@ -53,10 +53,8 @@ def _arrow_type(column: Column) -> pa.DataType:
 
 
 def rows_with(rows: pa.Table, values: Mapping[str, list[int] | list[str]]) -> pa.Table:
-    """Return the rows with one of the given values in each column of whole numbers or texts.
-
-    `Table.filter` with an expression, and `pa.array`, would load pandas, which takes longer than a short command.
-    """
+    """Return the rows that have, in each column that ``values`` names, one of the values listed for that column."""
+    # `Table.filter` with an expression, and `pa.array`, would load pandas, which takes longer than a short command.
     for name, given in values.items():
         rows = rows.filter(pc.is_in(rows[name], _array_of(given)))
     return rows
@@ -117,7 +115,7 @@ def _canonical_bytes(column: pa.Array) -> list[bytes]:
 
 
 def json_value(value: Any) -> Any:
-    """Return a value of a row, or rows, for `json`: decimals as text, bytes in hex, and numbers that JSON lacks by name."""
+    """Convert a value of a row, or whole rows, for `json`: decimals to text, bytes to hex, NaN and infinities to their names."""
     if isinstance(value, dict):
         return {name: json_value(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

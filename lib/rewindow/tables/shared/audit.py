@@ -1,6 +1,7 @@
-"""Check an attempt's reports against what was due, which finds lost and doubled records, and add them up.
+"""Check the reports of an attempt's tasks for lost and doubled records, and add up the reports.
 
-The metrics of several runs are added up by task: counts and totals are added, extrema taken, the newest value counts.
+The metrics of several runs are combined by task: counts and totals are summed, the minimum of minima and the maximum of maxima
+is taken, and of current values the newest.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ if TYPE_CHECKING:
 Rows = npt.NDArray[np.int64]
 
 INTERNAL = "internal/"
-"""The prefix of the targets of internal logs. They are never published, so they are counted but not read back."""
+"""The prefix of the targets of internal logs. Internal logs are never published, so they are counted but not read back."""
 MEASURE = ("sub_topology", "partition", "level", "node", "name", "reason")
 _SUMS, _EXTREMA = ("count", "total"), {"minimum": np.minimum, "maximum": np.maximum}
 _VALUES = (*_SUMS, *_EXTREMA, "current")
 MEASURES = arrow_schema([column for column in METRICS if column.name in {"_run", *MEASURE, *_VALUES}])
-"""The columns of the metrics table that sums are made from."""
+"""The columns of the metrics table that `add_up_runs` needs."""
 
 
 def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> None:
-    """Check that each task reported once, and took every record that the run's epochs and its upstream tasks gave it.
+    """Check that each task reported once and took exactly the records of the run's epochs and of its upstream tasks.
 
     Raises `InvariantError` (70): the engine lost or doubled records, and a retry would not help.
     """
@@ -78,7 +79,7 @@ def _is_global(node: Mapping[str, Any]) -> bool:
 
 
 def totals(reports: Sequence[TaskReport]) -> dict[str, TargetTotal]:
-    """Return what was made for each target: rows, files, bytes and one digest of the rows."""
+    """Return for each target how many rows, files and bytes were staged, and the digest of all its rows."""
     files: dict[str, list[StagedFile]] = {}
     for report in reports:
         for file in report.files:
@@ -116,7 +117,7 @@ def consumed(reports: Sequence[TaskReport]) -> dict[str, int]:
 
 
 def held(reports: Sequence[TaskReport]) -> dict[str, int]:
-    """Return how many records the buffers of each store hold at the end, over all tasks."""
+    """Return for each store how many records its buffers hold at the end of the run, summed over all tasks."""
     kept: dict[str, int] = {}
     for report in reports:
         for store, records in report.state.get("held", {}).items():
@@ -125,7 +126,7 @@ def held(reports: Sequence[TaskReport]) -> dict[str, int]:
 
 
 def _sent(reports: Sequence[TaskReport]) -> Mapping[TopicPartition, int]:
-    """Return the records sent to each partition of the internal logs."""
+    """Return how many records were sent to each partition of the internal logs."""
     sent: dict[TopicPartition, int] = {}
     for report in reports:
         for file in report.files:
@@ -136,7 +137,7 @@ def _sent(reports: Sequence[TaskReport]) -> Mapping[TopicPartition, int]:
 
 
 def reported(reports: Iterable[tuple[int, TaskReport]]) -> pa.Table:
-    """Return the metrics of reports, each with the number of its run, as rows of the metrics table."""
+    """Return the metrics of reports as rows of the metrics table. ``reports``: pairs of a run id and a report of that run."""
     rows = [
         {"_run": run, "sub_topology": report.sub_topology, "partition": report.partition, **measure}
         for run, report in reports
@@ -146,7 +147,7 @@ def reported(reports: Iterable[tuple[int, TaskReport]]) -> pa.Table:
 
 
 def add_up_runs(rows: pa.Table) -> list[dict[str, Any]]:
-    """Return one dictionary for each measure of a task, with the columns of a report's metrics and its task."""
+    """Combine metrics of several runs: return, for each measure of each task, a dictionary from column name to value."""
     # `group_by` and `to_numpy` would load pandas, which takes longer than a short command.
     by_run = np.argsort(np.from_dlpack(rows["_run"].combine_chunks()), kind="stable")
     keys = [rows[name].combine_chunks().dictionary_encode("encode") for name in MEASURE]
@@ -161,13 +162,16 @@ def add_up_runs(rows: pa.Table) -> list[dict[str, Any]]:
 
 
 def _add_up(name: str, column: pa.Array, by_run: Rows, groups: Rows) -> list[int | None]:
-    """Return the sum of each group's values, or their extremum, or the last; None if it has none."""
+    """Return for each group the sum, minimum, maximum or last of its values, as the column requires; None without values.
+
+    ``by_run``: the positions of the rows in the order of their runs. ``groups``: the group of each row, in that order.
+    """
     is_known = np.from_dlpack(column.is_valid().cast(pa.uint8())).astype(bool)
     values = np.zeros(len(column), np.int64)
     values[is_known] = np.from_dlpack(column.drop_null())
     of, values = groups[is_known[by_run]], values[by_run][is_known[by_run]]
     added = np.zeros(groups.max(initial=-1) + 1, np.int64)
-    added[of] = 0 if name in _SUMS else values  # the last one of each group
+    added[of] = 0 if name in _SUMS else values  # of several values of a group, the last is kept
     if name != "current":
         _EXTREMA.get(name, np.add).at(added, of, values)
     known = set(of.tolist())

@@ -17,22 +17,22 @@ from rewindow.streams.serde.schema import PARTITION, Column
 from rewindow.streams.state.stores import JOIN, SESSION, WINDOW
 
 _BOUND = {WINDOW: -2, SESSION: -1}
-"""By kind of store, which column of its key says when a row expires without a tombstone: the start or the end of a window.
+"""From the kind of a store to the index of the key column that decides when a row expires: the start or end of a window.
 
-Fields of a value may have the names of bounds; then those of the key are called otherwise.
+The columns are found by index, because the key's have other names if fields of the value are named like the bounds of windows.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint(Restored):
-    """What a run resumes from, and what it costs to read: ``rows`` and ``bytes`` of changelog files."""
+    """What a run resumes from. ``rows`` and ``bytes``: how much of changelog files must be read."""
 
     rows: int = 0
     bytes: int = 0
 
 
 def since_last_added(chain: Sequence[CommittedRun], target: str) -> Sequence[CommittedRun]:
-    """Leave out the runs before a store was last added: a store that was removed and added again begins empty."""
+    """Return the part of a chain since a store was last added. A store that was removed and added again begins empty."""
     gone = [number for number, run in enumerate(chain, start=1) if target not in run.spec.binding.tables]
     return chain[gone[-1] :] if gone else chain
 
@@ -40,8 +40,8 @@ def since_last_added(chain: Sequence[CommittedRun], target: str) -> Sequence[Com
 def current_rows(changes: pa.Table, run: CommittedRun, store: str, reports: Iterable[TaskReport]) -> pa.Table:
     """Return a store's keys and values after a run, with their partition.
 
-    ``changes``: the rows of its changelog in the order of their runs, of which the last row of each key counts. ``reports``:
-    those of the run, which state its clocks.
+    ``changes``: the rows of the store's changelog in the order of their runs; the last row of each key counts. ``reports``: the
+    reports of the run, which state the clocks of its stores.
     """
     keys = [PARTITION, *run.spec.binding.keys[store]]
     numbered = changes.append_column("_row", pa.array(range(changes.num_rows), pa.int64()))
@@ -61,9 +61,9 @@ def in_order(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def snapshot_rows(rows: pa.Table, number: int, columns: Sequence[Column]) -> Iterator[tuple[int, pa.Table]]:
-    """Yield each partition's rows of a snapshot of a store, as its changelog has them.
+    """Yield pairs of a partition and its rows of a store's snapshot, with the columns of the changelog.
 
-    ``rows``: see `current_rows`. ``number``: the `_run` of the snapshot. ``columns``: the changelog's.
+    ``rows``: the result of `current_rows`. ``number``: the `_run` of the snapshot. ``columns``: those of the changelog.
     """
     rows = rows.append_column("_run", pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows))
     rows = rows.append_column("_tombstone", pa.repeat(pa.scalar(value=False), rows.num_rows))
@@ -86,6 +86,7 @@ def _clocks(reports: Iterable[TaskReport], store: str) -> dict[int, int]:
 
 
 def _without_expired(rows: pa.Table, time_column: str, retention_ms: int, clocks: Mapping[int, int]) -> pa.Table:
-    """Leave out the rows that the store's clock has expired, by the times in column ``time_column``: they have no tombstones."""
+    """Leave out expired rows: ``time_column`` is ``retention_ms`` or more behind the clock of the row's partition."""
+    # The changelog has no tombstones for expired rows.
     oldest = [clocks.get(partition, UNKNOWN) - retention_ms for partition in rows[PARTITION].to_pylist()]
     return rows.filter(pc.greater(rows[time_column], pa.array(oldest, pa.int64())))

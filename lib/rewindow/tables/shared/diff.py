@@ -1,6 +1,6 @@
-"""How two tables differ: the first row, or key by key.
+"""Differences between two tables: the first row that only one table has, or a comparison key by key.
 
-Rows are put in one order and grouped by key: which keys both tables have, and for which the rows differ.
+To compare, the rows of both tables are sorted and grouped by key.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _TIMES = frozenset({"window_start", "window_end", "_timestamp", "_buffer_time"})
 """Columns of epoch milliseconds."""
 
 PARTITION_ROWS = 100_000
-"""About how many rows of each table are in memory at once, unless one key has more."""
+"""About how many rows of each table are in memory at once, unless a single key has more."""
 IGNORED = ("_run", "_offset")
-"""Columns in which equal branches may differ: the run that made a row, and its number in its own table."""
+"""Columns in which equal branches may differ: the run that made a row, and the offset of the row in its table."""
 EPOCH = "_epoch"
 """The column of the landing that completed a row."""
 Row = dict[str, Any]
@@ -45,9 +45,9 @@ class TableDiff:
     only_first: int
     only_second: int
     samples: Sequence[tuple[Row, Sequence[Row], Sequence[Row]]] = field(default=())
-    """For each sample key: the key, the rows of the first table and those of the second, as in `rows_apart`."""
+    """For each sample key: the key, its rows in the first table, its rows in the second; without equal rows (`rows_apart`)."""
     only_epoch: int = 0
-    """The number of different keys whose rows differ in `_epoch` alone: another landing has the same rows."""
+    """How many of the ``different`` keys have rows that differ only in `_epoch`: another landing completed the same rows."""
 
     @property
     def apart(self) -> int:
@@ -61,7 +61,7 @@ class TableDiff:
 
 
 def compare_pairs(pairs: Iterable[tuple[pa.Table, pa.Table]], keys: Sequence[str], *, samples: int = 5) -> TableDiff:
-    """Compare two tables part by part; all rows of a key are in one part."""
+    """Compare two tables part by part. A pair contains a part of each table; all rows of a key are in the same pair."""
     total = TableDiff(0, 0, 0, 0)
     for first, second in pairs:
         part = compare(first, second, keys, samples=samples)
@@ -77,9 +77,9 @@ def compare_pairs(pairs: Iterable[tuple[pa.Table, pa.Table]], keys: Sequence[str
 
 
 def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: int = 5) -> TableDiff:
-    """Compare two tables key by key: the rows of a key in order, all columns but `IGNORED`.
+    """Compare two tables key by key: the rows of each key in order, in all columns except `IGNORED`.
 
-    Values are equal as in the content hash: -0.0 equals 0.0, NaN equals NaN. Raises `UsageError` (2) for different keys.
+    Values are equal as in the content hash: -0.0 equals 0.0, NaN equals NaN. Raises `UsageError` (2) if the key columns differ.
     """
     check_keys(first.schema, second.schema, keys)
     both = DiffRows(first, second, keys)
@@ -101,7 +101,11 @@ def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: 
 
 
 def rows_apart(first: Sequence[Row], second: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Return the rows of a key without those that are equal: of equally many, in the same place, else at both ends."""
+    """Return the rows of a key in each of two tables, without equal rows.
+
+    If both tables have equally many rows, rows at the same position are compared. Otherwise equal rows are left out only at the
+    beginning and at the end.
+    """
     if len(first) == len(second):
         pairs = [(row, other) for row, other in zip(first, second, strict=True) if not _are_equal(row, other)]
         return [row for row, _ in pairs], [other for _, other in pairs]
@@ -120,7 +124,7 @@ def _are_equal(row: Row, other: Row) -> bool:
 
 
 def check_keys(first: pa.Schema, second: pa.Schema, keys: Sequence[str]) -> None:
-    """Raise `UsageError` (2) unless two tables have the same key columns."""
+    """Raise `UsageError` (2) unless both tables have the key columns, with equal types."""
     for name in keys:
         first_type, second_type = (
             schema.field(name).type if name in schema.names else "missing" for schema in (first, second)
@@ -140,9 +144,9 @@ def _order(key: Iterable[Any]) -> str:
 
 
 def first_difference(before: pa.Table | None, now: pa.Table | None, *, ignored: Sequence[str] = ()) -> str | None:
-    """Describe the first row, in total order, that only one of two sets of rows has; None if they are equal.
+    """Describe the first row, in total order, that is in only one of two sets of rows; None if the sets are equal.
 
-    ``ignored`` columns do not count. None stands for no rows.
+    A set without rows may be given as None. ``ignored``: columns that are not compared.
     """
     (names, gone), (others, new) = _counted(before, ignored), _counted(now, ignored)
     gone, new = gone - new, new - gone
@@ -165,7 +169,7 @@ def first_difference(before: pa.Table | None, now: pa.Table | None, *, ignored: 
 
 def _only_difference(row: Sequence[Any], other: Sequence[Any]) -> int | None:
     """Return the position of the only value in which two rows differ; None if they differ in more."""
-    # `is not`: NaN is one object here, and unequal to itself.
+    # `is not`: every NaN is the same object here (`_comparable`), but `!=` would call NaN unequal to itself.
     pairs = enumerate(zip(row, other, strict=True))
     different = [index for index, (old, new) in pairs if old is not new and old != new]
     return different[0] if len(different) == 1 else None
@@ -189,7 +193,7 @@ def _counted(rows: pa.Table | None, ignored: Sequence[str]) -> tuple[list[str], 
 
 
 def _comparable(column: pa.ChunkedArray) -> list[Any]:
-    """Return the values of a column with one object for every NaN, which then equals itself."""
+    """Return the values of a column, with the same object for every NaN, so that tuples of values with NaN are equal."""
     values: list[Any] = column.to_pylist()
     if not pa.types.is_floating(column.type):
         return values
@@ -197,7 +201,10 @@ def _comparable(column: pa.ChunkedArray) -> list[Any]:
 
 
 class DiffRows:
-    """Two tables with the same keys. A group has the rows of a key: the first table's in order, then the second's."""
+    """The rows of two tables in groups by key. A group has the first table's rows in order, then the second table's.
+
+    A side is 0 for the first table and 1 for the second.
+    """
 
     def __init__(self, first: pa.Table, second: pa.Table, keys: Sequence[str]) -> None:
         """Sort both tables, without making Python objects of their rows."""
@@ -228,12 +235,15 @@ class DiffRows:
         self._starts: Numbers = np.flatnonzero(starts)
 
     def only(self, side: int) -> Bools:
-        """Return for each group whether only that side has its key."""
+        """Return for each group whether only this side has rows."""
         is_only: Bools = self._sizes[1 - side] == 0
         return is_only
 
     def different(self) -> tuple[Bools, Bools]:
-        """Return for each group whether both sides have its key, with different rows; and whether in `EPOCH` alone."""
+        """Return two masks of groups: the rows of both sides differ; they differ only in `EPOCH`.
+
+        A group that only one side has is in neither mask.
+        """
         first_sizes, second_sizes = self._sizes
         differs: Bools = first_sizes != second_sizes
         in_epoch = np.zeros(len(first_sizes), dtype=bool)
@@ -261,7 +271,7 @@ class DiffRows:
         return zip(*columns, strict=True)
 
     def rows_of(self, group: int, side: int) -> list[Row]:
-        """Return a side's rows of a group, in order, without key and ignored columns."""
+        """Return the rows of one side of a group, in order, without key columns and ignored columns."""
         rows = self._tables[side].select(self._values(side)).take(pa.array(self._table_rows(group, side), pa.int64()))
         return list(rows.to_pylist())
 
@@ -269,7 +279,7 @@ class DiffRows:
         return [name for name in self._tables[side].column_names if name not in self._keys and name not in IGNORED]
 
     def _positions(self, groups: Numbers) -> Numbers:
-        """Return the positions, in the common order, of the first side's rows of these groups."""
+        """Return where, in the common order of all rows, the first table's rows of these groups are."""
         sizes = self._sizes[0][groups]
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         positions: Numbers = np.repeat(self._starts[groups], sizes) + within
@@ -282,7 +292,7 @@ class DiffRows:
 
 
 def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column with values that are equal if and only if they are the same: floats by their bits."""
+    """Return a column whose values can be compared with `==`: floats are replaced by their bits, so NaN equals NaN."""
     if not pa.types.is_floating(column.type):
         return column
     whole = canonical_values(column.cast(pa.float64()))
@@ -290,14 +300,14 @@ def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def unlike(column: pa.ChunkedArray, other: pa.ChunkedArray) -> Bools:
-    """Return for each row whether two columns differ there; nulls are equal."""
+    """Return for each row whether the values of two columns differ. Two nulls are equal."""
     differs = pc.fill_null(pc.not_equal(column, other), pa.scalar(value=False))
     nulls = pc.not_equal(pc.is_null(column), pc.is_null(other))
     return np.asarray(pc.or_(differs, nulls).to_numpy(), dtype=bool)
 
 
 def _differing(column: pa.ChunkedArray, other: pa.ChunkedArray) -> Bools:
-    """Return `unlike` for columns of any types: 1 equals 1.0, but not "1"."""
+    """Return for each row whether the values of two columns of any types differ: 1 equals 1.0, but not "1"."""
     kinds = column.type, other.type
     if kinds[0] != kinds[1] and all(map(_is_number, kinds)):
         column, other = column.cast(pa.float64(), safe=False), other.cast(pa.float64(), safe=False)

@@ -1,4 +1,4 @@
-"""What both adapters say of a table that is not what was published, and which runs must be repeated to make it so again."""
+"""How both adapters describe a table that differs from what was published, and which runs must be repeated to restore it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rewindow.control.plan.spec import CHANGELOG, MAIN
 from rewindow.tables.shared.publications import due_tables, net
 
 IsWhole = Callable[[CommittedRun, str, str], bool]
-"""Returns whether what a run staged for a target, whose table has a path, is intact."""
+"""Takes a run, a target and the path of the target's table. Returns whether what the run staged for the target is intact."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A table of a branch that is not what was published, with a description of its change."""
+    """A table of a branch that differs from what was published. ``change`` describes how."""
 
     target: str
     path: str
@@ -24,12 +24,12 @@ class Drift:
 
 
 def publish_again(job: str, branch: str) -> str:
-    """Return the advice for a table of a branch that is not what was published."""
+    """Return the advice for a table of a branch that differs from what was published."""
     return f"Publish it again: {_republish(job, branch)}"
 
 
 def repeat_run(job: str, branch: str) -> str:
-    """Return the advice for a file of a run that is gone before it is in its table."""
+    """Return the advice for a staged file that was lost before its run was published."""
     return f"Repeat its run: {_republish(job, branch)}"
 
 
@@ -38,7 +38,10 @@ def _republish(job: str, branch: str) -> str:
 
 
 def difference_of(wanted: Mapping[int, int], actual: Mapping[int, int], state: JobState) -> str:
-    """Describe the first run of which a table has another number of rows than were published."""
+    """Describe the first run of which a table does not have the published number of rows.
+
+    ``wanted``, ``actual``: from run id to the number of rows that were published, and that the table has.
+    """
     names = {run.spec.run: f"run {run.spec.name}" for run in state.committed}
     for run in sorted({*wanted, *actual}):
         if wanted.get(run, 0) != actual.get(run, 0):
@@ -50,9 +53,10 @@ def difference_of(wanted: Mapping[int, int], actual: Mapping[int, int], state: J
 def lost_runs(
     state: JobState, branch: str, targets: Collection[str], is_whole: IsWhole
 ) -> tuple[list[CommittedRun], list[int]]:
-    """Return the runs whose rows for these targets are gone or altered, in ledger order; also runs on hold and those after them.
+    """Find the runs whose rows for these targets are gone or altered. Committed runs that are not published are checked, too.
 
-    First those that are needed, with all runs that their state depends on; then the numbers of the others.
+    Return the runs to repeat, in ledger order: the lost runs that are `repeatable`, and the runs whose state they need, if that
+    state is lost, too. Also return the numbers of the lost runs that are not repeatable.
     """
     snapshots, repeated = _snapshots(state), repeatable(state)
     lost: dict[int, CommittedRun] = {}
@@ -78,7 +82,7 @@ def lost_runs(
 
 
 def repeatable(state: JobState) -> frozenset[int]:
-    """Return the runs that `republish` repeats if their files are gone. Others, and snapshots, it gives up."""
+    """Return the numbers of the runs that `republish` repeats if their files are gone. No other run or snapshot is repeated."""
     return needed(state) - _snapshots(state)
 
 

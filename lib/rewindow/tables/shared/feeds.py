@@ -1,4 +1,4 @@
-"""Feeds as both adapters publish them, and another job's output as their source: its new epochs and their watermarks."""
+"""What both adapters share about feeds: folding landing ledgers, and another job's output as a source, epoch by epoch."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ LOG_PARTITIONS = ("generation", "partition")
 def generations(
     appends: Iterable[Sequence[LedgerRow]], begun: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[Mapping[str, Any], list[list[Mapping[str, Any]]]]]:
-    """Yield the definition of each generation with the landings that it made, grouped as they were appended.
+    """Yield pairs: the definition of a generation, and a list with the landing bodies of each of its appends.
 
-    ``begun``: the definition of the generation that earlier appends have begun.
+    ``begun``: the definition of the generation that an earlier append began, if any.
     """
     generation = begun
     landed: list[list[Mapping[str, Any]]] = []
@@ -59,13 +59,16 @@ def generations(
 
 
 def first_above(timestamps: npt.NDArray[np.int64], file: HeldFile, offset: int, time_ms: int) -> int | None:
-    """Return the first offset of a landed file, from ``offset`` on, whose timestamp is above ``time_ms``."""
+    """Return the first offset of a landed file, from ``offset`` on, whose timestamp is above ``time_ms``; None without any.
+
+    ``timestamps``: those of all rows of the file.
+    """
     above = np.flatnonzero(timestamps[offset - file.start :] > time_ms)
     return offset + int(above[0]) if len(above) else None
 
 
 def missing_source(name: str) -> SourceError:
-    """Return the error of a source that is no table."""
+    """Return the error of a source table that does not exist."""
     return SourceError(
         "source-table-missing",
         "there is no table {source}: fix `source:`, or create the table first",
@@ -74,7 +77,7 @@ def missing_source(name: str) -> SourceError:
 
 
 def rows_changed(table: str, version: int, operation: str) -> DataError:
-    """Return the error of a source table whose rows were changed or deleted, which no log can take back."""
+    """Return the error of a source table in which a version changed or deleted rows."""
     return DataError(
         "source-rows-changed",
         "{table}: version {version} ({operation}) changed or deleted rows, but a log is append-only. Write changes as new rows. "
@@ -87,7 +90,10 @@ def rows_changed(table: str, version: int, operation: str) -> DataError:
 
 @dataclass(frozen=True, slots=True)
 class NewEpochs:
-    """A job's output: its table, its epochs that are not landed, and the run on hold behind which there are more."""
+    """A job's output with its epochs that are published and not landed yet.
+
+    ``on_hold``: the name of the first run on hold, whose epochs and those of later runs are missing; an empty text for none.
+    """
 
     job: str
     state: JobState
@@ -107,7 +113,7 @@ class NewEpochs:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The key columns of the output without the bounds of windows; none if the last run was made by earlier code."""
+        """The key columns of the output without the bounds of windows; none if the last run does not state key columns."""
         keys = self.runs[-1].spec.binding.keys.get(self.target, ()) if self.epochs else ()
         return keys[:-2] if has_bounds(keys) else keys
 
@@ -117,7 +123,7 @@ class NewEpochs:
 
 
 def output_gone(table: str) -> SourceError:
-    """Return the error of an output that was written, and whose table is not there any more."""
+    """Return the error of an output whose table was written and is gone."""
     return SourceError(
         "output-table-gone", "the table {table} is gone: run its job again, which creates it", table=table
     )
@@ -137,7 +143,10 @@ def altered(job: str, table: str, change: str) -> StorageError:
 
 
 def new_epochs(tables: Warehouse, spec: LogSpec, position: Mapping[str, Any] | None) -> NewEpochs:
-    """Return what is new of a job's output. First publish what is committed."""
+    """Publish the committed runs of a job, and return the new epochs of its output.
+
+    ``position``: the output's position in the last landing; None before the first landing.
+    """
     job, _, output = spec.source.name.partition(":")
     state = tables.state(job)
     for _step in tables.publish(job, state, MAIN):
@@ -181,7 +190,10 @@ def new_epochs(tables: Warehouse, spec: LogSpec, position: Mapping[str, Any] | N
 def _epochs_after(
     landed: int, tables: Warehouse, runs: Sequence[CommittedRun], ledger: str, output: str
 ) -> Iterator[ProducedEpoch]:
-    """Yield the epochs of some runs after one. The one that seals a branch holds nothing back."""
+    """Yield the epochs of ``runs`` after the epoch ``landed``. ``ledger``: the identity of the job's ledger.
+
+    A run that seals its branch has one epoch more, in which operators hold no rows back.
+    """
     watermarks: dict[tuple[str, int], Callable[[int], int]] = {}
     for run in runs[_at(runs, landed + 1) :]:
         spec = run.spec
@@ -213,9 +225,9 @@ def _watermarks(tables: Warehouse, feed: str, generation: int) -> Callable[[int]
 
 
 def standing_landings(tables: Warehouse, feed: str, job: str) -> tuple[int, int]:
-    """Return how many of a feed's first landings hold only rows of runs that the job still has, and how many it has in all.
+    """Return how many of a feed's first landings contain only rows of runs that the job still has; and the number of landings.
 
-    The feed reads outputs of the job. Landings that only a run on hold would confirm do not count as standing.
+    The feed reads outputs of the job. Only published runs count, so landings with rows of a run on hold do not stand.
     """
     bodies = landing_bodies(tables.feed_rows(feed))
     state = tables.state(job)
@@ -242,22 +254,22 @@ def _check_same_run(job: str, position: Mapping[str, Any], runs: Sequence[Commit
 
 
 def _at(runs: Sequence[CommittedRun], epoch: int) -> int:
-    """Return the index of the first run that has an epoch or a later one."""
+    """Return the index of the run that contains an epoch, or else of the first run after it."""
     return bisect_left(runs, epoch, key=_last)
 
 
 def _last(run: CommittedRun) -> int:
-    """Return the last epoch of a run: one more than its landings if it seals its branch."""
+    """Return the last epoch of a run. A run that seals its branch has one epoch after that of its last landing."""
     return run.spec.input.last + 1 if run.spec.final else run.spec.input.last
 
 
 def _is_of(run: CommittedRun | None, ledger: str, position: Mapping[str, Any]) -> bool:
-    """Return whether the landed epoch of a position is still that of a run. A reset begins another ledger."""
+    """Return whether a position was landed from this run. A reset begins another ledger, so the ledger is compared, too."""
     return run is not None and (run.spec.run, ledger) == (position["run"], position["ledger"])
 
 
 class Feeds:
-    """The feeds, folded from their landing ledgers. Only rows that were not seen before are folded."""
+    """Feeds, folded from their landing ledgers. They are cached, so each call folds only the new rows of a ledger."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Sequence[LedgerRow], Feed | None]] = {}
@@ -300,7 +312,7 @@ def _landed(name: str, feed: Feed | None, home: str) -> Feed:
 
 
 def check_stored_feed(name: str, rows: Sequence[LedgerRow]) -> None:
-    """Raise `InvariantError` (70) if the stored fold of a landing ledger is not what its rows give. Reads all rows."""
+    """Raise `InvariantError` (70) if the stored fold of a landing ledger differs from the fold of its rows. Reads all rows."""
     stored, _ = known_part(rows)
     if stored is not None and _read(stored.lines) != _read(progress_lines(rows[: stored.rows])):
         raise wrong_fold(name, stored)

@@ -1,6 +1,7 @@
-"""Ledger rows as both adapters store them, and the jobs that are folded from them.
+"""Ledger rows as both adapters store them, and the states of jobs that are folded from ledger rows.
 
-A stored fold is bytes: a line with digest and size of the rest, which is a head and the lines, compressed (ADR-127).
+A stored fold is a line of text and compressed bytes (ADR-127). The line contains the digest of the compressed bytes and their
+size before compression. Decompressed, they are a line of JSON (the head) and the lines of the fold.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ from rewindow.control.plan.stored_state import LAYOUT, state_lines, state_of
 from rewindow.errors import CheckpointError, InvariantError
 
 _WRITER = "_writer"
-"""A token of each append: two writers may append equal rows at one number, and only one of them has won."""
+"""The key, in a stored body, of the token of the row's append.
+
+Two writers may append equal rows with equal numbers. The token shows which of them succeeded.
+"""
 _BINDING = '"binding":'
 _CODEC = "zstd"
 _VERSION = [FORMAT, LAYOUT]
@@ -45,7 +49,7 @@ def dated(rows: Iterable[LedgerRow]) -> list[LedgerRow]:
 
 
 def now_ms() -> int:
-    """Return the current time, for `recorded_at`."""
+    """Return the current time in epoch milliseconds, for `recorded_at`."""
     return time.time_ns() // 1_000_000
 
 
@@ -62,7 +66,7 @@ def check_numbered(name: str, rows: Sequence[LedgerRow]) -> None:
 
 
 def not_next(name: str, rows: int, row: int) -> InvariantError:
-    """Return the error of an append to a ledger with ``rows`` whose first row has another number than the next one."""
+    """Return the error of an append whose first row is numbered ``row``, to a ledger that has ``rows`` rows."""
     return InvariantError(
         "ledger-row-not-next",
         "ledger {name} has {rows} rows: {row} is not the next number",
@@ -78,7 +82,7 @@ def new_token() -> str:
 
 
 def stored_body(body: Mapping[str, Any], token: str) -> str:
-    """Return the text under which a row's body is stored by the append that has this token."""
+    """Return the text to store for a row's body, with the token of the row's append."""
     return stored_json({**body, _WRITER: token})
 
 
@@ -99,7 +103,7 @@ def load_body(text: str, table: str) -> tuple[dict[str, Any], str]:
 
 
 class Bodies:
-    """Reads the bodies of a ledger's rows. Nearly all plans have the same binding, so it is read once, and shared."""
+    """Parses the bodies of a ledger's rows. Plans that have the binding of the plan before share the parsed binding."""
 
     def __init__(self, table: str) -> None:
         """Bind to a ledger, for error messages."""
@@ -110,7 +114,7 @@ class Bodies:
     def load(self, text: str) -> tuple[dict[str, Any], str]:
         """Return what `load_body` returns."""
         position = text.find(self._text) if self._text else -1
-        # In a string, the quotation marks of its key would be escaped.
+        # The match cannot be inside a JSON string: there, the quotation marks of the key would be escaped.
         if position >= 0:
             body, token = load_body(f"{text[:position]}{_BINDING}0{text[position + len(self._text) :]}", self._table)
             if body.get("binding") == 0:
@@ -122,7 +126,7 @@ class Bodies:
 
 
 class _Unpacked(NamedTuple):
-    """A stored fold, and what else its head says."""
+    """A stored fold, and its parsed head."""
 
     fold: StoredFold
     head: Mapping[str, Any]
@@ -137,7 +141,7 @@ def packed(name: str, fold: StoredFold, more: Mapping[str, Any]) -> bytes:
 
 
 def unpacked(name: str, data: bytes, removal: str) -> _Unpacked | None:
-    """Return the stored fold of a ledger; None if the bytes are torn, of another ledger or of another version.
+    """Return the stored fold of a ledger; None if the bytes are damaged, of another ledger or of another version.
 
     ``removal``: see `StoredFold`.
     """
@@ -160,7 +164,7 @@ def _digest_of(data: bytes) -> str:
 
 
 class JobStates:
-    """The states of jobs, folded from their ledgers. Only rows that were not seen before are folded."""
+    """The states of jobs, folded from their ledgers. They are cached, so each call folds only the new rows of a ledger."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Sequence[LedgerRow], JobState]] = {}
@@ -185,28 +189,28 @@ class JobStates:
         return state
 
     def store(self, job: str, ledger: _KeepsFold) -> None:
-        """Store the state after the last row in files that are never merged again, if that was folded and is not stored."""
+        """Store the state after row `StoredRows.keeps_until` of a job's ledger, if `fold` has computed it since the last call."""
         if (state := self._kept.pop(job, None)) is not None:
             ledger.keep_fold(state.rows, state_lines(state))
 
 
 class _KeepsFold(Protocol):
-    """A ledger that stores what its rows give, for later processes."""
+    """A ledger that stores the fold of its rows for later processes."""
 
     def keep_fold(self, rows: int, lines: Sequence[str]) -> None:
-        """Store what folding the first ``rows`` rows gives, as lines."""
+        """Store the fold of the first ``rows`` rows, given as lines."""
         ...
 
 
 def check_stored(name: str, rows: Sequence[LedgerRow]) -> None:
-    """Raise `InvariantError` (70) if the stored fold of a job's ledger is not what its rows give. Reads all rows."""
+    """Raise `InvariantError` (70) if the stored fold of a job's ledger differs from the fold of its rows. Reads all rows."""
     stored, _ = known_part(rows)
     if stored is not None and state_of(stored.lines) != fold(rows[: stored.rows]):
         raise wrong_fold(name, stored)
 
 
 def wrong_fold(name: str, stored: StoredFold) -> InvariantError:
-    """Return the error of a stored fold that is not what the rows of the ledger give."""
+    """Return the error of a stored fold that differs from the fold of the ledger's rows."""
     return InvariantError(
         "ledger-fold-wrong",
         "the stored fold of the ledger of {name!r} is not what its first {rows} rows give. {removal}: the "

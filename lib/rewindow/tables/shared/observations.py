@@ -1,7 +1,7 @@
 """Observe the new rows of an output with Arrow, batch by batch: nulls, repeated keys, bounds and allowed values.
 
-The rows pass once, and of each batch only the columns that an expectation names are read. In memory are the columns that are to
-be unique, and the first offending rows.
+Each batch is read once, with only the needed columns. Kept in memory are the columns that must be unique and the first offending
+rows.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _ORDER = ("_epoch", "_partition", "_offset")
 _TIMES = ("window_start", "window_end", "_timestamp")
 
 Failing = Callable[[Mapping[str, Any]], Any]
-"""Returns which rows of a batch are offending, given its columns."""
+"""Takes the columns of a batch by name. Returns a mask of the offending rows."""
 
 
 def needed_columns(expectations: Iterable[Expectation], keys: Sequence[str]) -> list[str]:
-    """Return the columns that must be read to observe these expectations. ``keys`` are those of the output's key."""
+    """Return the columns that must be read to observe these expectations. ``keys``: the key columns of the output."""
     named = [name for expectation in expectations for name in expectation.columns]
     return list(dict.fromkeys([*keys, *named, *_ORDER]))
 
@@ -40,9 +40,10 @@ def observe_rows(
     keys: Sequence[str],
     batches: Iterable[pa.RecordBatch],
 ) -> list[Observation]:
-    """Return what is observed of expectations on values, in their order. ``columns`` are those of the output.
+    """Return an observation for each expectation on values, in the order of ``expectations``.
 
-    The bounds and allowed values must have the types of their columns.
+    ``columns``, ``keys``: all columns and the key columns of the output. The bounds and allowed values of an expectation must
+    have the type of its column.
     """
     types = {column.name: column.type for column in arrow_schema(columns)}
     observers = [_observer(expectation, types, keys) for expectation in expectations]
@@ -109,7 +110,7 @@ def _is_outside(expectation: Expectation, column_type: pa.DataType, columns: Map
         *([pc.greater(values, high)] if high is not None else []),
     ]
     if high is not None and pa.types.is_floating(column_type):
-        # NaN is the largest number.
+        # NaN counts as the largest number, but `pc.greater` returns false for it.
         masks.append(pc.is_nan(values))
     whole = pc.fill_null(masks[0], fill_value=False)
     for mask in masks[1:]:
@@ -119,7 +120,7 @@ def _is_outside(expectation: Expectation, column_type: pa.DataType, columns: Map
 
 @dataclass
 class _Failing:
-    """Counts the rows that a function names, and keeps the first ones. ``fault`` and ``expected`` are for people."""
+    """Counts the rows that ``failing`` selects, and keeps the first ones. ``fault`` and ``expected`` are texts for people."""
 
     expectation: Expectation
     shown: Sequence[str]
@@ -151,7 +152,7 @@ class _Failing:
 
 @dataclass
 class _Repeated:
-    """Finds rows that have the same values in some columns. Nulls are equal."""
+    """Finds rows with the same values in the columns ``names``. Nulls are equal."""
 
     expectation: Expectation
     names: Sequence[str]
@@ -198,7 +199,7 @@ def observation(
 
 
 def counted(count: int, word: str) -> str:
-    """Return a number of things in words."""
+    """Return a count and its noun, such as ``1 row`` or ``2,000 rows``."""
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 
 
@@ -213,9 +214,10 @@ def _missing(shown: Sequence[str]) -> Iterator[str]:
 
 
 def _first(rows: pa.Table, order: Sequence[str]) -> pa.Table:
-    """Return the first rows in an order. The sort is stable, so rows of one record stay as the task sent them."""
+    """Return the first `MOST_EXAMPLES` rows in the order of these columns."""
     if rows.num_rows <= 1:
         return rows
+    # The sort is stable, so the rows of one record stay in the order in which the task sent them.
     return rows.take(pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in order])[:MOST_EXAMPLES])
 
 

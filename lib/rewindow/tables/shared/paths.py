@@ -21,7 +21,7 @@ _STAGED = re.compile(r"(.+)-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.(?:parquet|arrow)")
 
 
 def output_path(name: str, branch: str = MAIN) -> str:
-    """Return the path, below the warehouse, of the output table ``a.b``: ``a/b``; of a branch ``a/b__<branch>``.
+    """Return the path, below the warehouse, of the output table ``a.b``: ``a/b``, or on a branch ``a/b__<branch>``.
 
     Raises `ConfigError` (78) for an invalid name, or one that rewindow reserves for itself.
     """
@@ -45,7 +45,7 @@ def log_path(feed: str, topic: str) -> str:
 def changelog_path(job: str, store: str, columns: Sequence[Column]) -> str:
     """Return the path of a store's changelog, which depends on the store's columns.
 
-    All branches with the same columns share it; ``_run`` says whose each row is.
+    Branches whose store has the same columns share the changelog. The column ``_run`` states the run of each row.
     """
     text = json.dumps([list(column) for column in columns], ensure_ascii=False)
     digest = blake2b(text.encode(), digest_size=4).hexdigest()
@@ -70,6 +70,6 @@ def safe_name(name: str, kind: str) -> str:
 
 
 def staged_by(path: str) -> str:
-    """Return the attempt in a staged file's name; ``""`` for another name."""
+    """Return the attempt in a staged file's name; ``""`` if the file does not have the name of a staged file."""
     staged = _STAGED.fullmatch(path.rpartition("/")[2])
     return staged[1] if staged else ""

@@ -1,4 +1,4 @@
-"""What each table of a branch gets, publication by publication: a function of the ledger alone."""
+"""The publications of each table of a branch. They are computed from the ledger alone."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def due_tables(state: JobState, name: str) -> Iterator[Due]:
 
 
 def planned_tables(state: JobState, name: str) -> Iterator[Due]:
-    """Yield the tables of a branch's unfinished run that no committed run has, outputs first.
+    """Yield the tables that a branch's unfinished run writes and no committed run has written, outputs first.
 
-    They have publications only if the ledger has lost the commit of a run.
+    Such a table has publications only if the ledger has lost the commit of a run.
     """
     branch = state.branch(name)
     planned = branch.pending.binding.tables if branch.pending else {}
@@ -64,7 +64,7 @@ def _due(state: JobState, name: str, target: str, table: TableSpec) -> Due:
 
 
 def was_prepared(state: JobState, due: Due) -> bool:
-    """Return whether a committed run has written a table: then it was created, and its absence is a loss."""
+    """Return whether a committed run has written a table. If so, the table was created, and if it is missing, it was lost."""
     return any(
         (table := run.spec.binding.tables.get(due.target)) is not None and table.path == due.table.path
         for run in state.committed
@@ -72,7 +72,10 @@ def was_prepared(state: JobState, due: Due) -> bool:
 
 
 def missing(due: Due, published: int) -> range:
-    """Return the ordinals that a table lacks, given the last one in its publication epoch. A restart skips older ones."""
+    """Return the ordinals of the publications that a table lacks, without those before a restart.
+
+    ``published``: the ordinal of the last publication in the table's publication epoch; 0 for none.
+    """
     return range(max(published + 1, due.restart.ordinal, 1), len(due.publications) + 1)
 
 
@@ -87,9 +90,9 @@ def net(publications: Sequence[Publication]) -> Publication:
 
 
 def publication_id(ledger: str, job: str, target: str, epoch: int = 1) -> str:
-    """Return the application id under which a job publishes a target. Republishing starts a new epoch.
+    """Return the application id under which a job publishes a target. Republishing starts a new publication epoch.
 
-    ``ledger`` is the identity of the job's ledger: a ledger that was made anew publishes anew (ADR-75).
+    ``ledger``: the identity of the job's ledger. A ledger that was made anew publishes everything again (ADR-75).
     """
     return f"rewindow.pub/{ledger}/{job}/{target}/{epoch}"
 
@@ -151,7 +154,7 @@ def older_ledger(table: str, job: str, published: int, named: int) -> Checkpoint
 
 def due_rows(due: Due, published: int) -> Counter[int]:
     """Return how many rows of each run a table has after its first ``published`` publications."""
-    # The rows of outputs are counted before each run.
+    # Outputs are counted before each run, so their stored counts are used instead of going through all publications.
     is_output = due.target.startswith(OUTPUT)
     stored, later = _stored(due.publications, published) if is_output else (None, due.publications[:published])
     rows = Counter(stored.rows(due.target) if stored else {})
@@ -187,7 +190,7 @@ def _attempts(stored: StoredPublications | None, later: Iterable[Publication]) -
 def _stored(
     publications: Sequence[Publication], published: int
 ) -> tuple[StoredPublications | None, Sequence[Publication]]:
-    """Return the first publications, whose effect is known without looking at each, if there are any, and the others."""
+    """Split the first ``published`` publications into those whose net effect is stored, if any, and the others."""
     head = publications.head if isinstance(publications, History) else ()
     if isinstance(head, StoredPublications) and len(head) <= published:
         return head, publications[len(head) : published]

@@ -1,7 +1,7 @@
-"""The rows of the quarantine that a command asks for, and how an adapter returns them.
+"""Which rows of the quarantine a command reads, and the protocol by which an adapter returns rows.
 
-Rows of landings that a later generation of their feed replaced stay in the table, and no column tells them apart: the landing
-ledger names what each landing put there.
+A later generation of a feed replaces landings. The rows that replaced landings rejected stay in the table, and no column marks
+these rows. Adapters leave them out, because the landing ledger states which rows each landing added.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Protocol
 import pyarrow as pa
 
 IN_ORDER = ("_run", "landing", "name", "topic", "partition", "offset", "timestamp")
-"""The order of rows for people: those of jobs in the order of their runs, then those of landings."""
+"""The columns by which rows are sorted for people: the rows of runs come first, run by run, then the rows of landings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which rows of the quarantine: all, or those that fulfil each condition that is given.
+    """A selection of quarantine rows: the rows that meet every given condition. Without conditions, all rows.
 
-    ``name``: of a job or feed. ``is_landing``: rejected by a landing. ``runs``, ``nodes``: dropped by one of these.
-    ``times``: the first and the last timestamp. ``texts``: the JSON of the record contains each.
+    ``name``: the row is of this job or feed. ``is_landing``: a landing rejected the record. ``runs``, ``nodes``: one of these
+    dropped the record. ``times``: the first and the last timestamp. ``texts``: the record's JSON contains each of these texts.
     """
 
     name: str | None = None
@@ -41,9 +41,9 @@ class Quarantine(Protocol):
         ...
 
     def batches(self, chosen: Chosen) -> Iterator[pa.Table]:
-        """Yield the rows, in the order in which they are stored. Raises `StorageError` (74) for lost rows."""
+        """Yield the chosen rows in the order in which they are stored. Raises `StorageError` (74) if rows are lost."""
         ...
 
     def first(self, chosen: Chosen, limit: int, *, last: bool) -> tuple[int, pa.Table]:
-        """Return the number of rows, and the ``limit`` first ones `IN_ORDER`, or the last ones of it."""
+        """Return how many rows are chosen, and the first ``limit`` of them in the order `IN_ORDER`; with ``last``, the last."""
         ...

@@ -1,4 +1,4 @@
-"""A job's stores as tables for people: their contents after a run, the difference of two runs, and exports."""
+"""A job's stores as tables for people: contents after a run, differences between two runs, and exports."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class StoreChange:
-    """An entry whose value differs between two runs: a key in one partition. None: the key is absent there.
+    """A key of a store whose value, in one partition, differs between two runs.
 
-    ``in_several``: whether the store has this key in several partitions, as a processor's may, and each has its own value.
+    ``before``, ``after``: the values after the two runs; None if the partition does not have the key. ``in_several``: whether
+    several partitions have this key, each with a value of its own. That is possible in the store of a processor.
     """
 
     key: Row
@@ -49,19 +50,19 @@ class Stores:
     """The stores of a job after one run."""
 
     def __init__(self, tables: Warehouse, state: JobState, run: CommittedRun) -> None:
-        """Bind to a run. Raises `CheckpointError` (76) if its state was forgotten."""
+        """Bind to a run. Raises `CheckpointError` (76) if `gc` has deleted the state after the run."""
         check_has_state(state, run.spec.run)
         self._tables, self._state, self._run = tables, state, run
         self._binding = run.spec.binding
 
     def describe(self) -> list[Row]:
-        """Return for each store its number of entries, what a restore reads, the last run that changed it, and its columns."""
+        """Return for each store its number of entries, how much a restore reads, the last run that changed it, its columns."""
         return [self._describe(store) for store in sorted(self._binding.stores)]
 
     def rows(self, store: str, where: Mapping[str, str] | None = None) -> pa.Table:
-        """Return a store's rows, sorted by key and partition. ``where``: only rows with these values, as text, in key columns.
+        """Return a store's rows, sorted by key and partition. Raises `UsageError` (2) for an unknown store or column.
 
-        Raises `UsageError` (2) for an unknown store or column.
+        ``where``: from the name of a key column to the value, as text, that the returned rows have in that column.
         """
         keys = self.keys(store)
         rows = self._tables.store_rows(self._state, self._run, store)
@@ -144,7 +145,7 @@ def export(rows: pa.Table, to: Path) -> None:
 
 
 def _by_key(rows: pa.Table, keys: Sequence[str]) -> dict[tuple[tuple[Any, ...], int], Row]:
-    """Return the values by key and partition: stores of different tasks may have the same key."""
+    """Return the values by pairs of key and partition, because the stores of several tasks may have the same key."""
     values = {}
     for row in as_rows(rows):
         entry = tuple(row[name] for name in keys), row[PARTITION]

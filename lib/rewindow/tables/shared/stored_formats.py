@@ -1,8 +1,8 @@
-"""The formats that a warehouse's stored rows state, and whether this version reads them. Nothing is changed.
+"""The formats that a warehouse's stored rows state, and whether this version reads these formats. Nothing is changed.
 
-Ledgers and the journal state the format of each row. All other tables are read only as far as a ledger names their files, so its
-format is theirs; a metrics table of format 1 is recognized by its columns. In a catalog, ledgers, journal and metrics are rows of
-one table, each of which states its format.
+Each row of a ledger or journal states its format. Of other tables, only the files that a ledger names are read, so the format of
+the ledger applies to these files. A metrics table of format 1 is recognized by its columns. In a catalog, ledgers, journal and
+metrics are rows of one table, and each row states its format.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OLDEST = 1
 
 
 class Fit(StrEnum):
-    """What this version makes of a table's format."""
+    """Whether this version reads a table, by the formats of its rows."""
 
     READ = "read as is"
     OLDER = "refused: written by an older version"
@@ -28,9 +28,10 @@ class Fit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """A table of rewindow's own: the number of its rows by format, and the jobs or feeds that have rows in other formats.
+    """One of rewindow's own tables.
 
-    Rows that state no format have None: their table is recognized by its columns.
+    ``rows``: from a format to the number of rows that state it; None is the key of rows that state no format. ``refused``: the
+    jobs or feeds with rows in a format that this version refuses.
     """
 
     table: str
@@ -41,6 +42,6 @@ class StoredTable:
 
 
 def fit_of(formats: Collection[int]) -> Fit:
-    """Return what this version makes of a table whose rows state some formats."""
+    """Return whether this version reads a table whose rows state these formats."""
     newer, older = any(stated > FORMAT for stated in formats), any(stated < FORMAT for stated in formats)
     return Fit.NEWER if newer else Fit.OLDER if older else Fit.READ

@@ -25,7 +25,7 @@ from rewindow.tables.shared.stored_formats import StoredTable
 
 
 class Warehouse(Scratch, Protocol):
-    """The tables of one warehouse: what runs and verifications need, and what people ask about them."""
+    """The tables of one warehouse: what runs and verifications need, and what commands show to people."""
 
     warehouse: str
     """The folder or URI of heartbeats and, unless a catalog governs them, of all tables."""
@@ -36,15 +36,15 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def command(self, *, feed: str, job: str | None = None) -> AbstractContextManager[None]:
-        """Return the context of one landing or run. In it, what was read of the ledgers may be used again."""
+        """Return the context manager of one landing or run. Inside it, ledger rows that were read may be reused."""
         ...
 
     def reading(self, feeds: Iterable[str], jobs: Iterable[str]) -> AbstractContextManager[None]:
-        """Return the context of a command that only reads these feeds and jobs. In it, what was read may be used again."""
+        """Return the context manager of a command that only reads these feeds and jobs. Inside it, read rows may be reused."""
         ...
 
     def ledger_rows(self, job: str) -> Sequence[LedgerRow]:
-        """Return the rows of a job's ledger, read again."""
+        """Read the ledger of a job and return all its rows. Inside `command` or `reading`, known rows may be reused."""
         ...
 
     def feed(self, feed: str) -> Feed:
@@ -52,19 +52,19 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def feed_rows(self, feed: str) -> Sequence[LedgerRow]:
-        """Return the rows of a feed's landing ledger, read again."""
+        """Read the landing ledger of a feed and return all its rows. Inside `command` or `reading`, known rows may be reused."""
         ...
 
     def check_owners(self, job: str, branch: str, outputs: Iterable[TableSpec]) -> None:
-        """Raise `ConfigError` (78) if an existing output table is not the job's and, in a catalog, the branch's."""
+        """Raise `ConfigError` (78) if an output table exists and belongs to another job or, in a catalog, another branch."""
         ...
 
     def finish_reset(self, job: str, state: JobState) -> Iterator[str]:
-        """Empty the tables that the last RESET names; yield the name of each commit before it."""
+        """Empty the tables that the last RESET names. Yields the name of each commit before making it."""
         ...
 
     def unknown_tables(self, job: str, state: JobState, outputs: Sequence[str]) -> Sequence[str]:
-        """Return the tables with rows of the job that its ledger did not publish: of these outputs and the job's own."""
+        """Return the tables, of these outputs and the job's own tables, with rows of the job that its ledger did not publish."""
         ...
 
     def location_of(self, table: TableSpec) -> str:
@@ -72,23 +72,23 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def drift(self, job: str, state: JobState, branch: str) -> Sequence[Drift]:
-        """Return the tables of a branch that are not what was published. Reads all their rows."""
+        """Return the tables of a branch that differ from what was published. Reads all rows of the tables."""
         ...
 
     def known_reports(self, run: CommittedRun) -> Sequence[TaskReport] | None:
-        """Return what a committed run's tasks reported; None if reading that takes more than opening a file."""
+        """Return the reports of a committed run's tasks; None if reading the reports takes more than opening a file."""
         ...
 
     def check_next(self, job: str, state: JobState, branch: str) -> None:
-        """Check that all is there that a branch's tables name and that its next run reads. Raises `StorageError` (74)."""
+        """Raise `StorageError` (74) if a file is missing that a branch's tables name or that its next run reads."""
         ...
 
     def step_times(self, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:
-        """Return when the steps of some runs ended, by run id. Steps without a time in the tables are left out."""
+        """Return when the steps of these runs ended, by run id. Steps whose time is not in the tables are left out."""
         ...
 
     def later_refusals(self, job: Job, state: JobState) -> LaterRefusals:
-        """Return the checks that a run makes only after it was planned, for commands that only plan."""
+        """Return the checks that a run makes outside planning, for commands that only plan."""
         ...
 
     def stored_tables(self) -> list[StoredTable]:
@@ -104,7 +104,7 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def first_rows(self, table: TableSpec, limit: int, *, last: bool = False, keys: Sequence[str] = ()) -> pa.Table:
-        """Return the rows of an output that come first in the order of timestamp, record and ``keys``, or last in it."""
+        """Return the first ``limit`` rows of an output, or the last, in the order of timestamp, record and ``keys``."""
         ...
 
     def rows_of_runs(self, table: TableSpec, runs: Collection[int]) -> pa.Table:
@@ -116,23 +116,23 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def rows_of_key(self, table: TableSpec, key: Mapping[str, Sequence[Any]]) -> pa.Table:
-        """Return the rows of an output whose key columns have one of the given values, as they were written one after another."""
+        """Return the rows of an output whose key columns have one of the given values, in the order in which runs wrote them."""
         ...
 
     def similar_key(self, table: TableSpec, column: str, text: str) -> str | None:
-        """Return a key of an output that differs from a text only in case or in blanks around it; None if there is none."""
+        """Return a value of a key column that differs from ``text`` only in case or surrounding blanks; None if there is none."""
         ...
 
     def has_foreign_rows(self, table: TableSpec) -> bool:
-        """Return whether something else than a run wrote rows of an output, if that is known without reading them."""
+        """Return whether something other than a run wrote rows of an output. False if only reading rows would show that."""
         ...
 
     def log_path(self, feed: str, topic: str) -> str:
-        """Return the path of a log that `land` writes, as a `TableSpec` has it."""
+        """Return the path of a log that `land` writes, as in `TableSpec.path`."""
         ...
 
     def first_batches(self, feed: str, topic: str) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a log from its first file on; nothing if that would cost more than a landing."""
+        """Yield the rows of a log, beginning with its first file; no rows if reading takes longer than a small landing."""
         ...
 
     def only_spark_reads(self, feed: Feed, topic: str) -> str:
@@ -140,7 +140,7 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def log_parts(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
-        """Return what holds the offsets ``[start, end)`` of a log that this process can read."""
+        """Return the parts with the offsets ``[start, end)`` of a log that this process can read. See `as_files`."""
         ...
 
     def as_files(self, feed: Feed, parts: Sequence[LogFile]) -> Sequence[LogFile]:
@@ -148,7 +148,7 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def quarantine(self, feeds: Iterable[str]) -> Quarantine | None:
-        """Return the quarantine without the replaced landings of some feeds; None if there is none."""
+        """Return the quarantine without rows of replaced landings of these feeds; None if there is no quarantine."""
         ...
 
     def version_of(self, table: TableSpec) -> int | None:
@@ -179,14 +179,14 @@ class Warehouse(Scratch, Protocol):
 
 
 class LaterRefusals(Protocol):
-    """What a run would refuse only after it has begun."""
+    """The checks that a run makes outside planning, and that may refuse the run."""
 
     def check_published(self, branch: str) -> None:
-        """Raise what a run of a branch would raise before it is planned, and later for what is published."""
+        """Check a branch's published tables as a run does before and after planning. Raises as the run would."""
         ...
 
     def check_run(self, spec: RunSpec) -> None:
-        """Raise what a planned run would raise for its tables, its state and its schedules."""
+        """Check the tables, state and schedules of a planned run. Raises as the run would."""
         ...
 
 
