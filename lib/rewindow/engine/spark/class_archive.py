@@ -1,7 +1,7 @@
 """A class archive (CDS) for the JVM: Spark's and Delta's classes, parsed and verified in advance.
 
-It saves about two of four seconds at startup and one of three in the first job. It is optional: without it, or if it does
-not match (another path or jar), everything still works.
+The archive saves about two of four seconds at startup and one of three seconds in the first job. The archive is optional:
+Spark also works without an archive, or with an archive of another path or jar, which the JVM ignores.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def _archive_path() -> Path:
 
 
 def archive_options() -> list[str]:
-    """Return the Java options that use the archive; none if there is no archive (1 ms)."""
+    """Return the Java options that use the archive; an empty list if there is no archive. Takes 1 ms."""
     path = _archive_path()
-    # auto: ignore an archive that does not match. Logging is off, because the JVM would log that to stdout.
+    # `auto` ignores an archive that does not match. Logging is off, because the JVM would log the mismatch to stdout.
     return [f"-XX:SharedArchiveFile={path}", "-Xshare:auto", "-Xlog:disable"] if path.is_file() else []
 
 
@@ -87,7 +87,7 @@ def make_archive() -> bool:
 
 
 def set_up(report: Callable[[str], object]) -> None:
-    """Fetch and create what is missing. Calls ``report`` with one line per step.
+    """Fetch the jars and create the class archive, if they are missing. Calls ``report`` with one line per step.
 
     Raises `ConfigError` (78) if there is no usable Java or a jar cannot be fetched.
     """

@@ -25,7 +25,7 @@ from rewindow.errors import ConfigError
 _PLATFORM: Final = "platform"
 _PORT, _CONNECT_S = 15002, 20
 _PROVIDED: Final = ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
-"""Variables of the environment that say that there is a session: of a Databricks runtime, or a remote one."""
+"""Environment variables. If one is set, a session is provided: by a Databricks runtime or by a remote server."""
 _SETTINGS: Final = {"spark.sql.session.timeZone": "UTC"}
 _WISHES: Final = {"spark.sql.execution.arrow.maxRecordsPerBatch": "65536"}
 """Optional settings for speed. Databricks serverless forbids them."""
@@ -34,15 +34,16 @@ _WISHES: Final = {"spark.sql.execution.arrow.maxRecordsPerBatch": "65536"}
 def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Sequence[Path] = ()) -> SparkSession:
     """Connect to a Spark Connect server; return the session.
 
-    ``url``: ``sc://...``, or ``platform`` for the session that a platform provides to its jobs (else SPARK_REMOTE).
-    ``cores``: concurrent tasks. ``conf``: settings of the session, not of the server. ``ships``: zips that workers import
-    from. Raises `ConfigError` (78) if no platform provides a session, or if the server does not answer or rejects a setting.
+    ``url`` is ``sc://...``, or ``platform`` for the session that a platform provides to its jobs (without a platform, that of
+    SPARK_REMOTE). ``cores`` is the number of concurrent tasks. ``conf`` has settings of the session, not of the server.
+    ``ships`` are zips from which workers import. Raises `ConfigError` (78) if no session is provided, or if the server does
+    not answer or rejects a setting.
     """
     if url == _PLATFORM:
         _check_platform()
     if find_spec("grpc") is None:
         raise ConfigError("connect-client-missing", "Spark Connect needs its client: pip install 'rewindow[connect]'")
-    # The rest may contain a token.
+    # Messages show only the host and port, because the rest of the URL may contain a token.
     server = urlsplit(url).netloc or url
     silence_queries()
     try:
@@ -64,7 +65,7 @@ def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Seq
             server=server,
             reason=reason[:200],
         ) from error
-    # Sessions that are not remote take one file at a time.
+    # `addArtifacts` gets one path per call, because a session that is not remote accepts only one path.
     for path in ships:
         with mapped():
             session.addArtifacts(str(path), pyfile=True)
@@ -72,7 +73,10 @@ def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Seq
 
 
 def _check_platform() -> None:
-    """Raise `ConfigError` (78) if nothing provides a session: Spark would start one of its own, without Delta and the catalog."""
+    """Raise `ConfigError` (78) if nothing provides a session.
+
+    Spark would then start a session of its own, without Delta and the catalog.
+    """
     if any(os.environ.get(name) for name in _PROVIDED) or _has_databricks_connect():
         return
     raise ConfigError(

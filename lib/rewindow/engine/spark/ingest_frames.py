@@ -1,7 +1,7 @@
 """Build the DataFrame of a source's due rows, with the columns that the log writer expects. Reads nothing.
 
-Spark takes each path as a pattern, and ``x[1].csv`` matches ``x1.csv``. The patterns are escaped. Spark's own switch, the
-option ``__globPaths__``, has no effect over Spark Connect.
+Spark takes each path as a pattern: ``x[1].csv`` would match ``x1.csv``. So wildcards in paths are escaped. Spark's own
+switch, the option ``__globPaths__``, has no effect over Spark Connect.
 
 Integers become longs, floats doubles, dates ISO text, timestamps epoch milliseconds, nested values JSON text. Times
 without a zone are in the feed's zone. -0.0 becomes 0.0, so that equal numbers have equal bytes.
@@ -42,7 +42,7 @@ from rewindow.streams.serde.schema import Column
 
 _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _SHOWN_ALIKE = (*_INTEGERS, T.StringType, T.BooleanType, T.DecimalType, T.DoubleType, T.FloatType)
-"""The types of which JSON has the texts that Java shows."""
+"""The types whose values have the same text in JSON as in Java."""
 _ZONED = r"(Z|z|[+-]\d{2}:?\d{2}|UTC|GMT)\s*$"
 _DATE = r"^\s*[+-]?\d{4,6}-\d"
 
@@ -55,7 +55,10 @@ class _SourceColumn(NamedTuple):
 
 
 def source_columns(spec: LogSpec, schema: T.StructType, hidden: Sequence[str] = ()) -> dict[str, _SourceColumn]:
-    """Return a source's columns by their names after ``columns:``. Raises as `log_columns.source_types`."""
+    """Return a source's columns, by the names that they have after the renames of ``columns:``.
+
+    Raises the errors of `log_columns.source_types`.
+    """
     return {
         name: _SourceColumn(
             F.col(".".join(f"`{name_in_path.replace('`', '``')}`" for name_in_path in path)), _type_at(schema, path)
@@ -104,7 +107,7 @@ def time_ms(spec: LogSpec, name: str, sources: Mapping[str, _SourceColumn]) -> E
     if isinstance(kind, _INTEGERS):
         return _in_ms(source.read.cast("long"), spec.units.get(name, MILLISECONDS))
     if isinstance(kind, T.StringType):
-        # Spark takes `10:00` as that time on the day of its call.
+        # Only texts with a date are times: Spark takes `10:00` as that time on the current day.
         instant = F.when(source.read.rlike(_DATE), source.read.try_cast("timestamp"))
         local = F.to_utc_timestamp(instant, spec.zone)
         return F.unix_millis(F.when(source.read.rlike(_ZONED), instant).otherwise(local))
@@ -116,7 +119,10 @@ def time_ms(spec: LogSpec, name: str, sources: Mapping[str, _SourceColumn]) -> E
 
 
 def _arrival_unit(spec: LogSpec, sources: Mapping[str, _SourceColumn]) -> Expression | None:
-    """Return the unit of each arrival that cannot be milliseconds, null for others; None if the column is not checked."""
+    """Return the unit of each arrival that cannot be milliseconds, null for other arrivals.
+
+    Returns None if the column of arrivals is not checked.
+    """
     name = spec.arrived_at
     if name is None or spec.is_output or name in spec.units or not isinstance(sources[name].type, _INTEGERS):
         return None
@@ -124,13 +130,13 @@ def _arrival_unit(spec: LogSpec, sources: Mapping[str, _SourceColumn]) -> Expres
 
 
 def unit_of_number(time: Expression) -> Expression:
-    """Return the unit of a number that is a plausible time, but not in milliseconds; otherwise null."""
+    """Return the unit in which a number is a plausible time; null if that unit is milliseconds, or if there is none."""
     units = [F.when((time >= low) & (time < end), F.lit(unit)) for unit, (low, end) in RANGES.items()]
     return F.coalesce(*units)
 
 
 def offset_columns(spec: LogSpec, sources: Mapping[str, _SourceColumn]) -> tuple[Expression, Expression]:
-    """Return the partition and offset columns of a table that has its own, as longs."""
+    """Return the partition column and the offset column, as longs, of a table whose records have their own offsets."""
     partition, offset = spec.source_offsets or ("", "")
     return sources[partition].read.cast("long"), sources[offset].read.cast("long")
 
@@ -148,7 +154,7 @@ def _in_ms(time: Expression, unit: str) -> Expression:
     if unit == "s":
         return F.try_multiply(time, F.lit(1_000))
     divided = F.call_function("div", time, F.lit({"us": 1_000, "ns": 1_000_000}[unit]))
-    # A negative time stays invalid.
+    # Division would turn a small negative time, which is invalid, into the valid time 0.
     return F.when(time < 0, time).otherwise(divided)
 
 
@@ -168,7 +174,10 @@ def _converted(source: _SourceColumn, zone: str) -> Expression:
 
 
 def _with_text_keys(value: Expression, kind: T.DataType) -> Expression:
-    """Return a nested value with texts as the keys of its maps, as `to_json` writes values: it writes keys as Java shows them."""
+    """Return a nested value in which the keys of maps are texts, in the form in which `to_json` writes values.
+
+    `to_json` itself would write these keys in the form in which Java shows them.
+    """
     if not _has_other_keys(kind):
         return value
     match kind:
@@ -187,7 +196,7 @@ def _with_text_keys(value: Expression, kind: T.DataType) -> Expression:
 
 
 def _has_other_keys(kind: T.DataType) -> bool:
-    """Return whether a type is, or contains, a map whose keys Java shows in another form."""
+    """Return whether a type is, or contains, a map whose keys Java shows in another form than JSON."""
     return any(
         isinstance(inner, T.MapType) and not isinstance(inner.keyType, _SHOWN_ALIKE) for inner in _types_within(kind)
     )
@@ -200,7 +209,7 @@ def _text_key(key: Expression, kind: T.DataType) -> Expression:
 
 
 def _types_within(kind: T.DataType) -> Iterator[T.DataType]:
-    """Yield a type, and those of the items, fields and values in it, at any depth; not those of the keys of maps."""
+    """Yield a type and all types nested in it: of items, fields and map values, at any depth, but not of map keys."""
     yield kind
     match kind:
         case T.ArrayType():
@@ -219,7 +228,7 @@ _SHOWN = "* ? [ ] { } or \\"
 
 
 class SourceFrame:
-    """The source of one log on a Spark session, as of one look."""
+    """The source of one log on a Spark session, as a `SourceLook` describes it."""
 
     def __init__(self, spark: SparkSession, spec: LogSpec, look: SourceLook) -> None:
         """Bind to a session and a source. Reads nothing."""
@@ -230,7 +239,7 @@ class SourceFrame:
         return log_columns(self._spec, self._infer().json())
 
     def due(self, columns: LogColumns, window: ReadWindow, partitions: int) -> DataFrame:
-        """Return the rows that are due: partition, arrival, timestamp, fault, key and value columns."""
+        """Return the due rows, with columns for partition, arrival, timestamp, fault, key and value."""
         look, until = self._look, window.until_ms
         arrived = F.col(ARRIVED)
         parts = []
@@ -252,14 +261,14 @@ class SourceFrame:
         return due
 
     def arrivals(self, columns: LogColumns) -> DataFrame:
-        """Return the path and the arrival of each row of the files, landed or not."""
+        """Return the path and the arrival of each row of the files, including rows that are already landed."""
         pieces = (*self._look.rest, *self._look.fresh)
         frame = self._read(columns, pieces)
         arrival, _ = self._arrived(source_columns(self._spec, frame.schema), pieces)
         return frame.select(_path_of_row().alias(PATH), arrival.alias(ARRIVED))
 
     def source_offsets(self, columns: LogColumns) -> DataFrame:
-        """Return partition, offset and timestamp of the fresh rows of a table with its own offsets, unchecked."""
+        """Return partition, offset and timestamp of the fresh rows of a table with its own offsets. Checks no values."""
         spec = self._spec
         frame = self._read(columns, self._look.fresh)
         sources = source_columns(spec, frame.schema, (_PIECE, _PIECE_ARRIVAL))
@@ -289,7 +298,10 @@ class SourceFrame:
     def _arrived(
         self, sources: dict[str, _SourceColumn], pieces: Sequence[Piece]
     ) -> tuple[Expression, Expression | None]:
-        """Return the arrival, and why a row has none if its number has another unit: it would wait for ever, or be in 1970."""
+        """Return the arrival of a row, and the reason if the row has no arrival because its number has another unit.
+
+        In milliseconds, such a number would be a time in 1970, or so far in the future that the row would wait for ever.
+        """
         arrival, unit = self._arrival(sources, pieces), _arrival_unit(self._spec, sources)
         if unit is None:
             return arrival, None
@@ -309,7 +321,10 @@ class SourceFrame:
         return arrival if self._spec.timestamp == ARRIVAL else time_ms(self._spec, self._spec.timestamp, sources)
 
     def _no_time(self, sources: dict[str, _SourceColumn]) -> list[Expression]:
-        """Return the texts that are not valid times, if timestamps are text: for the quarantine and messages."""
+        """Return a column of the texts that are not valid times, for the quarantine and messages.
+
+        Returns no column if the timestamps are not text.
+        """
         name = self._spec.timestamp
         if self._spec.extractor or name == ARRIVAL or not isinstance(sources[name].type, T.StringType):
             return []
@@ -341,7 +356,7 @@ class SourceFrame:
             self._facts(pieces, look.partition_columns), _PIECE, "left"
         )
         unknown = F.raise_error(F.concat(F.lit("rewindow did not request the file "), F.col(_PIECE)))
-        # An unknown piece fails instead of losing its rows.
+        # A row of a file that was not requested fails the landing. Otherwise its row would be lost without an error.
         joined = joined.where(F.coalesce(_KNOWN, unknown))
         typed = [F.col(f"`{field.name}`").cast(field.dataType).alias(field.name) for field in schema.fields]
         return joined.select(*typed, _PIECE_ARRIVAL)
@@ -352,7 +367,7 @@ class SourceFrame:
         return table.withColumn(_PIECE, _path_of_row()).join(self._facts(pieces, ()), _PIECE).drop(_PIECE, _KNOWN)
 
     def _read_governed(self, governed: Governed, *, is_new: bool) -> DataFrame:
-        """Return the new or the old rows of a catalog's table at the version of the look, with their commit times."""
+        """Return the new (``is_new``) or the old rows of a catalog's table at the look's version, with their commit times."""
         table = open_delta(self._spark, named(governed.table), self._look.version)
         if governed.after is None:
             return table
@@ -390,8 +405,8 @@ class SourceFrame:
 def exact_paths(pieces: Sequence[Piece]) -> list[str]:
     """Return the paths of files as patterns that match only them.
 
-    Raises `SourceError` (66) for a path with a wildcard and a colon: in a pattern, Hadoop takes what is before the colon as a
-    scheme.
+    Raises `SourceError` (66) for a path with a wildcard and a colon: in a pattern, Hadoop takes the part before the colon as
+    a scheme.
     """
     for piece in pieces:
         if _WILDCARD.search(piece.path) and ":" in _without_scheme(piece.path):
@@ -422,7 +437,7 @@ def _wrong_arrival(arrival: Expression, unit: Expression) -> Expression:
 
 
 def _path_of_row() -> Expression:
-    """Return the path of a row's file, which Spark provides as a URI."""
+    """Return the path of a row's file, decoded from the URI that Spark provides."""
     decoded = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
     return F.regexp_replace(decoded, "^file:/+", "/")
 

@@ -1,8 +1,8 @@
 """The Java that runs Spark, and the two Delta jars: fetched once into a cache, and verified by digest.
 
-`spark.jars.packages` would resolve 33 jars at each start, and fails if ~/.m2 contains a POM without its jar. Two jars are
-enough for path tables. The Ivy that PySpark ships fetches them by coordinate from its default repository, or from the mirror
-in the Ivy settings file named by REWINDOW_IVY_SETTINGS.
+Spark's setting `spark.jars.packages` is not used: it would resolve 33 jars at each start, and fails if ~/.m2 contains a POM
+without its jar. Two jars are enough for tables that are opened by path. The Ivy that PySpark ships fetches these jars by
+coordinate, from its default repository or from the mirror in the Ivy settings file that REWINDOW_IVY_SETTINGS names.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Java:
 def find_java(environ: Mapping[str, str] | None = None, installed: Iterable[str] = _INSTALLED) -> Java:
     """Return the Java to start Spark with: JAVA_HOME, else `java` on PATH, else an installed one; 17 or 21 only.
 
-    It skips a JAVA_HOME with another version, which is usually set for other software. Raises `ConfigError` (78) with
-    what to install and what was found.
+    A JAVA_HOME with another version is skipped, because it is usually set for other software. Raises `ConfigError` (78), whose
+    message says what to install and what was found.
     """
     environ = os.environ if environ is None else environ
     unusable: list[str] = []
@@ -131,7 +131,7 @@ def _ask(binary: Path) -> int | None:
 
 
 def _feature(version: str) -> int | None:
-    """Return 17 for "17.0.15", 8 for "1.8.0_412"."""
+    """Return the feature version of a version's text: 17 for "17.0.15", 8 for "1.8.0_412"."""
     parts = re.findall(r"\d+", version)
     if not parts:
         return None
@@ -172,7 +172,7 @@ class Jar:
 
 
 DELTA = "4.4.0"
-"""The newest Delta whose jars exist for every supported Spark."""
+"""The newest version of Delta that has jars for every supported version of Spark."""
 
 _STORAGE = Jar("io.delta", "delta-storage", DELTA, "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc")
 _DELTA_SPARK = {
@@ -240,7 +240,9 @@ def find_jars() -> tuple[Path, ...]:
 
 
 def resolve_jars(*, report: Callable[[str], object] = str) -> tuple[Path, ...]:
-    """Fetch missing jars into the cache and return all paths. Safe to run concurrently, because files are renamed in.
+    """Fetch missing jars into the cache and return the paths of all jars.
+
+    Several processes may do this at the same time, because a complete file is renamed into the cache.
 
     Calls ``report`` for each step. Raises `ConfigError` (78) if a jar cannot be fetched or has another digest.
     """
@@ -305,7 +307,7 @@ def _reason(output: str) -> str:
 
 
 def pyspark_home() -> Path:
-    """Return the folder of the installed PySpark, without importing it. Raises `ConfigError` (78) if there is none."""
+    """Return the folder of the installed PySpark, without importing it. Raises `ConfigError` (78) if it is not installed."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise _no_pyspark()
@@ -313,7 +315,7 @@ def pyspark_home() -> Path:
 
 
 def ivy_command(jar: Jar, scratch: Path) -> list[str]:
-    """Return the command that fetches a single jar into a folder. It neither reads nor writes files elsewhere."""
+    """Return the command that fetches a single jar into the folder ``scratch``, and uses no files elsewhere."""
     ivy = sorted((pyspark_home() / "jars").glob("ivy-*.jar"))
     if not ivy:
         raise _no_pyspark()

@@ -14,16 +14,17 @@ NULL_PARTITION = 0
 
 
 def partition_column(keys: Sequence[tuple[Column, str]], *, is_scalar: bool, partitions: int) -> Column:
-    """Return the partition of keys given as (column, column type), computed as in `streams.serde.key_bytes`.
+    """Return the partition of keys, computed as in `streams.serde.key_bytes`.
 
-    A key of several columns is never null, but its items may be. Records without a key go to partition 0.
+    ``keys`` has a pair (column, column type) for each key column. A key of several columns is never null, but its items may
+    be null. Records without a key go to partition 0.
     """
     encoded = key_bytes(*keys[0]) if is_scalar else F.concat(*(_item(*key) for key in keys))
     return F.coalesce((F.crc32(encoded) % partitions).cast("int"), F.lit(NULL_PARTITION))
 
 
 def key_bytes(column: Column, column_type: str) -> Column:
-    """Return the canonical bytes of a key column (`streams.serde.key_bytes`); null for null.
+    """Return the canonical bytes of a key column (`streams.serde.key_bytes`); a null key has the bytes null.
 
     Raises `ConfigError` (78) for a type that cannot be a key.
     """
@@ -36,12 +37,12 @@ def key_bytes(column: Column, column_type: str) -> Column:
     if column_type == "long":
         return _big_endian(column, 16)
     if column_type == "double":
-        # No SQL function returns the bits of a double.
+        # A Java method is called, because no SQL function returns the bits of a double.
         one_zero = F.when(column == 0, F.lit(0.0)).otherwise(column)
         bits = F.reflect(F.lit("java.lang.Double"), F.lit("doubleToLongBits"), one_zero).cast("long")
         return F.when(column.isNotNull(), _big_endian(bits, 16))
     if column_type.startswith("decimal("):
-        # Spark's cast to text uses exponents for small numbers.
+        # `format_number` is used, because Spark's cast to text writes small numbers with exponents.
         scale = int(column_type[:-1].split(",")[1])
         text = F.replace(F.format_number(column, scale), F.lit(","))
         return F.encode(F.regexp_replace(text, r"\.?0+$", "") if scale else text, "UTF-8")
@@ -53,11 +54,9 @@ def key_bytes(column: Column, column_type: str) -> Column:
 
 
 def repartition_by(rows: DataFrame, tasks: int, number: Column) -> DataFrame:
-    """Repartition rows by a number from 0 to ``tasks - 1``, each number to its own Spark task.
-
-    Before Spark 4.1 (Databricks runtime 17.3) the number is hashed, so two numbers may share a task. That only costs time.
-    """
+    """Repartition rows by a number from 0 to ``tasks - 1``, each number to its own Spark task."""
     number = number.cast("int")
+    # Before Spark 4.1 (Databricks runtime 17.3), the number is hashed: two numbers may share a task, which only costs time.
     if hasattr(rows, "repartitionById"):
         return rows.repartitionById(tasks, number)
     return rows.repartition(tasks, number)

@@ -39,10 +39,10 @@ _MARK: Final = "spark.rewindow.local"
 _JOINED: Final = {"spark.driver.extraJavaOptions": " ", "spark.driver.extraClassPath": os.pathsep}
 _PYTHON: Final = "spark.pyspark.python"
 _END_S: Final = 120
-# Printed before any logger exists, because Spark 4.2 requires the module.
+# The JVM prints this before any logger exists, because Spark 4.2 requires an incubator module.
 _INCUBATOR: Final = b"WARNING: Using incubator modules"
 _TRACEBACK: Final = b"Traceback (most recent call last):"
-# A failed worker leaves its daemon with a closed pipe. The failure itself reaches the driver as an exception.
+# When a worker fails, its daemon prints the traceback of a closed pipe. The failure itself reaches the driver as an exception.
 _DAEMON: Final = b"/pyspark/daemon.py"
 _KEPT_LINES: Final = 20
 
@@ -56,10 +56,10 @@ def local_session(
 ) -> SparkSession:
     """Start Spark in a JVM of this process, or return the session that an earlier call started.
 
-    ``cores``: threads for tasks (default: all of the machine). ``conf``: settings that override ours, except Java options
-    and class path, which are appended. ``python_path``: more folders that workers import from (a project's root, for
-    `jobs`). ``debug`` shows Java's log. Raises `ConfigError` (78) if Java or a jar is missing, if the JVM does not start,
-    or if the process has a session that rewindow did not start.
+    ``cores`` is the number of threads for tasks (default: all cores of the machine). ``conf`` has settings that override ours;
+    Java options and class path are appended to ours. ``python_path`` has further folders from which workers import (such as a
+    project's root, for `jobs`). ``debug`` shows Java's log. Raises `ConfigError` (78) if Java or a jar is missing, if the JVM
+    does not start, or if the process has a session that rewindow did not start.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -79,10 +79,10 @@ def cluster_session(
 ) -> SparkSession:
     """Start a driver in a JVM of this process, with executors on a cluster; return the session.
 
-    ``master``: Spark's master URL (``spark://host:7077``, ``yarn``, ``k8s://...``). ``cores``: concurrent tasks over all
-    executors. ``ships``: zip files that the executors import from (`engine.spark.shipping`). ``conf``: as for
-    `local_session`; it also has the network settings of the cluster (``spark.driver.host``, ...) and the workers'
-    interpreter (``spark.pyspark.python``). Raises `ConfigError` (78) as `local_session` does.
+    ``master`` is Spark's master URL (``spark://host:7077``, ``yarn``, ``k8s://...``). ``cores`` is the number of concurrent
+    tasks over all executors. ``ships`` are zip files from which the executors import (`engine.spark.shipping`). ``conf`` is as
+    for `local_session`, and has the network settings of the cluster (``spark.driver.host``, ...) and the workers' interpreter
+    (``spark.pyspark.python``). Raises `ConfigError` (78) as `local_session` does.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -97,7 +97,7 @@ def end_session(session: SparkSession) -> None:
     gateway = SparkContext._gateway  # noqa: SLF001  # the only reference to the JVM's process
     if gateway is not None:
         gateway.shutdown()
-        # Closing its stdin ends the JVM.
+        # The JVM ends when its stdin is closed.
         gateway.proc.stdin.close()
         gateway.proc.wait(timeout=_END_S)
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
@@ -122,7 +122,7 @@ def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
         "spark.driver.extraJavaOptions": " ".join(java_options),
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
-        # Not spark.jars, which copies the jars at each start and excludes their classes from the archive.
+        # `spark.jars` is not used: it copies the jars at each start, and the archive cannot contain classes of copied jars.
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -130,7 +130,7 @@ def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.default.parallelism": str(cores),
         "spark.sql.shuffle.partitions": str(cores),
-        # The default of 50 tasks per snapshot costs more than a small write.
+        # By default, Delta reads a snapshot with 50 tasks, which takes longer than a small write.
         "spark.databricks.delta.snapshotPartitions": "1",
         # User code runs once: no speculative tasks, and local mode does not retry.
         "spark.speculation": "false",
@@ -141,13 +141,13 @@ def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.python.worker.faulthandler.enabled": "true",
-        # A flipped bit in a source is an error, never another result.
+        # With checksums, a flipped bit in a source is an error. Without them, it could change a result.
         "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
     }
 
 
 def status_tracker(spark: SparkSession) -> Any:
-    """Return Spark's status tracker; None on Spark Connect, which has none."""
+    """Return Spark's status tracker; None on Spark Connect, which has no status tracker."""
     try:
         return spark.sparkContext.statusTracker()
     except (AttributeError, PySparkException):
@@ -155,10 +155,10 @@ def status_tracker(spark: SparkSession) -> Any:
 
 
 class Relay:
-    """A pipe whose lines are relayed to stderr. It keeps the last lines, to explain why a JVM did not start."""
+    """A pipe whose lines are relayed to stderr. The last lines are kept, to explain why a JVM did not start."""
 
     def __init__(self, *, everything: bool = False, to: int = 2) -> None:
-        """Start relaying to the file descriptor ``to``. ``everything`` includes noise."""
+        """Start relaying to the file descriptor ``to``. With ``everything``, noise is relayed as well."""
         read_end, self.write_end = os.pipe()
         self._everything, self._to = everything, to
         self._lines: deque[bytes] = deque(maxlen=_KEPT_LINES)
@@ -166,7 +166,7 @@ class Relay:
         self._thread.start()
 
     def close(self) -> None:
-        """Close the write end in this process. Processes that inherited it keep theirs."""
+        """Close the pipe's write end in this process. In processes that inherited the write end, it stays open."""
         os.close(self.write_end)
 
     def last_line(self) -> str:
@@ -184,13 +184,13 @@ class Relay:
 
 
 def silence_queries() -> None:
-    """Stop PySpark from printing the stack traces of queries that fail, also those of a remote server."""
+    """Stop PySpark from printing the stack traces of queries that fail, here or on a remote server."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
 
 
 def is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Return whether a record of the root logger is not py4j's: it logs Ctrl-C and a lost JVM there."""
+    """Return whether a record of the root logger comes from other code than py4j, which logs Ctrl-C and a lost JVM there."""
     return Path(record.pathname).parent.name != "py4j"
 
 
@@ -210,7 +210,7 @@ def silence_end_of_jvm(server: Any) -> None:
 def _start(master: str, settings: Mapping[str, str], python_path: Sequence[str | Path], *, debug: bool) -> SparkSession:
     spark_conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("rewindow")
     spark_conf.setAll(list(settings.items()))
-    # Workers on a cluster have another interpreter; local workers use that of this process.
+    # Workers on a cluster have another interpreter. Local workers use the interpreter of this process.
     python = settings.get(_PYTHON, sys.executable)
     with _environment(python_path, python, on_loopback=_is_loopback(master)):
         gateway = _launch(spark_conf, debug=debug)
@@ -229,7 +229,7 @@ def _start(master: str, settings: Mapping[str, str], python_path: Sequence[str |
 
 
 def _cluster_conf(master: str, cores: int, ships: Sequence[str | Path] = (), *, debug: bool = False) -> dict[str, str]:
-    """Return the settings of a session with remote executors: the local ones, adapted to several JVMs."""
+    """Return the settings of a session with remote executors: those of a local session, adapted to several JVMs."""
     settings = local_conf(cores, debug=debug)
     if not _is_loopback(master):
         del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
@@ -272,7 +272,7 @@ def _text(value: str | float | bool) -> str:  # noqa: FBT001  # a YAML scalar, i
 def _environment(python_path: Sequence[str | Path], python: str, *, on_loopback: bool) -> Iterator[None]:
     """Set the environment variables that Spark reads when it starts, and restore them afterwards.
 
-    PySpark sets PYTHONHASHSEED of the workers: to the driver's, else 0.
+    PYTHONHASHSEED is not set here: PySpark gives the workers the driver's value, or 0 if the driver has none.
     """
     inherited = os.environ.get("PYTHONPATH")
     paths = [*(str(Path(path).absolute()) for path in python_path), *([inherited] if inherited else [])]
@@ -284,7 +284,7 @@ def _environment(python_path: Sequence[str | Path], python: str, *, on_loopback:
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(paths),
-        # Else workers import from the working directory first, which may have the `jobs` of another project.
+        # Otherwise workers would import from the working directory first, which may contain the `jobs` of another project.
         "PYTHONSAFEPATH": "1",
     }
     before = {name: os.environ.get(name) for name in wanted}
@@ -304,7 +304,7 @@ def _launch(conf: SparkConf, *, debug: bool) -> JavaGateway:
     check_launcher()
     relay = Relay(everything=debug)
     try:
-        # Its stdout too: ours is for results, which programs may parse.
+        # The JVM's stdout goes to stderr as well, because the command's stdout is for results, which programs may parse.
         pipes = {"stdout": relay.write_end, "stderr": relay.write_end}
         gateway: JavaGateway = launch_gateway(conf, pipes)  # type: ignore[no-untyped-call]  # PySpark's
     except PySparkRuntimeError as error:
@@ -339,7 +339,7 @@ def _blocks(lines: IO[bytes]) -> Iterator[list[bytes]]:
 
 
 def _silence(context: SparkContext) -> None:
-    """Stop the libraries from printing stack traces to stderr: each of these errors is raised as well."""
+    """Stop the libraries from printing stack traces to stderr, because each of these errors is also raised."""
     silence_queries()
     logging.getLogger().addFilter(is_not_of_py4j)
     silence_end_of_jvm(getattr(context, "_accumulatorServer", None))

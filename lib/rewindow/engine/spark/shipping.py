@@ -1,8 +1,8 @@
 """Ship code to remote executors and servers: rewindow's wheel, the project's code, and other zips.
 
-Spark adds a ``.zip`` to its workers' import path but ignores a ``.whl``. A wheel is a zip, so it is sent as one. The
-project's ``jobs`` folder is one zip. Sent files stay in the cache, in folders named by digest, because the command line
-exits without cleanup; the same code is stored once.
+Spark adds a ``.zip`` to its workers' import path but ignores a ``.whl``. A wheel is a zip, so it is sent with the suffix
+``.zip``. The project's ``jobs`` folder is one zip. Sent files stay in the cache, because the command line exits without
+cleanup. Their folders are named by digest, so the same code is stored once.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def shipped(root: Path, ships: Sequence[str], *, itself: bool = False) -> list[Path]:
-    """Return the zips to send: what a target ``ships`` (paths or globs from the root), then the project's code.
+    """Return the zips to send: the files that a target ``ships`` (paths or globs from the root), then the project's code.
 
-    ``itself`` adds rewindow as it is installed here, if there is no wheel. Raises `ConfigError` (78) for a path that does
-    not exist, or a file that is neither a wheel nor a zip.
+    ``itself`` adds a zip of the rewindow that is installed here, for targets that ship no wheel of rewindow. Raises
+    `ConfigError` (78) for a path that does not exist, or a file that is neither a wheel nor a zip.
     """
     found_paths = [_find(root, named) for named in ships]
     zips = [_cached(f"{path.stem}.zip", path.read_bytes()) for path in found_paths]
@@ -47,7 +47,7 @@ def _find(root: Path, named: str) -> Path:
             file=named,
             project=root,
         )
-    # Several versions may be there: take the last by name.
+    # Several versions may match a glob: take the last by name.
     path = candidates[-1]
     if path.suffix not in {".whl", ".zip"} or not zipfile.is_zipfile(path):
         raise ConfigError(
@@ -59,7 +59,7 @@ def _find(root: Path, named: str) -> Path:
 
 
 def _packed(root: Path, names: Iterable[str]) -> bytes:
-    """Zip the Python files of folders, reproducibly."""
+    """Zip the Python files of folders. The same files give the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names:

@@ -1,13 +1,13 @@
 """The shuffle reader: Spark reads a log for tasks that cannot open the files of their partition, with one shuffle.
 
 Spark does not shuffle records but packs: a worker converts thousands of records to one Arrow file per task, cut into pieces.
-The task's worker writes the pieces to local files. From there, everything works as with the partition-local reader: both
-execution modes, merging of topics, the check for missing and duplicate offsets, and partitions larger than memory. If the
-layout of the log makes a shuffle unnecessary, the colocated reader replaces it.
+The task's worker writes the pieces to local files. Then the task reads these files as with the partition-local reader. So
+both execution modes, merging of topics, the check for missing and duplicate offsets, and partitions larger than memory work.
 
-The colocated reader needs no shuffle, because each Spark task reads the partitions of its own group. The Delta table of a
-landed log is partitioned by partition, so Spark can prune to a group's files, and rows reach a worker once. The worker packs
-them as the shuffle reader does, but writes the packs to local files directly.
+For a sub-topology with a single landed log and few groups of tasks, the colocated reader replaces the shuffle reader. It needs
+no shuffle, because each Spark task reads the partitions of its own group. The Delta table of a landed log is partitioned by
+partition, so Spark reads only the group's files. The worker packs the rows as the shuffle reader does, but writes the packs
+to local files directly.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ PACK_COLUMNS = GROUP, TASK, TOPIC, FIRST, LAST, PACK, PIECE = (
 DATA = "_data"
 _PACK_SCHEMA = ", ".join(f"{name} long" for name in PACK_COLUMNS)
 _POSITION = "_position"
-"""The first column of a row (`engine.worker.packing.Positions`)."""
+"""The first column of a row. It has the row's position (`engine.worker.packing.Positions`)."""
 _NO_TOPIC = -1
-"""The topic of an empty pack, which makes sure that its task runs."""
+"""The topic number of an empty pack. Each task gets an empty pack, so that a task without records runs, too."""
 _MOST_GROUPS = 8
-"""Each group needs its own scan, so with more groups a shuffle is cheaper."""
+"""The most groups for the colocated reader. Each group needs its own scan, so with more groups a shuffle is cheaper."""
 
 
 def shuffle_frame(
@@ -104,7 +104,7 @@ def run_shuffle(
 def colocated_frame(
     spark: SparkSession, work: SubTopologyWork, groups: Sequence[Sequence[TaskWork]], logs: LogShapes
 ) -> tuple[DataFrame, Packing] | None:
-    """Return the rows of a sub-topology's only log, with one Spark task per group, and their packing.
+    """Return a frame with the rows of a sub-topology's only log, one Spark task per group, and the packing of these rows.
 
     Returns None if a shuffle is needed. Reads nothing yet.
     """
@@ -153,7 +153,7 @@ def run_colocated(
 
 
 def _run_with_files(work: SubTopologyWork, task: TaskWork, files: Mapping[str, Sequence[LogFile]]) -> TaskReport:
-    """Run a task on local files, given by topic, and remove them afterwards."""
+    """Run a task on local files, and remove the files afterwards. ``files`` maps a topic to its files."""
     slices = {topic: replace(task.logs[topic], files=tuple(made)) for topic, made in files.items()}
     try:
         report = run_task(work, replace(task, logs={**task.logs, **slices}))
@@ -194,7 +194,11 @@ def _topic_rows(
     logs: LogShapes,
     positions: Positions,
 ) -> tuple[DataFrame, Packing]:
-    """Return the rows of one topic, and their packing. Its ``positions`` may number the rows of more spans."""
+    """Return the rows of one topic, and their packing.
+
+    ``number`` is the topic's number. ``spans`` has triples (group, task, span). ``positions`` says how rows are numbered,
+    perhaps together with the rows of further spans.
+    """
     frame = open_delta(spark, table.location)
     columns = [column for shape in logs[topic] for column in shape.columns]
     readers: Mapping[str, Reader] = {}
@@ -221,11 +225,11 @@ def _topic_rows(
     frame = frame.where(offset.between(first, last) & partition.isin(sorted({task for _, task, _ in spans})))
     schema = arrow_schema((Column("offset", "long"), Column("timestamp", "long"), *columns))
     packing = Packing(number, tuple(spans), schema, readers, positions)
-    # Spark converts each column of each row, so there are as few as possible.
+    # Spark converts each column of each row, so the offset has a column of its own only if it does not fit into the position.
     meta = [slices.alias(_POSITION), offset.alias("offset")]
     if positions.offset_bits:
         meta = [F.shiftleft(slices, positions.offset_bits).bitwiseOR(offset).alias(_POSITION)]
-    # Passing a text as bytes costs Spark half as much.
+    # Texts are passed as bytes, which takes Spark half the time.
     expressions = [
         (expression.cast("binary") if column.type == "string" else expression).alias(column.name)
         for column, expression in zip(columns, expressions, strict=True)
@@ -234,7 +238,7 @@ def _topic_rows(
 
 
 def _packs(packing: Packing, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Pack the requested rows; yield the pieces of packs."""
+    """Pack the rows within the spans of ``packing``. Yield the pieces of each pack, a row for each piece."""
     kinds = pa.schema([*(pa.field(name, pa.int64()) for name in PACK_COLUMNS), pa.field(DATA, pa.binary())])
     context = TaskContext.get()
     numbers = count((context.partitionId() if context else 0) << 32)
@@ -247,7 +251,7 @@ def _packs(packing: Packing, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-    """Yield ``(task, topic, first offset, last offset, pack, data)``. The data of an empty pack are None."""
+    """Yield ``(task, topic, first offset, last offset, pack, data)`` for each piece. The data of an empty pack are None."""
     for batch in batches:
         columns = [batch.column(name).to_pylist() for name in PACK_COLUMNS[1:-1]]
         data = batch.column(DATA)
@@ -256,18 +260,22 @@ def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
 
 
 def _values(spark: SparkSession, rows: Sequence[tuple[int, ...]], names: Sequence[str]) -> DataFrame:
-    """Return a few rows of longs. It uses SQL text, because `createDataFrame` would start Python workers."""
+    """Return a frame with a few rows of longs."""
+    # The rows are SQL text, because `createDataFrame` would start Python workers.
     listed = ", ".join("(" + ", ".join(f"{number}L" for number in row) + ")" for row in rows)
     return spark.sql(f"SELECT * FROM VALUES {listed} AS t({', '.join(names)})")  # noqa: S608 - only our own numbers
 
 
 def _mark(group: int) -> int:
-    """Return the position of a marker row, which makes sure that its group runs. It is its own inverse."""
+    """Return the position of the marker row of a group. For such a position, return the group.
+
+    Each group has a marker row, so that the tasks of a group without other rows run, too.
+    """
     return -1 - group
 
 
 def _unmarked(batches: Iterable[pa.RecordBatch], marks: list[int]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows; add the groups of marker rows to ``marks``."""
+    """Yield the rows without the marker rows. Add the groups of the marker rows to ``marks``."""
     for batch in batches:
         positions = np.asarray(batch.column(_POSITION))
         is_mark = positions < 0

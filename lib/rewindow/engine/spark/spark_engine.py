@@ -1,10 +1,11 @@
-"""Run sub-topologies on Spark: one job for each, several of our tasks per Spark task, reports returned as rows.
+"""Run sub-topologies on Spark: one Spark job per sub-topology, several tasks per Spark task, reports returned as rows.
 
 The number of Spark tasks only affects time (L3). Unless Spark reads a log, records do not pass through the JVM.
 
-Spark verifies page checksums, but not the CRC-32 in the name of a landed file. The computed frame knows which files it
-read, without pruned ones. They are verified after the computation, which also detects concurrent corruption; and after a
-failure, because corruption may be its cause and has the better error message.
+Spark verifies page checksums, but not the CRC-32 in the name of a landed file. So the engine verifies the CRC-32 of the files
+that a frame read. The frame lists these files, without pruned files. They are verified after the computation, so that
+corruption during the computation is found, too. They are also verified after a failure: corruption may be its cause, and the
+error of a corrupt file says more.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from rewindow.storage.locations import known
 _AT_ONCE = 4
 """How many files to read concurrently. Neither reading nor the checksum holds the GIL."""
 _ESCAPED = "file:///"
-"""The prefix of local paths that Spark converted to URIs. Delta's paths start with ``file:/`` and are not escaped."""
+"""The prefix of local paths that Spark converted to URIs, with escapes. Delta's paths start with ``file:/``, without escapes."""
 
 
 class SparkEngine(LocalEngine):
@@ -53,10 +54,10 @@ class SparkEngine(LocalEngine):
         on_share: Callable[[float], None] | None = None,
         on_task: Callable[[TaskReport], None] | None = None,
     ) -> None:
-        """``slots``: concurrent Spark tasks. ``import_paths``: where workers find the job's modules.
+        """``slots`` is the number of concurrent Spark tasks. Workers find the job's modules in ``import_paths``.
 
-        ``execution`` is that of the target. ``on_share`` gets the finished share of a sub-topology (0 to 1) twice a second,
-        ``on_task`` each task's report.
+        ``execution`` is the target's setting. ``on_share`` gets the finished share of a sub-topology (0 to 1) twice a second.
+        ``on_task`` gets the report of each task.
         """
         super().__init__(execution)
         self._spark = spark
@@ -102,22 +103,22 @@ class SparkEngine(LocalEngine):
 
 
 def groups_of(tasks: Sequence[TaskWork], slots: int) -> list[list[TaskWork]]:
-    """Distribute tasks over groups: task number t goes to group t mod n."""
+    """Distribute tasks over n groups: the task with index t goes to group t mod n. n is at most ``slots``."""
     number = max(1, min(slots, len(tasks)))
     return [list(tasks[start::number]) for start in range(number)]
 
 
 @contextmanager
 def verified(frame: DataFrame, work: SubTopologyWork) -> Iterator[None]:
-    """Verify the log files that a frame read, when the block that computes it ends or raises.
+    """Verify the log files that a frame read. The block computes the frame; the files are verified when it ends or raises.
 
     Raises `StorageError` (74), as the partition-local reader does, if a file differs from the CRC-32 in its name. Files
-    without one are not checked, nor are sub-topologies without logs that Spark reads.
+    without a CRC-32 in their names are not checked. Nothing is checked if Spark reads no log of the sub-topology.
     """
     try:
         yield
     except Exception:
-        # Spark may have ended, or never have listed the files.
+        # After a failure, Spark may have ended, or may not have listed the files. Then the original error is raised.
         with suppress(PySparkException, Py4JError, OSError):
             _check(work, _read_by(frame, work))
         raise
@@ -173,9 +174,10 @@ def _reports(
 
 
 def _read_by(frame: DataFrame, work: SubTopologyWork) -> list[str]:
-    """Return the files that a frame read, ordered by name. Spark plans a frame once, so they are those of the run."""
+    """Return the files that a frame read, ordered by name."""
     if not work.tables:
         return []
+    # Spark plans a frame once, so these are the files that the computation has read.
     return sorted(map(_local_path, frame.inputFiles()))
 
 

@@ -1,4 +1,4 @@
-"""What every Spark job has around it, in the driver and in its workers: settings, progress, and errors in one line.
+"""What surrounds every Spark job, in the driver and in the workers: settings, progress, and errors in one line.
 
 A platform may forbid some settings. Errors state the fix, without Java's stack traces.
 """
@@ -29,24 +29,27 @@ _ADAPTIVE = "spark.sql.adaptive.enabled"
 _UNION = "spark.sql.unionOutputPartitioning"
 """If on, a union of single-partition frames has one partition, and so one Spark task."""
 _ROWS = 2_048
-"""Most rows per batch that Spark hands to a worker: records, or pieces of packs."""
+"""The most rows per batch that Spark hands to a worker. A row is a record or a piece of a pack."""
 _NO_LIMIT = 2**31 - 1
-"""Spark's value for no limit of bytes. It then does not measure them."""
+"""The value for no limit of bytes. With this value, Spark does not measure the bytes."""
 _SECONDS = 0.5
 
 
 @contextmanager
 def in_utc(spark: SparkSession) -> Iterator[None]:
-    """Read times without a zone as UTC. Expressions apply the time zone of the feed."""
+    """Let Spark read times without a zone as UTC in the block. Expressions apply the time zone of the feed."""
     with _set(spark, _ZONE, "UTC"):
         yield
 
 
 @contextmanager
 def planned_once(spark: SparkSession) -> Iterator[None]:
-    """Plan each statement once: adaptive execution makes a Spark job of every stage, also of Delta's own queries."""
+    """Switch adaptive execution off in the block, so that Spark plans each statement once.
+
+    Adaptive execution runs every stage as a separate Spark job, including the stages of Delta's own queries.
+    """
     with ExitStack() as settings:
-        # Databricks serverless forbids it.
+        # Databricks serverless forbids this setting.
         with suppress(PySparkException):
             settings.enter_context(_set(spark, _ADAPTIVE, "false"))
         yield
@@ -54,16 +57,16 @@ def planned_once(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def for_packs(spark: SparkSession, *, has_files: bool = False) -> Iterator[None]:
-    """Limit the batches for workers by rows, and by bytes only if they contain whole files (``has_files``).
+    """Limit the batches for workers by rows. Limit them by bytes as well only if rows contain whole files (``has_files``).
 
-    A limit of bytes makes Spark measure each row, which costs more than the row itself. For large records, lower
+    With a limit of bytes, Spark measures each row, which takes more time than the row itself. For large records, lower
     ``spark.sql.execution.arrow.maxRecordsPerBatch`` in the target.
     """
     most = 64 << 20 if has_files else _NO_LIMIT
     with in_utc(spark), ExitStack() as settings:
         wishes = {_BATCH_ROWS: _at_most(spark, _BATCH_ROWS, _ROWS), _BATCH_BYTES: most, _UNION: "false"}
         for name, value in wishes.items():
-            # Databricks serverless forbids reading or setting some of them.
+            # Databricks serverless forbids reading or setting some of these settings.
             with suppress(PySparkException):
                 settings.enter_context(_set(spark, name, str(value)))
         yield
@@ -83,7 +86,7 @@ def following(spark: SparkSession, say: Callable[[float], None] | None) -> Itera
             try:
                 stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
             except Py4JError:
-                # The session is stopping; the run itself reports that.
+                # The session is stopping, which the run itself reports.
                 return
             tasks = sum(stage.numTasks for stage in stages if stage)
             if tasks:
@@ -147,9 +150,9 @@ def json_rows(
     buckets: Mapping[str, Mapping[str, str]],
     work: Callable[[], Iterable[Mapping[str, Any]]],
 ) -> Iterator[pa.RecordBatch]:
-    """Do some work in a worker and yield what it reports as rows of JSON, in one column.
+    """Call ``work`` in a worker. Yield each mapping that it returns as a row with JSON text, in the column ``column``.
 
-    ``import_paths``: where the project's modules are. ``buckets``: the driver's settings (`storage.locations.known`).
+    The project's modules are in ``import_paths``. ``buckets`` has the driver's settings (`storage.locations.known`).
     """
     adopt(buckets)
     sys.path[:0] = [path for path in import_paths if path not in sys.path]
@@ -157,7 +160,7 @@ def json_rows(
         for row in work():
             yield pa.RecordBatch.from_arrays([pa.array([json.dumps(row)])], names=[column])
     except RewindowError as error:
-        # The JVM passes text only; the driver decodes the mark.
+        # The JVM passes only the text of an error to the driver, which decodes the mark in this text.
         raise RuntimeError(mark(error)) from error
 
 
@@ -175,7 +178,7 @@ def shown(location: str) -> str:
 
 
 def open_delta(spark: SparkSession, location: str, version: int | None = None) -> DataFrame:
-    """Return the rows of a table, at a version if given. ``location`` is a path or a result of `named`."""
+    """Return the rows of a table, at a version or (None) the newest. ``location`` is a path or a result of `named`."""
     reader = spark.read.format("delta")
     if version is not None:
         reader = reader.option("versionAsOf", version)

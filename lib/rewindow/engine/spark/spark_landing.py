@@ -1,12 +1,13 @@
 """The engines of `land` on Spark.
 
-One reads the due rows of a source once, shuffles them once, and lets the workers write them. For a large landing, workers read
-and write the files in two passes, and Spark carries only names and reports.
+`SparkLandingEngine` lets Spark read the due rows of a source once and shuffle them once; the workers write them. `SparkPasses`
+lands a large source that Arrow can read: workers read and write the files in two passes, and Spark carries only names and
+reports.
 
-Of tables whose records have their own partitions and offsets, as from Kafka, `land` only records the ranges. One aggregation
-over the new rows returns each partition's range, its largest timestamp, and whether the range contains each offset exactly
-once: count, sum and sum of squares must be those of the range. (Three duplicate and three missing offsets could cancel out; the
-run that reads the rows detects that.)
+A table from Kafka has records with their own partitions and offsets. `land` copies no rows of such a table and only records
+the ranges of offsets. One aggregation over the new rows returns each partition's range, its largest timestamp, and whether the
+range contains each offset exactly once: count, sum and sum of squares must be those of the range. (Three duplicate and three
+missing offsets could cancel out. The run that reads the rows detects that.)
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ _ARRIVALS = pa.schema(
     ]
 )
 _EXCHANGE = "_exchange"
-"""The folder of the exchange files, below that of the log. Delta ignores names that start with an underscore."""
+"""The folder of the exchange files, in the folder of the log. Delta ignores names that start with an underscore."""
 _UNSUITABLE = "unsuitable"
 _Work = Callable[[int], Iterator[Mapping[str, Any]]]
 
@@ -90,7 +91,7 @@ class SparkLandingEngine:
         project_root: str,
         on_share: Callable[[float], None] | None = None,
     ) -> None:
-        """``spark``: a session, or a function that returns one and is called when rows are first read.
+        """``spark`` is a session, or a function that returns a session and is called when rows are first read.
 
         ``on_share`` gets the share of finished tasks of the current Spark job, from 0 to 1.
         """
@@ -103,7 +104,7 @@ class SparkLandingEngine:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Run Spark jobs in the block: in UTC, with translated errors, and followed."""
+        """Run the Spark jobs of the block in UTC, translate their errors, and report their progress."""
         with mapped(), in_utc(self._spark), following(self._spark, self._on_share):
             yield
 
@@ -131,7 +132,7 @@ class SparkLandingEngine:
     def intervals(
         self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
     ) -> Arrivals:
-        """Return when the rows that are not landed arrived, by interval. One job over their arrivals."""
+        """Return the intervals in which the rows that are not landed arrived. Runs one job over their arrivals."""
         until_ms = FAR if window.until_ms is None else window.until_ms
         with self.running():
             frame = SourceFrame(self._spark, spec, look).due(columns, replace(window, until_ms=FAR), 1)
@@ -151,7 +152,7 @@ class SparkLandingEngine:
         )
 
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
-        """Return the files with rows that arrived at ``until_ms`` or later. One job over the arrivals."""
+        """Return each file with rows that arrived at ``until_ms`` or later, and the first such arrival. Runs one job."""
         names = {piece.path: piece.name for piece in (*look.rest, *look.fresh)}
         with self.running():
             arrivals = SourceFrame(self._spark, spec, look).arrivals(columns)
@@ -159,14 +160,17 @@ class SparkLandingEngine:
         return {names[row[PATH]]: row[ARRIVED] for row in rows}
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
-        """Return the first of some offsets with a timestamp above a time, for a log that keeps its source's offsets."""
+        """Return the first of the offsets ``[first, end)`` whose timestamp is above a time; None if there is none.
+
+        The log keeps the offsets of its source.
+        """
         with self.running():
             return first_above(self._spark, spec, partition, offsets, time_ms)
 
     def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
         """Write the due rows of a log as staged files; return a block per landing and partition.
 
-        For a table with its own offsets, it writes nothing and only counts the new rows. Raises the worker's own
+        For a table with its own offsets, no rows are written: the new rows are only counted. Raises the worker's own
         `RewindowError`.
         """
         if write.spec.source_offsets:
@@ -190,7 +194,7 @@ class SparkLandingEngine:
 
 
 class SparkPasses:
-    """Does both passes of a landing as two jobs of a Spark session."""
+    """Runs the two passes of a large landing as two jobs of a Spark session."""
 
     def __init__(
         self,
@@ -200,7 +204,7 @@ class SparkPasses:
         project_root: str,
         on_share: Callable[[float], None] | None = None,
     ) -> None:
-        """``spark`` is called for the first large landing. ``slots``: concurrent tasks.
+        """``spark`` returns the session. It is called at the first large landing. ``slots`` is the number of concurrent tasks.
 
         ``on_share`` gets the share of finished tasks of the current pass, from 0 to 1.
         """
@@ -247,7 +251,7 @@ def _write_rows(
 
 
 def _arrivals(intervals: Intervals, until_ms: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each interval with due rows, one for rows without an arrival, and one for those that wait."""
+    """Yield a row for each interval with due rows, a row for a fault of an arrival, and a row for the rows that wait."""
     arrivals = arrivals_of(intervals, until_ms, ((batch.column(0), batch.column(1)) for batch in batches))
     rows: list[dict[str, Any]] = [{"start": start} for start in arrivals.starts if start is not None]
     rows += [{"fault": arrivals.fault}] if arrivals.fault is not None else []
@@ -284,7 +288,7 @@ def _merge(
 
 
 def _remove(folder: str, attempt: str) -> None:
-    """Delete the exchange files of this landing; of tasks that died, too."""
+    """Delete the exchange files of this landing, including files of tasks that died."""
     system, location = filesystem_of(folder)
     for info in system.get_file_info(fs.FileSelector(location, allow_not_found=True)):
         if info.base_name.startswith(f"{attempt}-"):
@@ -295,7 +299,7 @@ _LONGEST = 2**63 - 1
 
 
 def source_offset_blocks(write: LogWrite, rows: DataFrame) -> list[Block]:
-    """Return the block of each partition of the call's only landing.
+    """Return the block of each partition. ``write`` has a single landing.
 
     Raises `DataError` (65) for a missing or duplicate offset, or a record without a valid partition, offset or timestamp;
     `ConfigError` (78) for a partition that the feed does not have.
@@ -358,7 +362,7 @@ def _block(write: LogWrite, rows: DataFrame, landing: int, facts: Any) -> Block:
 
 
 def _is_whole(first: int, last: int, count: int, total: Any, squares: Any) -> bool:
-    """Return whether these are the sums over all numbers from ``first`` to ``last``."""
+    """Return whether these are the count, the sum and the sum of squares of all numbers from ``first`` to ``last``."""
     if count != last - first + 1:
         return False
     up_to = [number * (number + 1) * (2 * number + 1) // 6 for number in (last, first - 1)]
@@ -366,7 +370,7 @@ def _is_whole(first: int, last: int, count: int, total: Any, squares: Any) -> bo
 
 
 def _first_break(rows: DataFrame, partition: int) -> tuple[int, str]:
-    """Return the first missing or duplicate offset of a partition, and which of both it is."""
+    """Return the first missing or duplicate offset of a partition, and the words ``is missing`` or ``is duplicated``."""
     before = F.lag(OFFSET).over(Window.orderBy(OFFSET))
     steps = rows.where(F.col(PARTITION) == partition).select(OFFSET, before.alias("_before"))
     (row,) = steps.where(F.col(OFFSET) != F.col("_before") + 1).orderBy(OFFSET).limit(1).collect()

@@ -1,6 +1,6 @@
-"""Batch sizes of a worker: rows per batch that it reads, and output records that it buffers before it writes them.
+"""Batch sizes of a worker: the rows per batch that it reads, and the output records that it buffers before it writes them.
 
-They do not change the rows (L3). `verify` uses another size than a run, to test that.
+Batch sizes do not change the results (L3). `verify` uses another batch size than a run, which tests this.
 """
 
 from __future__ import annotations
@@ -30,5 +30,5 @@ def read_rows() -> int:
 
 
 def written_rows() -> int:
-    """Return the output records to buffer: fewer than are read, because Python objects are larger than Arrow values."""
+    """Return how many output records to buffer: fewer than rows per batch, as Python objects are larger than Arrow values."""
     return -(-_rows.get() // 4)

@@ -1,15 +1,14 @@
 """Restore a task's stores from changelog files, in the order of their runs, so that the latest row of a key wins.
 
-An hourly run may bring a few keys while its stores hold millions. So a restore omits expired windows and, for stores that
-are read only by the keys of the task's own records (`streams.topology`), all other keys. To find those keys, it reads
-the key columns of the run's records first. Omitted rows stay in the changelog, because a run writes only its changes.
+An hourly run may have records of a few keys, while its stores hold millions of keys. So a restore omits expired windows. If a
+store is read only by the keys of the task's own records (`streams.topology`), the restore also omits all other keys. To find
+the keys, the restore first reads the key columns of the run's records. Omitted rows stay in the changelog, because a run
+writes only its changes.
 
-A file may have rows of several partitions, of which a task reads its own. Each of the tasks of a process looks into the same
-small files, so these are decoded once.
-
-The tasks of a process read the same small files, each its partition's rows. So these are decoded once. A file is looked up by
-its name, which contains the checksum of its bytes, and by its identity on the disk. Objects in buckets are not cached,
-because a look would cost a request.
+A small file may have rows of several partitions, and each task reads the rows of its own partition. The tasks of a process
+read the same small files. So these files are decoded once and cached. A cached file is found by its path, which contains the
+checksum of its bytes, and by its identity on the disk. Objects in buckets are not cached, because checking their identity
+would cost a request.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ from rewindow.streams.topology import SubTopology, Topology, key_topics
 _SMALL_ROWS = 32 * 1024
 """The most rows of a file that is decoded as a whole, for all partitions."""
 _REMEMBERED = 20_000
-"""How many files' statistics to cache."""
+"""The number of files whose statistics are cached."""
 _MOST_BYTES = 32 << 20
-"""The size of the cache."""
+"""The most bytes of decoded files in the cache."""
 _Identity = tuple[int, int, int]
 
 
@@ -79,7 +78,7 @@ def row_columns(key: Shape, value: Shape) -> list[str]:
 
 
 def rows_of(batches: Iterable[pa.RecordBatch], key: Shape, value: Shape) -> Iterator[tuple[Any, Any]]:
-    """Yield the ``(key, value)`` rows of batches with the columns of `row_columns`; a tombstone has the value None."""
+    """Yield a pair ``(key, value)`` for each row of batches with the columns of `row_columns`. A tombstone has the value None."""
     width = len(key.columns)
     for batch in batches:
         arrays = batch.columns
@@ -92,7 +91,7 @@ def rows_of(batches: Iterable[pa.RecordBatch], key: Shape, value: Shape) -> Iter
 def changelog_batches(
     paths: Iterable[str], partition: int, columns: Sequence[str], *, wanted: RowGroupFilter | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that a partition has in changelog files, in order, without row groups whose metadata ``wanted`` rejects.
+    """Yield a partition's rows of changelog files, in order. Row groups whose metadata ``wanted`` rejects are not read.
 
     Raises `StorageError` (74) for a file that cannot be read.
     """
@@ -117,9 +116,10 @@ def changelog_batches(
 
 
 class RowGroupFilter:
-    """Selects the row groups that may have a value of a column above ``above``, by their statistics.
+    """Selects the row groups that may have a value above ``above`` in a column, by their statistics.
 
-    It caches the maximum of each file: a name with a checksum always means the same bytes, and each run reads old files.
+    The maximum of each file is cached, because each run reads old files again. A file name with a checksum always means the
+    same bytes.
     """
 
     _largest: ClassVar[dict[tuple[str, str], Any]] = {}
@@ -133,7 +133,7 @@ class RowGroupFilter:
         return largest is None or largest > self._above
 
     def is_below(self, path: str) -> bool:
-        """Return whether the cache says that a file has no such value."""
+        """Return whether the cache shows that a file has no value above ``above``."""
         largest = self._largest.get((path, self._column))
         return largest is not None and largest <= self._above
 
@@ -146,7 +146,7 @@ class RowGroupFilter:
             self._largest[path, self._column] = max(largest)
 
     def _known(self, group: Any) -> Any:
-        """Return the largest value of the column in a row group; None if it has no statistics."""
+        """Return the largest value of the column in a row group; None if the row group has no statistics of the column."""
         statistics = statistics_of(group, self._column)
         return None if statistics is None else statistics.max
 
@@ -156,7 +156,7 @@ def _read(path: str, partition: int, names: tuple[str, ...], wanted: RowGroupFil
         metadata = parquet.metadata
         if wanted:
             wanted.note(path, metadata)
-        # Otherwise the file's name is that of its partition.
+        # A file without this column has rows of a single partition, which its path names.
         is_mixed = PARTITION in parquet.schema_arrow.names
         if is_mixed and metadata.num_rows <= _SMALL_ROWS:
             rows = parquet.read(columns=[*names, PARTITION], use_threads=False)
@@ -182,7 +182,7 @@ def _may_have(group: Any, partition: int) -> bool:
 
 
 def statistics_of(group: Any, column: str) -> Any:
-    """Return the statistics (``min``, ``max``) of a column in a row group, given its metadata; None if it has none."""
+    """Return the statistics (``min``, ``max``) of a column, given the metadata of a row group; None without statistics."""
     for number in range(group.num_columns):
         chunk = group.column(number)
         if chunk.path_in_schema == column:
@@ -192,10 +192,11 @@ def statistics_of(group: Any, column: str) -> Any:
 
 
 class _Decoded(NamedTuple):
-    """Some columns of a file, and where the rows of each partition are: first row and number of rows."""
+    """Some columns of a file, and where the rows of each partition are."""
 
     rows: pa.RecordBatch
     parts: dict[int, list[tuple[int, int]]]
+    """From partition to the ranges of its rows, as pairs (first row, number of rows)."""
     identity: _Identity
     bytes: int
 
@@ -206,7 +207,7 @@ class _Decoded(NamedTuple):
 
 
 def _decoded(path: str, columns: tuple[str, ...], rows: pa.Table) -> _Decoded:
-    """Return some columns of a file, given these and the column of its partitions, and cache them. Its bytes were verified."""
+    """Return and cache some columns of a file whose bytes were verified. ``rows`` also has the column of partitions."""
     partitions = np.asarray(rows[PARTITION])
     starts = np.flatnonzero(np.diff(partitions, prepend=partitions[:1] - 1))
     parts: dict[int, list[tuple[int, int]]] = {}
@@ -222,7 +223,7 @@ def _decoded(path: str, columns: tuple[str, ...], rows: pa.Table) -> _Decoded:
 
 
 def _identity(path: str) -> _Identity | None:
-    """Return which file this is; None if it does not exist or is in a bucket."""
+    """Return the inode, the modification time (ns) and the size of a file; None if it does not exist or is in a bucket."""
     if is_uri(path):
         return None
     try:
@@ -233,7 +234,7 @@ def _identity(path: str) -> _Identity | None:
 
 
 _KEYS_MAX = 200_000
-"""With more records than this, a task restores its stores completely: pruning would keep most keys."""
+"""A task with more records than this restores its stores completely, because pruning would keep most keys."""
 
 _ONE_TYPE = frozenset(("string", "long", "boolean", "binary"))
 """The types of key columns in which equal keys have equal column values."""
@@ -243,7 +244,7 @@ class Restore:
     """Restores the stores of one task."""
 
     def __init__(self, task_work: TaskWork, topology: Topology, part: SubTopology, logs: LogShapes) -> None:
-        """Analyse the topology. Reads nothing."""
+        """Find out which topics' keys decide which rows of a store are needed. Reads nothing."""
         self._work, self._logs, self._everywhere = task_work, logs, part.global_stores
         self._key_topics = key_topics(part)
         self._senders = {node.topic: node for node in topology.nodes.values() if isinstance(node, SinkNode)}
@@ -273,7 +274,7 @@ class Restore:
             yield kept
 
     def _only(self, store: StoreBuilder, columns: Sequence[Column]) -> list[pa.Array] | None:
-        """Return the values of each key column that the task can request; None for all."""
+        """Return for each key column the values that the task can look up; None if it can look up any key."""
         topics = self._key_topics.get(store.name, frozenset())
         types = [column.type for column in columns]
         if not topics or store.kind not in (KEY_VALUE, WINDOW) or not _ONE_TYPE.issuperset(types):
@@ -289,10 +290,13 @@ class Restore:
         return [pc.unique(pa.concat_arrays(several)) for several in zip(*of_topics, strict=True)]
 
     def _read(self, topic: str, types: Sequence[str]) -> list[pa.Array] | None:
-        """Return the values of each key column of a topic's records; None if there are too many or the types differ."""
+        """Return for each key column its values in a topic's records.
+
+        Returns None if there are too many records, or if the topic's key columns have other types than ``types``.
+        """
         is_internal = topic in self._work.internal
         shape = bind_sink(self._senders[topic], self._logs)[0] if is_internal else self._logs[topic][0]
-        # An internal topic has one more column: whether the key is null.
+        # The shape of an internal topic's key has a further column, which says whether the key is null.
         columns = shape.columns[: len(types)]
         if [column.type for column in columns] != list(types):
             return None

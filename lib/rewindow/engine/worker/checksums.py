@@ -1,7 +1,7 @@
 """Open the Parquet files that tasks read, and verify their checksums first.
 
-Page checksums cover neither page headers nor the footer, where a flipped bit can change a value. So the names of our
-files contain the CRC-32 of all their bytes, which costs 0.25 ns per byte to verify. For logs that Spark reads, see
+Parquet's page checksums cover neither page headers nor the footer, where a flipped bit can change a value. So the names of our
+files contain the CRC-32 of all their bytes. Verifying it takes 0.25 ns per byte. For logs that Spark reads, see
 `engine.spark.spark_engine`.
 """
 
@@ -28,17 +28,17 @@ _READ_BYTES = 1 << 20
 """Smaller files are read at once. Larger ones are read twice, once for the checksum."""
 _ROWS_WITHOUT_THREADS = 32 * 1024
 _HELD_BYTES = 64 << 20
-"""Largest object of a bucket to hold in memory. Larger ones are read twice, once for the checksum."""
+"""The largest object of a bucket that is held in memory. Larger objects are read twice, once for the checksum."""
 _FULL_DICTIONARY = 1 << 20
-"""The size at which writers end a column's dictionary. What follows is not encoded, and would have to be hashed."""
+"""The size in bytes at which writers end a column's dictionary. Later values are not encoded, and would have to be hashed."""
 _FEW_ROWS = 1024
 
 
 def open_verified(path: str, *, dictionary: Sequence[str] = (), repeating: Sequence[str] = ()) -> pq.ParquetFile:
-    """Open a Parquet file. Raises one of `UNREADABLE` if it is missing, corrupt or not Parquet.
+    """Open a Parquet file. Raises one of `UNREADABLE` if the file is missing, corrupt or not Parquet.
 
-    Columns in ``dictionary`` are read dictionary-encoded; those in ``repeating`` only where the file's dictionary has all
-    their values, which makes both reading and decoding them faster.
+    Columns in ``dictionary`` are read dictionary-encoded. Columns in ``repeating`` are read dictionary-encoded only if the
+    file's dictionaries have all their values. Then reading and decoding them is faster.
     """
     source, options = _verified(path)
     if repeating:
@@ -48,12 +48,12 @@ def open_verified(path: str, *, dictionary: Sequence[str] = (), repeating: Seque
 
 
 def uses_threads(parquet: pq.ParquetFile) -> bool:
-    """Return whether to decode the columns of a file in parallel: for a few rows, threads take more time than they save."""
+    """Return whether to decode the columns of a file in parallel. For few rows, threads take more time than they save."""
     return bool(parquet.metadata.num_rows > _ROWS_WITHOUT_THREADS)
 
 
 def check_bytes(path: str) -> None:
-    """Compare a file with the CRC-32 in its name, if there is one. Raises one of `UNREADABLE`."""
+    """Compare a file with the CRC-32 in its name, if its name has one. Raises one of `UNREADABLE`."""
     stated = named_checksum(path)
     if stated is None:
         return
@@ -77,7 +77,7 @@ def unreadable(topic: str, path: str, error: BaseException) -> StorageError:
 
 
 def _verified(path: str) -> tuple[Any, dict[str, Any]]:
-    """Return a file for Arrow whose bytes have been checked, and how to read it."""
+    """Return a file for Arrow whose bytes have been checked, and the options with which Arrow reads it."""
     stated = named_checksum(path)
     if is_uri(path):
         return _of_bucket(path, stated), {}
@@ -92,7 +92,7 @@ def _verified(path: str) -> tuple[Any, dict[str, Any]]:
 
 
 def _encoded(metadata: Any, columns: Sequence[str]) -> list[str]:
-    """Return the columns all of whose values are in the dictionaries of a file's row groups, unless it has few rows."""
+    """Return the columns whose values are all in the dictionaries of a file's row groups; none if the file has few rows."""
     if metadata.num_rows < _FEW_ROWS:
         return []
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]

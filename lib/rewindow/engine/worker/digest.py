@@ -1,8 +1,8 @@
 """A digest of rows that is independent of their order and of how they are split into batches, row groups or files.
 
-Each row hashes to 64 bits, column by column, by name. The digest consists of two different sums over the rows, so the
-digests of several files add up to the digest of all their rows. It detects accidents (a lost, duplicated or altered row),
-not tampering. Floats count as values: -0.0 equals 0.0, and all NaNs are equal.
+The hash of a row has 64 bits and depends on the names and values of its columns. The digest consists of two different sums
+over the hashes, so the digests of several files add up to the digest of all their rows. The digest detects accidents (a lost,
+duplicated or altered row), not tampering. Floats are compared as values: -0.0 equals 0.0, and all NaNs are equal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 Words = npt.NDArray[np.uint64]
 
 _BLOCK = 8192
-"""Rows hashed at once: a block fits in the processor's cache. It does not affect the result."""
+"""Rows that are hashed at once, so that a block fits into the processor's cache. Does not affect the result."""
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xBF58476D1CE4E5B9)
@@ -32,7 +32,7 @@ _MASK = 2**64 - 1
 
 
 class RowsDigest:
-    """The running digest of a stream of record batches. Columns in ``leave_out`` are ignored."""
+    """The digest of the record batches so far. Columns in ``leave_out`` are ignored."""
 
     def __init__(self, leave_out: Sequence[str] = ("_run",)) -> None:
         """Start with the digest of no rows."""
@@ -52,7 +52,7 @@ class RowsDigest:
 
 
 def digest_of(rows: pa.Table) -> str:
-    """Return the digest of rows, without that of the column ``_run``."""
+    """Return the digest of rows, without the column ``_run``."""
     digest = RowsDigest()
     for batch in rows.to_batches():
         digest.update(batch)

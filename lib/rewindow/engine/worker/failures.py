@@ -1,8 +1,9 @@
 """Translate the error text of a worker or of Spark into a `RewindowError` with a one-line message that states the fix.
 
-A worker's own `RewindowError` crosses the JVM as text: `mark` encodes it and `find_marked` decodes it.
+A worker's own `RewindowError` passes through the JVM as text: `mark` encodes the error and `find_marked` decodes it.
 
-Code of users that runs in the command's process fails the same way: its prints go to stderr, and it cannot end the command.
+User code may also run in the command's process (`as_in_a_worker`). Its errors are translated in the same way, its prints go to
+stderr, and it cannot end the command.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<nam
 _SQLSTATE = re.compile(r"SQLSTATE: (\w{5})")
 _LONGEST = 400
 
-# Words in the text of Spark or Hadoop -> error class, code and fix. The first match wins.
+# From words in the text of Spark or Hadoop to error class, code and fix. The first entry with a word in the text wins.
 MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str, str], ...]] = (
     (
         # The limit of a function on Databricks: 1 GB on serverless.
@@ -171,7 +172,7 @@ MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str, str], ...
         "the file is truncated, corrupt or of another format: restore it, then run again",
     ),
 )
-# Classes of SQLSTATE, if none of the words above occurs.
+# From a class of SQLSTATE to error class, code and fix. Used if none of the words above occurs.
 STATES: Final[dict[str, tuple[type[RewindowError], str, str]]] = {
     "22": (DataError, "value-type-differs", "a value does not fit its type: fix the data or the schema"),
     "42": (ConfigError, "spark-query-invalid", "check columns, types and formats in the configuration"),
@@ -213,7 +214,7 @@ def find_marked(text: str) -> RewindowError | None:
     """Return the error that a worker marked anywhere in the text; None if there is none."""
     # A traceback shows source lines before the error itself.
     for match in reversed([*_MARKED.finditer(text)]):
-        # The text was cut off.
+        # `raw_decode` fails if the text was cut off. Then an earlier mark may be complete.
         with suppress(ValueError):
             parts, _ = json.JSONDecoder().raw_decode(text, match.end())
             exit_code, code, message, facts, line = parts
@@ -222,7 +223,7 @@ def find_marked(text: str) -> RewindowError | None:
 
 
 def _java_words(text: str) -> str:
-    """Return the first message, and the innermost cause if it differs."""
+    """Return the first message of a Java error, and the message of its innermost cause if that differs."""
     blocks = text.split(f"\n{_CAUSE}")
     sentences = [sentence for block in blocks if (sentence := _sentence(block))]
     if not sentences:
@@ -257,7 +258,7 @@ def _clipped(text: str) -> str:
 
 @contextmanager
 def as_in_a_worker() -> Iterator[None]:
-    """Give user code no more rights than in a worker: stdout belongs to the command's own output."""
+    """Run user code in this process as in a worker: it cannot write to the command's stdout and cannot end the command."""
     leave = os._exit
     os._exit = _refuse
     try:
@@ -272,6 +273,6 @@ def as_in_a_worker() -> Iterator[None]:
 
 
 def _refuse(status: int) -> NoReturn:
-    """Replace `os._exit`: ending the process here would look like a successful run."""
+    """Replace `os._exit` for user code. If user code ended the process with status 0, the run would look successful."""
     message = f"os._exit({status})"
     raise SystemExit(message)

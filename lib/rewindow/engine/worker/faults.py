@@ -1,7 +1,7 @@
-"""Why a row cannot be landed, and what helps: the reasons of refused records, and the fix that a message names.
+"""Why a row cannot be landed, and what to do: the reasons for refusing records, and the fixes that messages state.
 
-After a landing has failed because of a time that is not valid, the message names file, line and value of the first. Parquet
-files are read once more: the workers know a record, but not where it came from.
+If a landing fails because of an invalid time, the message names file, line and value of the first rows with an invalid time.
+For this message, Parquet files are read once more, because the workers do not know from which file a record came.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from rewindow.errors import DataError
 
 _NOTHING = "Nothing was landed. "
 _FILE_FORMATS = ("csv", "json", "parquet")
-"""Sources of which a message can name files and lines. Nobody edits the files of a table."""
+"""Formats of sources for which a message names files and lines. Nobody edits the files of a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class BadTimes:
-    """The rows of a log without a valid time in a column. Without ``is_exact``, there may be more of them."""
+    """The rows of a log without a valid time in a column. Unless ``is_exact``, there may be more such rows."""
 
     column: str
     rows: int
     first: tuple[str, ...]
     reason: str
-    """What is wrong with the first of them."""
+    """What is wrong with the first such row."""
     is_exact: bool
 
     def __str__(self) -> str:
@@ -53,14 +53,14 @@ _BadTimesOf = Callable[[str], BadTimes | None]
 """Returns the rows without a valid time in a column of a log."""
 _INTEGERS = ("byte", "short", "integer", "long")
 _SHOWN = 3
-"""Rows that a message names."""
+"""The most rows that a message names."""
 _MOST_BYTES = 256 << 20
-"""Once a bad row is found, reading ends after this much."""
+"""Once a bad row is found, reading ends after this many bytes of files."""
 _WHOLE = ("byte", "short", "integer", "long")
 
 
 def checks_units(write: LogWrite) -> bool:
-    """Return whether a log's timestamps are integers (or a function's) without a declared unit."""
+    """Return whether a log's timestamps are integers without a declared unit, or come from a user's function."""
     spec = write.spec
     if spec.is_output or spec.timestamp in spec.units:
         return False
@@ -72,7 +72,10 @@ def checks_units(write: LogWrite) -> bool:
 
 
 def unit_faults(times: pa.Array, near: Longs | int) -> dict[int, str]:
-    """Return the rows whose timestamp is plausible in another unit only, with the reason. ``near``: when rows arrived."""
+    """Return the rows whose timestamp is plausible only in another unit than milliseconds, each with the reason.
+
+    ``near``: when the rows arrived (epoch ms).
+    """
     values = np.asarray(times.fill_null(-1) if times.null_count else times)
     suspects = np.zeros(len(values), dtype=np.bool_)
     for low, end in RANGES.values():
@@ -105,7 +108,8 @@ class BadRowsError(DataError):
 def naming_bad_rows(write: LogWrite, look: SourceLook, of_texts: _BadTimesOf | None = None) -> Iterator[None]:
     """Name file, line, column and value in the error of the block if a row has no valid time.
 
-    All such rows are counted, so that one landing names everything that has to be fixed. ``of_texts`` finds those of text files.
+    All such rows are counted, so that a single message says how much has to be fixed. ``of_texts`` finds such rows of text
+    files.
     """
     try:
         yield
@@ -126,7 +130,7 @@ def naming_bad_rows(write: LogWrite, look: SourceLook, of_texts: _BadTimesOf | N
 
 
 class BadTimesFound:
-    """The rows without a valid time in a column that were found so far."""
+    """Collects the rows that have no valid time in a column."""
 
     def __init__(self, column: str) -> None:
         self.rows, self.is_exact = 0, True
@@ -134,7 +138,7 @@ class BadTimesFound:
         self._first: list[str] = []
 
     def add(self, wrong: str, where: str) -> None:
-        """Add a row: what is wrong with it (nothing if empty), and where it is."""
+        """Add a row: what is wrong with it, and where it is. Does nothing if ``wrong`` is empty."""
         if wrong:
             self.rows, self._reason = self.rows + 1, self._reason or wrong
             if self.rows <= _SHOWN:
@@ -167,7 +171,7 @@ def _time_fix(spec: LogSpec) -> str:
 
 
 def _bad_rows(write: LogWrite, look: SourceLook, of_texts: _BadTimesOf | None) -> Iterator[tuple[str, list[str]]]:
-    """Yield what is wrong, and what to do, for each column without valid times."""
+    """Yield, for each column with invalid times, what is wrong and what to do."""
     spec = write.spec
     if spec.source.format not in _FILE_FORMATS or write.policy.invalid != FAIL:
         return
@@ -188,7 +192,10 @@ def _bad_rows(write: LogWrite, look: SourceLook, of_texts: _BadTimesOf | None) -
 
 
 def _time_fixes(reason: str, spec: LogSpec) -> list[str]:
-    """Return what to do about a column without valid times. Where a file has nothing, the form of its times does not matter."""
+    """Return what to do about a column with invalid times.
+
+    The form of times is mentioned only if a time has another form, not if a time is missing.
+    """
     if NOT_A_TIME in reason and (form := _other_form(reason, spec)):
         return [form.removesuffix(". "), _time_fix(spec)]
     return [_time_fix(spec) if reason == NEVER_ARRIVED else fix_of(reason, spec)]
@@ -210,7 +217,7 @@ def _bad_times(spec: LogSpec, column: str, kind: Any, pieces: Sequence[Piece]) -
             for where, value in _of_parquet(str(path), old, kind):
                 faults.add(_wrong(spec, column, value, kind), f"{shown(spec.source, str(path))}, {where}")
         except (OSError, ValueError, pa.ArrowException):
-            # The landing says what else is wrong with this file.
+            # The error of the landing says why this file cannot be read.
             faults.is_exact = False
     return faults.summary()
 

@@ -1,6 +1,6 @@
-"""Which fields the files of a source have: columns of Parquet files, headers of CSV files, and those that ``schema:`` declares.
+"""The fields of a source's files: columns of Parquet files, headers of CSV files, and fields that ``schema:`` declares.
 
-Reads footers and first lines only. A file that cannot be read has no fields here; the landing says what is wrong with it.
+Only footers and first lines are read. A file that cannot be read has no fields here; the landing reports what is wrong.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ from rewindow.storage.locations import is_uri
 
 
 def stored_fields(spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
-    """Return the fields of a log's schema and, from headers and footers, of the files to land; of a table, of its schema."""
+    """Return the fields of a log's schema, and the fields of the files to land, from their headers and footers.
+
+    For a table, the fields of the table's schema take the place of the files' fields.
+    """
     of_schema, structs, _ = fields_of_schema(json.loads(columns.source_schema or "{}"))
     pieces = look.fresh or look.rest
     if look.schema is not None:
@@ -48,7 +51,7 @@ def stored_fields(spec: LogSpec, columns: LogColumns, look: SourceLook) -> Sourc
 
 
 def check_not_empty(pieces: Sequence[Piece]) -> None:
-    """Raise `StorageError` (74) for an empty file. Only text formats allow them, and Spark skips them."""
+    """Raise `StorageError` (74) for a file without bytes. Only text formats allow empty files; Spark would skip them."""
     for path in local_files(pieces):
         if not path.stat().st_size:
             raise StorageError(
@@ -59,7 +62,7 @@ def check_not_empty(pieces: Sequence[Piece]) -> None:
 
 
 def parquet_fields(spec: SourceSpec, pieces: Sequence[Piece], base: str | None = None) -> list[FileFields]:
-    """Return the fields of Parquet files, including those that their directories below ``base`` name (``year=2013``)."""
+    """Return the fields of Parquet files, including columns in the names of directories below ``base`` (``year=2013``)."""
     files = []
     for path in local_files(pieces):
         try:
@@ -72,7 +75,7 @@ def parquet_fields(spec: SourceSpec, pieces: Sequence[Piece], base: str | None =
 
 
 def csv_fields(spec: SourceSpec, pieces: Sequence[Piece], base: str | None = None) -> list[FileFields]:
-    """Return the columns that the headers of CSV files and their directories name; nothing if they have no header."""
+    """Return the columns in the headers of CSV files and in the names of their directories. Skips files without a header."""
     files = []
     for path in local_files(pieces):
         columns = csv_columns(spec, str(path))
@@ -84,19 +87,22 @@ def csv_fields(spec: SourceSpec, pieces: Sequence[Piece], base: str | None = Non
 
 
 def csv_columns(spec: SourceSpec, path: str) -> tuple[str, ...] | None:
-    """Return the columns that a CSV file's header names; None if it has none, or cannot be read."""
+    """Return the columns in a CSV file's header; None if the file has no header, or cannot be read."""
     options = text_options(spec.format, spec.options)
     if spec.format != CSV or not options.header:
         return None
     try:
         return header_of(path, options) or None
     except (BadTextError, RewindowError, OSError):
-        # The landing says what is wrong with it.
+        # The landing reports what is wrong with the file.
         return None
 
 
 def check_has(spec: LogSpec, path: str, header: Sequence[str], needed: Collection[str]) -> None:
-    """Raise `SourceError` (66) for a file without a column that is needed and not ``optional``: it would be null."""
+    """Raise `SourceError` (66) for a file that lacks a needed column. A column in ``optional:`` may be missing.
+
+    Without the error, the missing column would be landed as null.
+    """
     present = {*positions(header, needed), *positions(spec.optional, needed)}
     missing = [name for name in sorted(needed) if name not in present]
     if missing:
@@ -115,7 +121,7 @@ def check_has(spec: LogSpec, path: str, header: Sequence[str], needed: Collectio
 
 
 def has_rows(spec: SourceSpec, path: str) -> bool:
-    """Return whether a file has rows: files with nothing but a header or a schema may be equal."""
+    """Return whether a file has rows. Several files without rows may have equal bytes without being copies."""
     try:
         if spec.format == "parquet":
             return bool(pq.read_metadata(path).num_rows)
@@ -131,20 +137,20 @@ def has_rows(spec: SourceSpec, path: str) -> bool:
             if data.strip():
                 return True
     except (OSError, pa.ArrowException, BadTextError, RewindowError):
-        # The landing says what is wrong with it.
+        # The landing reports what is wrong with the file.
         return True
     return False
 
 
 def directory_columns(path: str, base: str | None) -> set[str]:
-    """Return the partition columns of a path, which its directories below ``base`` name; none without ``base``."""
+    """Return the columns in the names of a path's directories below ``base``; an empty set without ``base``."""
     if base is None or not path.startswith(f"{base}/"):
         return set()
     return {part.partition("=")[0] for part in Path(path).relative_to(base).parts[:-1] if "=" in part}
 
 
 def shown(spec: SourceSpec, path: str) -> str:
-    """Return a file's name for messages: as configured, or its path below the configured folder."""
+    """Return a file's name for messages: the configured name, or the path below the configured folder."""
     location = spec.location.rstrip("/")
     if path == location:
         return spec.name
@@ -184,7 +190,7 @@ _MOST_DIGITS = 38
 
 
 def declared_schema(spec: LogSpec, ddl: str) -> str:
-    """Return the schema (Spark's JSON) of a DDL text. Raises `ConfigError` (78) for what is not accepted in it."""
+    """Return the schema (Spark's JSON) of a DDL text. Raises `ConfigError` (78) if the text is not accepted."""
     return json.dumps({"type": "struct", "fields": _Parser(spec, ddl).columns()})
 
 

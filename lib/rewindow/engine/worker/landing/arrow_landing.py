@@ -1,7 +1,7 @@
-"""The landing engine that reads sources with Arrow, and leaves to another what only Spark reads exactly.
+"""The landing engine that reads sources with Arrow. It hands sources that only Spark reads exactly to another engine.
 
-A small landing is done here, in the process of the command: without a JVM. A scheduler (Spark) does the passes of a large
-one in its workers.
+A small landing runs in the process of the command, without a JVM. The two passes of a large landing run in the workers of a
+scheduler (Spark).
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ from rewindow.engine.worker.source_files import look_at_files, unchanged
 from rewindow.errors import RewindowError
 
 _Schedule = Callable[[LogWrite, ArrowSource], list[Block]]
-"""Does both passes of a large landing elsewhere."""
+"""Runs both passes of a large landing in workers."""
 
 
 class ArrowLandingEngine:
-    """Lands text and Parquet files and Delta tables with Arrow, and everything else with another engine."""
+    """Lands text files, Parquet files and Delta tables with Arrow, and all other sources with another engine."""
 
     def __init__(
         self,
@@ -78,12 +78,13 @@ class ArrowLandingEngine:
         on_workers: OnWorkers | None = None,
         shared_folder: str | None = None,
     ) -> None:
-        """``schedule`` lands sources of more than ``most_rows``, the engine of ``other`` what Arrow cannot read.
+        """``schedule`` lands sources of more than ``most_rows`` rows. ``other`` returns the engine for all other sources.
 
-        ``on_workers`` tokenizes large text files; without it, this process does. ``shared_folder`` is one that workers of other
-        machines reach.
+        ``on_workers`` tokenizes large text files in workers; without it, this process tokenizes them. ``shared_folder`` is a
+        folder that workers on other machines reach.
 
-        ``on_share`` gets the share of the files that is read, from 0 to 1, ``on_other`` why a source is not landed here.
+        ``on_share`` gets the share of the files that is read, from 0 to 1. ``on_other`` gets the reason why a source is not
+        landed in this process.
         """
         self._on_share, self._on_other = on_share, on_other
         self._other, self._schedule, self._most_rows = other, schedule, most_rows
@@ -91,7 +92,8 @@ class ArrowLandingEngine:
         self.project_root = project_root
 
     def look(self, spec: SourceSpec, position: Mapping[str, Any] | None) -> SourceLook:
-        """Compare a file source with its landed position (see `look_at_files`). A call of `land` begins with it."""
+        """Compare a file source with its landed position (see `look_at_files`)."""
+        # Each call of `land` begins with `look`, so the files that an earlier call tokenized are dropped here.
         self._texts.forget()
         return look_at_files(spec, position)
 
@@ -115,7 +117,7 @@ class ArrowLandingEngine:
     def intervals(
         self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
     ) -> Arrivals:
-        """Return when the rows that are not landed arrived, by interval."""
+        """Return the intervals in which the rows that are not landed arrived."""
         until_ms = FAR if window.until_ms is None else window.until_ms
         try:
             source = self._open(spec, columns, look, replace(window, until_ms=FAR), 1)
@@ -124,7 +126,10 @@ class ArrowLandingEngine:
             return self._left(spec, look, error).intervals(spec, columns, look, window, intervals)
 
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
-        """Return the files with rows that arrived at ``until_ms`` or later. For Parquet, statistics mostly suffice."""
+        """Return each file with rows that arrived at ``until_ms`` or later, and the first such arrival.
+
+        The statistics of most Parquet files suffice for this.
+        """
         everything = replace(look, fresh=(), rest=(*look.rest, *look.fresh))
         try:
             return self._open(spec, columns, everything, ReadWindow(until_ms, FAR), 1).first_arrivals()
@@ -138,7 +143,10 @@ class ArrowLandingEngine:
         return stored_fields(spec, columns, look)
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
-        """Return the first of some offsets with a timestamp above a time, for a log that keeps its source's offsets."""
+        """Return the first of the offsets ``[first, end)`` whose timestamp is above a time; None if there is none.
+
+        The log keeps the offsets of its source.
+        """
         return self._other().first_above(spec, partition, offsets, time_ms)
 
     def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
@@ -169,18 +177,18 @@ class ArrowLandingEngine:
         return open_source(spec, columns, look, window, partitions)
 
     def _left(self, spec: LogSpec, look: SourceLook, error: UnsuitableError) -> LandingEngine:
-        """Return the other engine, which reads a source because of an error. Raises as `check_for_spark` does."""
+        """Return the other engine for a source that Arrow cannot read because of ``error``. Raises as `check_for_spark`."""
         check_for_spark(spec, look, error)
         self._tell(spec, str(error))
         return self._other()
 
     def _tell(self, spec: LogSpec, why: str) -> None:
-        """Say why a source is not landed in this process."""
+        """Report why a source is not landed in this process."""
         if self._on_other is not None:
             self._on_other(f"read {spec.source.name}: {why}")
 
     def _followed(self, portions: Sequence[Portion]) -> Iterator[Portion]:
-        """Yield portions, and report the share that is done before each next one."""
+        """Yield portions. After each portion, report the share of portions that are done."""
         for done, portion in enumerate(portions, start=1):
             yield portion
             if self._on_share is not None:
@@ -193,7 +201,7 @@ class ArrowLandingEngine:
         with scratch_folder() as folder:
             chunks = _due_chunks(reader, self._followed(source.portions), write.memory_bytes)
             head = deque(islice(chunks, 2))
-            # Everything fits into memory.
+            # With a single chunk, all rows fit into memory, so no files are needed for sorting.
             if len(head) < 2:
                 blocks = write_log(write, head)
             else:
@@ -211,7 +219,7 @@ def split(
 
 
 def merge(write: LogWrite, runs: Sequence[Run], partitions: Iterable[int]) -> Iterator[Block]:
-    """Write some partitions of a log from all runs: the second pass. Raises as `write_log` does."""
+    """Write some partitions of a log from the rows of all runs: the second pass. Raises as `write_log` does."""
     return write_log(write, _of_partitions(runs, partitions, row_order(write.spec, write.columns)))
 
 

@@ -1,6 +1,6 @@
-"""Columns that a Parquet source keeps in the names of its directories (``date=2026-01-31``), typed as Spark infers them.
+"""Columns in the names of a Parquet source's directories (``date=2026-01-31``), with the types that Spark infers.
 
-Only codes like ``1D`` are texts, which Spark would take for numbers.
+There is one difference: codes like ``1D``, which Spark takes for numbers, are texts here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rewindow.engine.worker.landing.source_types import INTEGERS, UnsuitableErro
 from rewindow.errors import SourceError
 
 Values = tuple[tuple[str, str | None], ...]
-"""The columns of a path's directories, outermost first, with their texts."""
+"""A pair (column, text or None for null) for each directory of a path, outermost directory first."""
 
 DIRECTORY_TYPES = frozenset({*INTEGERS, "string", "date", "boolean"})
 """Types that Arrow reads from texts as Spark does."""
@@ -26,16 +26,16 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 _INTEGER, _DATE = re.compile(r"-?\d{1,18}"), re.compile(r"\d{4}-\d{2}-\d{2}")
 _NEARLY_A_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 _WORD = re.compile(r"(?!T\d)[A-Za-z].*", re.DOTALL)
-"""No number and no date begins with a letter. ``T10`` may be a time."""
+"""Texts that are certainly neither a number nor a date, because they begin with a letter. ``T10`` may be a time."""
 _OF_JAVA = re.compile(r"[0-9.][dDfF]\s*$|0[xX]")
-"""Texts that Spark also takes for numbers: ``7D`` and ``7F`` are 7, and ``0x1p3`` is 8. They may well be codes."""
+"""Texts that Spark takes for numbers (``7D`` and ``7F`` for 7, ``0x1p3`` for 8), although they may well be codes."""
 _NO_WORDS = frozenset({"nan", "infinity", "epoch", "now", "today", "tomorrow", "yesterday"})
 
 
 def directory_values(path: str, base: str | None) -> Values:
-    """Return the columns that the directories of a path below ``base`` name; none without ``base``.
+    """Return the columns in the names of a path's directories below ``base``; an empty tuple without ``base``.
 
-    Raises `UnsuitableError` for a path on which only Spark can decide.
+    Raises `UnsuitableError` if the name of a directory has no column.
     """
     if base is None or not path.startswith(f"{base}/"):
         return ()
@@ -49,7 +49,7 @@ def directory_values(path: str, base: str | None) -> Values:
 
 
 def directory_types(pieces: Sequence[Piece], base: str | None) -> dict[str, str]:
-    """Return the types that Spark infers for the columns of directories. Raises `UnsuitableError` if they are not certain."""
+    """Return the types that Spark infers for the columns of directories. Raises `UnsuitableError` if a type is not certain."""
     every = [directory_values(piece.path, base) for piece in pieces]
     names = {tuple(name for name, _ in values) for values in every}
     if len(names) > 1:
@@ -61,7 +61,7 @@ def directory_types(pieces: Sequence[Piece], base: str | None) -> dict[str, str]
 
 
 def text_directories(pieces: Sequence[Piece], base: str | None) -> frozenset[str]:
-    """Return the columns of directories that are certainly texts."""
+    """Return the columns in the names of directories that are certainly texts."""
     try:
         return frozenset(name for name, kind in directory_types(pieces, base).items() if kind == "string")
     except UnsuitableError:
@@ -69,7 +69,10 @@ def text_directories(pieces: Sequence[Piece], base: str | None) -> frozenset[str
 
 
 def check_values(spec: LogSpec, values: Values, types: dict[str, str]) -> None:
-    """Check the texts of needed columns. Raises `SourceError` (66) for one that has another type."""
+    """Check that the texts of needed columns have the columns' types.
+
+    Raises `SourceError` (66) for a text that does not, and `UnsuitableError` for a text that only Spark reads.
+    """
     for name, text in values:
         kind = types.get(name)
         if kind is None or text is None:

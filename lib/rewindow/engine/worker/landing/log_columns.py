@@ -37,10 +37,10 @@ def landed_type(source_type: Any) -> str:
 
 
 def source_types(spec: LogSpec, schema: str, hidden: Sequence[str] = ()) -> dict[str, tuple[tuple[str, ...], Any]]:
-    """Return a source's columns by their names after ``columns:``: each with its path in the source and its type.
+    """Return a mapping from a column's name after the renames of ``columns:`` to its path in the source and its type.
 
-    A path has one name, unless ``columns:`` names a nested field. Raises `ConfigError` (78) for a renamed column that does not
-    exist, or two columns with one name.
+    A path has a single item, unless ``columns:`` names a nested field. Raises `ConfigError` (78) for a renamed column that does
+    not exist, or two columns with one name.
     """
     renames = dict(spec.renames or {})
     fields = json.loads(schema)["fields"]
@@ -84,7 +84,7 @@ def _below(field: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 def nested_renames(spec: LogSpec, names: Collection[str]) -> list[str]:
-    """Return what ``columns:`` names that may be nested in one of a source's columns."""
+    """Return the names in ``columns:`` that may be fields nested in one of the source's columns (``names``)."""
     if spec.source.format == "csv":
         return []
     return [name for name in spec.renames or {} if name not in names and name.partition(".")[0] in names]
@@ -136,20 +136,20 @@ def log_columns(spec: LogSpec, schema: str) -> LogColumns:
 
 
 def missing_columns(spec: LogSpec, names: Sequence[str]) -> ConfigError | None:
-    """Return the error that names all columns which the configuration names and a source with these columns has not.
+    """Return the error for the columns that the configuration names and a source with the columns ``names`` lacks.
 
-    A nested field is not missing if its column is there.
+    Returns None if no column is missing. A nested field does not count as missing if the source has its outermost column.
     """
     renames, maybe = spec.renames or {}, nested_renames(spec, names)
     wrong = [(name, "columns") for name in sorted(set(renames) - {*names, *maybe})]
-    # The new names of columns that do not exist would be missing, too: name the cause.
+    # If a column in `columns:` does not exist, its new name is missing, too. The message names only the former, the cause.
     if wrong:
         return _unknown(spec, wrong, names)
     return _missing(spec, [renames.get(name, name) for name in (*names, *maybe)])
 
 
 def _roles(spec: LogSpec) -> dict[str, Sequence[str]]:
-    """Return the names of columns by the settings that name them."""
+    """Return a mapping from each setting that names columns to these columns."""
     return {
         "key": spec.key,
         "order": spec.order,
@@ -213,7 +213,10 @@ def unknown_column(spec: LogSpec, name: str, role: str, *, names: Sequence[str])
 
 
 def _hint(spec: LogSpec, missing: Sequence[str], names: Sequence[str]) -> str:
-    """Return what was probably meant: another separator, one of several columns of that name, or columns with similar names."""
+    """Return a hint at the probable mistake, for a message; empty without one.
+
+    Columns may have another separator, several columns may have the same name, or a name may be misspelled.
+    """
     separator = separator_in(names)
     if spec.source.format == "csv" and separator is not None:
         option = f"`options: {{delimiter: {json.dumps(separator)}}}`"
@@ -230,7 +233,7 @@ def _hint(spec: LogSpec, missing: Sequence[str], names: Sequence[str]) -> str:
 
 
 def not_a_time(spec: LogSpec, name: str, kind: str) -> ConfigError:
-    """Return the error of a setting that names a column, of a type in words, which cannot be a time."""
+    """Return the error of a setting that names a column which cannot be a time. ``kind`` is the column's type, in words."""
     return ConfigError(
         "column-not-time",
         "log {topic}: {column} is {type}, which is not a time. Use a TIMESTAMP or a BIGINT of epoch milliseconds, or "

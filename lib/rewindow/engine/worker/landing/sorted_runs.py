@@ -1,11 +1,11 @@
-"""Sort more rows than fit into memory: in chunks, which become *runs* in files, and merge the runs into sorted batches.
+"""Sort more rows than fit into memory: sort chunks, write them to files as *runs*, and merge the runs into sorted batches.
 
 A run has a range of batches per partition. Merging keeps one batch of each run in memory. Nulls come first, texts are in the
-order of their UTF-8 bytes, and NaN is last, as Spark sorts. Rows mostly arrive in order, and few agree in the first columns.
-So each further column is looked at only for the rows that the columns before it leave equal.
+order of their UTF-8 bytes, and NaN is last, as Spark sorts. Rows mostly arrive in order, and few rows have equal values in the
+first columns. So a column is compared only in rows that are equal in all columns before it.
 
-A process holds a lock on a file of its folder, which the system releases however the process ends. So a folder whose lock can be
-taken belongs to no living process, even if its process number is in use again.
+A process holds a lock on a file in its temporary folder. The system releases the lock when the process ends, in whatever way.
+So a folder whose lock is free belongs to no living process, even if another process has the same process number now.
 """
 
 from __future__ import annotations
@@ -44,32 +44,32 @@ _ABANDONED_S = 86_400
 
 @contextmanager
 def scratch_folder() -> Iterator[str]:
-    """Yield a new folder for temporary files, and remove it afterwards. Removes those of killed processes first."""
+    """Yield a new folder for temporary files, and remove it afterwards. Removes the folders of killed processes first."""
     _remove_abandoned()
     with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
         taking = Path(folder, f"{_LOCK}.taking")
         with taking.open("w") as lock:
             lock.write(socket.gethostname())
             lock.flush()
-            # On a file system without locks, the folder is never taken for an abandoned one.
+            # On a file system without locks, `flock` fails. Then the file is not renamed, so the folder never looks abandoned.
             with suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # The lock gets its name last, so that whoever sees it finds it locked.
+                # The file is renamed only after it is locked, so that no process finds it unlocked.
                 taking.rename(Path(folder, _LOCK))
             yield folder
 
 
 @contextmanager
 def shared_folder(root: str) -> Iterator[str]:
-    """Yield a new folder for temporary files below one that other machines reach, and remove it afterwards.
+    """Yield a new folder for temporary files in ``root``, which other machines reach, and remove it afterwards.
 
-    If the process is killed, a later landing removes the folder once it is a day old. Before that, a process
-    on another machine may still use it.
+    If the process is killed, a later landing removes the folder once it is a day old. Before that, a process on another
+    machine may still use the folder.
     """
     system, location = filesystem_of(root)
     system.create_dir(location, recursive=True)
     for info in system.get_file_info(fs.FileSelector(location)):
-        # A bucket has no times of folders, so the name has the time.
+        # A bucket has no modification times of folders, so a folder's name contains the time of its creation.
         made_s = info.base_name.removeprefix(PREFIX).partition("-")[0]
         if made_s.isdigit() and int(made_s) < time.time() - _ABANDONED_S:
             system.delete_dir(info.path)
@@ -83,7 +83,7 @@ def shared_folder(root: str) -> Iterator[str]:
 
 
 def _remove_abandoned() -> None:
-    """Remove the folders of this user whose processes, of this machine, are certainly dead. Never fails."""
+    """Remove this user's folders whose processes ran on this machine and are certainly dead. Never raises `OSError`."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             if not folder.is_symlink() and folder.stat().st_uid == os.getuid() and _is_abandoned(folder / _LOCK):
@@ -91,23 +91,26 @@ def _remove_abandoned() -> None:
 
 
 def _is_abandoned(lock: Path) -> bool:
-    """Return whether the process that held a lock is dead. Raises `OSError` if it lives, or may live."""
+    """Return whether the process that held a lock ran on this machine and is dead. Raises `OSError` if it may be alive."""
     with lock.open("r+") as held:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return held.read() == socket.gethostname()
 
 
 _SHARE = 7
-"""A chunk of rows takes this part of the memory: concatenating and sorting copy it."""
+"""A chunk of rows takes one part in this many of the memory, because concatenating and sorting copy the chunk."""
 _BATCH_ROWS = 32 * 1024
-"""Rows per batch: what a merge holds of each run."""
+"""Rows per batch of a run. A merge holds one batch of each run in memory."""
 _Longs = npt.NDArray[np.int64]
 _LEAST = np.iinfo(np.int64).min
 _SMALL = np.iinfo(np.int16).max
 
 
 def row_order(spec: LogSpec, columns: LogColumns) -> list[str]:
-    """Return the columns that decide the order of rows: arrival, the declared columns, time, then all landed ones (ADR-136)."""
+    """Return the columns that decide the order of rows.
+
+    These are partition, arrival, the declared columns, timestamp, all other landed columns, and fault (ADR-136).
+    """
     landed = [column.name for column in columns.all]
     declared = [name if name in landed else order_name(name) for name in spec.order]
     others = [name for name in landed if name not in spec.order]
@@ -131,12 +134,13 @@ def sorted_chunks(
 
 
 def write_runs(chunks: Iterable[pa.RecordBatch], folder: str, attempt: str) -> Iterator[Run]:
-    """Write sorted chunks to new runs in a folder. Not in a loop, whose variable would keep a chunk while the next is made."""
+    """Write sorted chunks to new runs in a folder."""
+    # `map` is used because the variable of a loop would keep a chunk in memory while the next chunk is made.
     return map(partial(write_run, folder, attempt), chunks)
 
 
 def released(head: deque[pa.RecordBatch], others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield all chunks, and keep none of them in memory."""
+    """Yield the chunks of ``head`` and of ``others``, without keeping a chunk in memory."""
     while head:
         yield head.popleft()
     yield from others
@@ -144,7 +148,7 @@ def released(head: deque[pa.RecordBatch], others: Iterator[pa.RecordBatch]) -> I
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A file of sorted rows: for each partition its batches ``[start, end)``."""
+    """A file of sorted rows. ``batches`` maps a partition to the numbers ``[start, end)`` of its batches in the file."""
 
     path: str
     batches: Mapping[int, tuple[int, int]]
@@ -160,7 +164,10 @@ class Run:
 
 
 def write_run(folder: str, attempt: str, rows: pa.RecordBatch) -> Run:
-    """Write rows that are sorted by partition to a new file. Raises `StorageError` (74), or `LimitError` (71) if it is full."""
+    """Write rows that are sorted by partition to a new file.
+
+    Raises `StorageError` (74), or `LimitError` (71) if the disk is full.
+    """
     path = f"{folder}/{attempt}-{uuid4().hex}.arrow"
     try:
         return Run(path, _write(path, rows))
@@ -180,10 +187,11 @@ def read_run(run: Run, partition: int) -> Iterator[pa.RecordBatch]:
 
 
 def merged(runs: Sequence[Iterable[pa.RecordBatch]], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of all runs, sorted by the named columns. Each run is sorted by them, and no batch is empty."""
+    """Yield the rows of all runs, sorted by the named columns. Each run is sorted by these columns and has no empty batch."""
     cursors = [cursor for run in runs if (cursor := _Cursor(iter(run), names)).rows is not None]
     while len(cursors) > 1:
-        # Rows up to the smallest last row of a batch are complete: no run has more of them.
+        # All rows up to `limit`, the smallest last row of the current batches, are in these batches: a later batch of a run has
+        # only rows that follow.
         limit = min(cursor.last for cursor in cursors)
         taken = [cursor.take_through(limit) for cursor in cursors if cursor.first <= limit]
         cursors = [cursor for cursor in cursors if cursor.rows is not None]
@@ -199,11 +207,11 @@ def sorted_rows(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
 
 
 def order_of(columns: Sequence[pa.Array]) -> _Longs | None:
-    """Return the row numbers in the order of the columns; None if the rows are in order. Equal rows keep their order."""
+    """Return the row numbers, sorted by the columns; None if the rows are sorted. Equal rows keep their order."""
     rows = len(columns[0])
     order: _Longs | None = None
     equal = np.arange(rows)
-    """The positions whose rows all columns so far leave equal to a neighbour, in order; `groups` numbers the equal ones."""
+    """The positions, ascending, of rows that equal a neighbour in all columns so far. Equal rows have one number in `groups`."""
     groups = np.zeros(rows, dtype=np.int64)
     for column in columns:
         if len(equal) < 2:
@@ -224,15 +232,16 @@ def order_of(columns: Sequence[pa.Array]) -> _Longs | None:
 
 
 def sort_key(row: Sequence[Any]) -> tuple[Any, ...]:
-    """Return a value that compares as the row does in `order_of`: of Python values, one for each column."""
+    """Return a value that compares as the row does in `order_of`. ``row`` has a Python value for each column."""
     return tuple((0,) if value is None else (2,) if _is_nan(value) else (1, value) for value in row)
 
 
 def _sorted(chunk: list[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch:
-    """Return the rows of all batches, sorted. Empties the list, so that the batches are gone before sorting takes memory."""
+    """Return the rows of all batches, sorted. Empties the list ``chunk``."""
     rows = pa.concat_batches(chunk)
+    # The batches are dropped before sorting needs memory for a further copy.
     chunk.clear()
-    # Otherwise the process would keep twice the memory that is in use.
+    # Without this, Arrow's pool would keep the memory of the dropped batches, twice as much as is in use.
     pa.default_memory_pool().release_unused()
     return sorted_rows(rows, names)
 
@@ -258,7 +267,7 @@ def _write(path: str, rows: pa.RecordBatch) -> dict[int, tuple[int, int]]:
 class _Cursor:
     """A run with its current batch (None at the end) and the sort keys of that batch's first and last rows.
 
-    Rows mostly arrive in order, so most runs have no rows up to a limit: their first key tells.
+    Rows mostly arrive in order, so most runs have no rows up to a limit. The first key is enough to find this out.
     """
 
     def __init__(self, batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> None:
@@ -269,7 +278,7 @@ class _Cursor:
         self._next()
 
     def take_through(self, limit: tuple[Any, ...]) -> pa.RecordBatch:
-        """Return the rows of the current batch up to and including the limit, of which there are some; move past them."""
+        """Remove the rows up to and including ``limit`` from the current batch, and return them. There is at least one."""
         rows = self.rows
         assert rows is not None  # noqa: S101 - `merged` drops cursors at their end
         if self.last <= limit:
@@ -307,19 +316,19 @@ def _is_nan(value: Any) -> bool:
 
 
 def _positions_of(groups: _Longs, ranks: _Longs) -> _Longs | None:
-    """Return the positions that sort the ranks within each group; None if they are sorted. The groups are ascending."""
+    """Return the positions that sort the ranks within each group; None if the ranks are sorted. ``groups`` is ascending."""
     if bool(((ranks[1:] >= ranks[:-1]) | (groups[1:] > groups[:-1])).all()):
         return None
     if groups[0] != groups[-1]:
         return np.lexsort((ranks, groups))
     if ranks.min() >= 0 and ranks.max() <= _SMALL:
-        # NumPy sorts 16-bit integers by radix.
+        # NumPy sorts 16-bit integers with a radix sort, which is faster.
         return np.argsort(ranks.astype(np.int16), kind="stable")
     return np.argsort(ranks, kind="stable")
 
 
 def _ranks(column: pa.Array) -> _Longs:
-    """Return integers that sort as the values do. A null gets the smallest."""
+    """Return integers that sort as the values do. Nulls get the smallest integer."""
     if column.null_count == len(column):
         return np.zeros(len(column), dtype=np.int64)
     ranks = _value_ranks(column)

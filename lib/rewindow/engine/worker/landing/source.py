@@ -1,12 +1,12 @@
-"""Decide whether Arrow can land a source exactly as Spark would, and what it has to read. Opens the files' footers.
+"""Decide whether Arrow can land a source exactly as Spark would, and what has to be read. Opens the files' footers.
 
-Parquet values that Spark wrote in the calendar of its versions before 3.0 are left to it: Arrow takes them for other days. That
-calendar is Julian before 1582-10-15, so day numbers before then mean other dates. Its timestamps before 1900 also have other
-offsets of the zone, because Java's old classes knew no local mean time. The footer says which calendar a file has. Later values
-are the same in both, so files without earlier ones are read by Arrow as any other.
+Versions of Spark before 3.0 wrote Parquet files in another calendar. That calendar is Julian before 1582-10-15, so a day number
+before then means another date. Timestamps before 1900 also have other offsets of the zone, because Java's old classes knew no
+local mean time. The footer says which calendar a file has. Arrow would take early values in the old calendar for other days, so
+Spark reads files with such values. Later values are the same in both calendars, so Arrow reads files without early values.
 
-Before anything is landed, the schema of a source also serves to check a job's code, if it is known without Spark and without
-reading large files. A type that is not certain is `UNSURE`, which fits everything.
+The schema of a source also serves to check a job's code before anything is landed, if the schema is known without Spark and
+without reading large files. A type that is not certain is `_UNSURE`, which fits everything.
 """
 
 from __future__ import annotations
@@ -88,25 +88,25 @@ _VERSION, _LEGACY = b"org.apache.spark.version", b"org.apache.spark.legacyDateTi
 _GREGORIAN_DAY = -141_427
 """1582-10-15 in days since 1970."""
 _STANDARD_TIME_S = -2_208_988_800
-"""1900-01-01 in seconds since 1970. Spark converts earlier timestamps."""
+"""1900-01-01 in seconds since 1970. Spark converts earlier timestamps of the old calendar."""
 _PER_SECOND = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}
 
 
 @dataclass(frozen=True, slots=True)
 class ArrowSource:
-    """The due rows of a log's source: how to read them, where they are, and at most how many there are."""
+    """The due rows of a log's source: the reader, the portions of files with due rows, and an upper bound on their number."""
 
     reader: RowReader
     portions: tuple[Portion, ...]
     rows: int
 
     def arrivals(self, intervals: Intervals, until_ms: int) -> Arrivals:
-        """Return when the due rows arrived, by interval. From ``until_ms`` on they wait."""
+        """Return the intervals in which the due rows arrived. Rows that arrived at ``until_ms`` or later wait."""
         columns = chain.from_iterable(map(self.reader.arrivals, self.portions))
         return arrivals_of(intervals, until_ms, columns)
 
     def first_arrivals(self) -> dict[str, int]:
-        """Return the first arrival of the due rows of each file that has any."""
+        """Return a mapping from each file with due rows to the first arrival of these rows (epoch ms)."""
         arrivals: dict[str, int] = {}
         for portion in self.portions:
             name = portion.piece.name
@@ -116,7 +116,10 @@ class ArrowSource:
         return arrivals
 
     def bad_times(self, column: str) -> BadTimes | None:
-        """Return the rows of text files that have no valid time in a column (its name in the log); None if there are none."""
+        """Return the rows of text files that have no valid time in a column; None if all times are valid.
+
+        ``column`` is the column's name in the log.
+        """
         reader = self.reader
         spec, source = reader.spec, reader.sources[column]
         kind, faults_found = reader.types[source], BadTimesFound(column)
@@ -169,9 +172,9 @@ def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
 
 
 def check_for_spark(spec: LogSpec, look: SourceLook, error: UnsuitableError) -> None:
-    """Check a source that Spark has to read because of an error.
+    """Check a source that Spark has to read because of ``error``.
 
-    Raises `SourceError` (66), `StorageError` (74) or `ConfigError` (78) for what Spark cannot read, or not rightly.
+    Raises `SourceError` (66), `StorageError` (74) or `ConfigError` (78) for a source that Spark cannot read or reads wrongly.
     """
     pieces = (*look.rest, *look.fresh)
     if spec.source.format == "parquet":
@@ -180,7 +183,7 @@ def check_for_spark(spec: LogSpec, look: SourceLook, error: UnsuitableError) -> 
                 schema = _footer(piece.path).schema
             except UnsuitableError:
                 check_not_empty((piece,))
-                # Other errors in the file are left to Spark, which names them.
+                # Spark itself reports all other errors in the file.
                 check_whole(spec, piece.path)
             else:
                 check_nanoseconds(spec, piece.path, schema, str(error))
@@ -189,7 +192,7 @@ def check_for_spark(spec: LogSpec, look: SourceLook, error: UnsuitableError) -> 
 def open_source(
     spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, partitions: int
 ) -> ArrowSource:
-    """Return what is due of a source. Raises `UnsuitableError` if only Spark can read it."""
+    """Return the due rows of a source. Raises `UnsuitableError` if only Spark can read the source."""
     _check_kind(spec, look)
     types = fields_of(look.schema or read_schema(spec, columns))
     reader = _reader(spec, columns, types, window, partitions)
@@ -210,9 +213,10 @@ def open_text(
     partitions: int,
     read: Callable[[Sequence[Piece]], Sequence[TextFile]],
 ) -> ArrowSource:
-    """Return what is due of text files, which ``read`` tokenizes.
+    """Return the due rows of text files, which ``read`` tokenizes.
 
-    Raises `SourceError` (66) for a file without a needed column, `ConfigError` (78) for a time of another type, and as ``read``.
+    Raises `SourceError` (66) for a file without a needed column, `ConfigError` (78) if the type of a column of times cannot be
+    a time, and the errors of ``read``.
     """
     types = text_types(spec, columns)
     reader = _reader(spec, columns, types, window, partitions)
@@ -233,7 +237,7 @@ def open_text(
 
 
 def split_evenly(source: ArrowSource, tasks: int) -> list[Sequence[Portion]]:
-    """Divide the row groups of a source among tasks."""
+    """Divide the row groups of a source among tasks. Return the portions of each task."""
     groups = [replace(portion, row_groups=(group,)) for portion in source.portions for group in portion.row_groups]
     share = -(-len(groups) // max(tasks, 1)) or 1
     return [groups[start : start + share] for start in range(0, len(groups), share)]
@@ -242,7 +246,10 @@ def split_evenly(source: ArrowSource, tasks: int) -> list[Sequence[Portion]]:
 def _readable(
     spec: LogSpec, pieces: Sequence[Piece], is_needed: Callable[[str], bool]
 ) -> Iterator[tuple[str, pq.FileMetaData]]:
-    """Yield the names and footers of files. Raises `SourceError` (66) for a needed column that nobody reads, or two of a name."""
+    """Yield the names and footers of files.
+
+    Raises `SourceError` (66) for a needed column of a type that no reader supports, or two columns with one name.
+    """
     named = named_columns(spec)
     for piece in pieces:
         file, footer = shown(spec.source, piece.path), _footer(piece.path)
@@ -274,12 +281,15 @@ def _roots(footer: pq.FileMetaData) -> list[str]:
 
 
 def _not_inferred(spec: LogSpec, pieces: Sequence[Piece], reason: str) -> Iterator[SourceError]:
-    """Yield an error for each column that keeps Spark from inferring the others. ``reason``: why Spark has to infer them."""
+    """Yield an error for each column of a type that keeps Spark from inferring the types of the other columns.
+
+    ``reason``: why Spark has to infer types.
+    """
     for piece in pieces:
         try:
             unreadable = unreadable_types(_footer(piece.path).schema)
         except UnsuitableError:
-            # Spark says what is wrong with it.
+            # Spark reports what is wrong with a file that has no readable footer.
             continue
         for name, kind in unreadable.items():
             yield SourceError(
@@ -312,7 +322,10 @@ def _reader(
 
 
 def _due(look: SourceLook, window: ReadWindow) -> tuple[Portion, Portion | None]:
-    """Return which rows are due of fresh files, and of those that an earlier landing has seen."""
+    """Return portions without files, with the bounds of the due arrivals: of fresh files, and of files already landed in part.
+
+    The latter is None if no rows of such files are due.
+    """
     until, through = window.until_ms, window.through_ms
     fresh = Portion(Piece(""), (), None, until)
     if look.overlapping and through is not None and until is not None:
@@ -367,7 +380,7 @@ def _portion(reader: RowReader, due: Portion, piece: Piece, look: SourceLook) ->
 
 
 def _is_over(reader: RowReader, due: Portion, footer: pq.FileMetaData, number: int) -> bool:
-    """Return whether all rows of a row group arrived before what is due. So landed files are not read again."""
+    """Return whether all rows of a row group arrived before the due rows. Such a row group of a landed file is not read again."""
     if due.from_ms is None or due.with_unknown:
         return False
     last = reader.latest(due.piece, footer.row_group(number))
@@ -375,7 +388,7 @@ def _is_over(reader: RowReader, due: Portion, footer: pq.FileMetaData, number: i
 
 
 def _footer(path: str) -> pq.FileMetaData:
-    """Return a file's footer. Raises `UnsuitableError` if there is none: Spark says what is wrong."""
+    """Return a file's footer. Raises `UnsuitableError` if it cannot be read: Spark then reports what is wrong."""
     try:
         system, location = filesystem_of(path)
         with system.open_input_file(location) as stream:
@@ -385,7 +398,7 @@ def _footer(path: str) -> pq.FileMetaData:
 
 
 def _check_calendar(path: str, footer: pq.FileMetaData, columns: Collection[str]) -> None:
-    """Raise `UnsuitableError` for a file with values in these columns that its calendar makes other days."""
+    """Raise `UnsuitableError` for a file in the old calendar that may have early values in one of ``columns``."""
     if not _is_legacy(footer):
         return
     for index in range(footer.num_columns):
@@ -398,18 +411,18 @@ def _check_calendar(path: str, footer: pq.FileMetaData, columns: Collection[str]
 
 
 def _is_legacy(footer: pq.FileMetaData) -> bool:
-    """Return whether a file is in the old calendar, by Spark's own rule: its version, or a key of the legacy mode."""
+    """Return whether a file is in the old calendar, by Spark's rule: the version of Spark, or the key of the legacy mode."""
     stated = footer.metadata or {}
     version = [int(part) for part in stated.get(_VERSION, b"").decode().split(".")[:1] if part.isdigit()]
     return _LEGACY in stated or any(major < 3 for major in version)
 
 
 def _least(column: Any) -> int | None:
-    """Return the first stored value of a column that is the same in both calendars; None for other types."""
+    """Return the smallest stored value that means the same time in both calendars; None if all values of the type do."""
     kind = json.loads(column.logical_type.to_json())
     if kind["Type"] == "Date":
         return _GREGORIAN_DAY
-    # Spark never converts local times.
+    # Local times are left out, because Spark never converts them.
     if kind["Type"] == "Timestamp" and kind["isAdjustedToUTC"]:
         return _STANDARD_TIME_S * _PER_SECOND[kind["timeUnit"]]
     return None
@@ -425,11 +438,11 @@ def _may_be_earlier(footer: pq.FileMetaData, group: int, index: int, least: int)
 _UNSURE = "unsure"
 """A type that is not certain."""
 _MOST_BYTES = 16 << 20
-"""Files that are larger together are not read."""
+"""If files have more bytes together, they are not read to infer a schema."""
 
 
 def wrong_columns(spec: LogSpec, look: SourceLook, texts: TextFiles | None = None) -> RewindowError | None:
-    """Return what is wrong with the columns that the configuration names; None if no fault can be found without rows.
+    """Return what is wrong with the columns that the configuration names; None if nothing is wrong, or rows would be needed.
 
     Without ``texts``, JSON files are read only if they are small.
     """
@@ -441,7 +454,7 @@ def wrong_columns(spec: LogSpec, look: SourceLook, texts: TextFiles | None = Non
 
 
 def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
-    """Return the schema (JSON, as Spark's) of a source, with `UNSURE` for uncertain types; None if the columns are unknown.
+    """Return the schema (Spark's JSON) of a source, with `_UNSURE` for uncertain types; None if the columns are unknown.
 
     Raises a `RewindowError` for files that could not be landed.
     """
@@ -463,7 +476,7 @@ def expected_schema(spec: LogSpec, look: SourceLook) -> str | None:
 
 
 def _names(spec: LogSpec, look: SourceLook, texts: TextFiles | None) -> Sequence[str] | None:
-    """Return the columns of all files, in the order of the first; None if they are not certain."""
+    """Return the columns of all files; None if they are not certain. CSV columns are in the order of their first occurrence."""
     source, pieces = spec.source, (*look.rest, *look.fresh)
     if look.schema is not None or not pieces:
         return None
