@@ -1,14 +1,14 @@
 """Rewind, branch, promote, drop, accept, reset: append a ledger row and publish it. Nothing is computed, and Spark is not needed.
 
-Each is a generator like `run.steps` and yields the name of each step before it. Each first publishes what an earlier command
-decided and did not publish, so even a refused request leaves no table behind the ledger.
+Each function is a generator like `run.steps` and yields the name of each step before the step. All but `drop` first publish
+what an earlier command decided and did not publish, so that the tables match the ledger even after a refused request.
 
-If a process is killed anywhere, call the same command again: a state that was reached before gets no second row, but is published
-(ADR-79). The result is the row, or None without one.
+If a process is killed anywhere, call the same command again: if the requested state was reached before, no second row is
+appended, and the state is published (ADR-79). The result is the appended row, or None.
 
 A reset starts a job over: one ledger row forgets all its runs and branches, then publishing empties its tables. If a process
-is killed anywhere, call again: a job that is at its beginning gets no second row, and tables that are not empty yet are
-emptied. Any other command on the job does that, too.
+is killed anywhere, call again: a job that is at its beginning gets no second row, and the remaining tables are emptied. Any
+other command on the job empties them, too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _Travel = Generator[str, None, LedgerRow | None]
 
 
 def catch_up(job: str, tables: Tables, *branches: str) -> Generator[str, None, None]:
-    """Publish what the ledger says of some branches and their tables lack."""
+    """Publish what the ledger has of some branches and their tables lack."""
     for name in branches:
         yield from tables.publish(job, tables.state(job), name)
 
@@ -51,7 +51,7 @@ def rewind(job: str, branch: str, to: str, tables: Tables) -> _Travel:
     """
     yield "recover"
     yield from catch_up(job, tables, branch)
-    # Rows in files that no run published could not be removed.
+    # A rewind could not remove rows in files that no run published.
     tables.check_published(job, tables.state(job), branch)
     row = yield from update(tables, job, "decide", lambda state: decide_rewind(state, branch, to))
     yield from catch_up(job, tables, branch)
@@ -99,9 +99,11 @@ def promote(job: str, name: str, binding: JobBinding, tables: Tables, *, into: s
 
 def drop(job: str, name: str, tables: Tables) -> _Travel:
     """Drop a branch: no run continues it, and `gc` deletes its tables."""
-    # Nothing is published before: the branch's outputs may be broken, and after this row they are no longer due.
+    # Unlike the other functions, publish nothing first: the branch's outputs may be broken, and this row makes publishing
+    # unnecessary.
     row = yield from update(tables, job, "decide", lambda state: decide_drop(state, name))
-    # Shared tables may lack files of the branch, too. The next command of another branch names the repair, which now succeeds.
+    # Publishing fails if files of the branch are gone that shared tables need. The next command on another branch then says
+    # how to repair these tables, and this repair succeeds because the branch is dropped.
     with suppress(StorageError):
         yield from catch_up(job, tables, name)
     return row
@@ -138,7 +140,7 @@ def reset(job: str, outputs: Sequence[str], tables: _ResetTables) -> Generator[s
 
 
 def _owners(state: JobState, row: LedgerRow, branch: str) -> Iterator[str]:
-    """Yield the other branches whose outputs have an accepted run: a branch may stand on a run of its parent."""
+    """Yield the other open branches that have the accepted run as their own: ``branch`` may have inherited it from its parent."""
     for other in state.branches.values():
         if other.name != branch and other.is_open and row.body["run"] in {run.spec.run for run in other.own_runs}:
             yield other.name
@@ -152,5 +154,5 @@ class _ResetTables(Ledger[JobState], Protocol):
         ...
 
     def unknown_tables(self, job: str, state: JobState, outputs: Sequence[str]) -> Sequence[str]:
-        """Return the tables with rows of the job that its ledger did not publish: of these outputs and the job's own."""
+        """Return the paths of the job's tables, ``outputs`` included, with rows of the job that its ledger did not publish."""
         ...

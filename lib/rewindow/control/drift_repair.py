@@ -28,7 +28,7 @@ Steps = Generator[str, None, "Republished"]
 
 
 class DriftedTable(Protocol):
-    """A table that is not what was published."""
+    """A table whose content is not what was published."""
 
     @property
     def target(self) -> str:
@@ -53,13 +53,13 @@ class Repair(Protocol):
         ...
 
     def drift(self, job: str, state: JobState, branch: str) -> Sequence[DriftedTable]:
-        """Return the tables of a branch that are not what was published."""
+        """Return the tables of a branch whose content is not what was published."""
         ...
 
     def lost(
         self, state: JobState, branch: str, targets: Sequence[str]
     ) -> tuple[Sequence[CommittedRun], Collection[int]]:
-        """Return the runs whose files are gone: those that are needed, and the numbers of the others."""
+        """Return the runs whose files are gone, as a pair: the runs that are needed, and the numbers of the other runs."""
         ...
 
     def restore(self, state: JobState, spec: RunSpec) -> Restored:
@@ -67,7 +67,7 @@ class Repair(Protocol):
         ...
 
     def known_reports(self, run: CommittedRun) -> Sequence[TaskReport]:
-        """Return what a run's tasks reported; nothing if the journal lost it."""
+        """Return what a run's tasks reported; empty if the journal lost the reports."""
         ...
 
     def audit(self, spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> None:
@@ -75,11 +75,11 @@ class Repair(Protocol):
         ...
 
     def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
-        """Return what was made for each target."""
+        """Return rows, files, bytes and digest of what the tasks wrote to each target."""
         ...
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
-        """Describe the first row that differs."""
+        """Describe the first row of a target that differs between the committed run and its repetition."""
         ...
 
 
@@ -95,7 +95,7 @@ class Republished:
     repeated: Sequence[str] = field(default=())
     lagged: Sequence[str] = field(default=())
     left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """By target the runs whose rows are no longer in it: their files were gone, and no branch needs the runs."""
+    """From a target to the names of the runs whose rows left it, because their files were gone and no branch needs the runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +111,9 @@ def republish(
 ) -> Steps:
     """Find tables of a branch that drifted, and repair them.
 
-    Raises `UsageError` (2) for an unknown output, `CheckpointError` (76) if a run was made by different code or the ledger lost
-    what a table has, `SourceError` (66) if its landings are gone, `InvariantError` (70) if repeating it gives other rows than
-    were committed.
+    Raises `UsageError` (2) for an unknown output, `CheckpointError` (76) if a table has publications that the ledger lacks.
+    For a run to repeat, raises `CheckpointError` if it was made by different code, `SourceError` (66) if its landings are
+    gone, and `InvariantError` (70) if the repetition gives other rows than were committed.
     """
     yield "examine"
     state = tables.state(job.name)
@@ -142,7 +142,10 @@ def republish(
 def _rows_left_out(
     state: JobState, branch: str, published: Sequence[str], repair: Repair
 ) -> Iterator[tuple[str, Sequence[int]]]:
-    """Yield each shared table with the runs whose rows are gone and that no branch needs, because nothing repeats them."""
+    """Yield the target of each shared table with the numbers of the runs whose rows it loses.
+
+    The files of these runs are gone, and the runs are not repeated, because no branch needs them.
+    """
     for target in published:
         if not target.startswith((OUTPUT, CHANGELOG)):
             _, unneeded = repair.lost(state, branch, [target])
@@ -175,7 +178,7 @@ def _targets(published: Sequence[str], request: RepublishRequest, drift: Iterabl
 def _repeat(
     job: Job, run: CommittedRun, attempt: Attempt, engine: Engine, tables: Tables, repair: Repair
 ) -> Generator[str, None, None]:
-    """Stage a run's files again, as it was planned."""
+    """Stage the files of a run again by executing its plan."""
     start_over = (
         f"start the job over, without its branches: `rewindow reset {job.name}`, then `rewindow run {job.name}`"
     )

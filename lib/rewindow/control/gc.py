@@ -18,18 +18,19 @@ from rewindow.control.run import Tables, publish_all, write_snapshot
 from rewindow.control.steps import update
 
 MERGE_FROM = 16
-"""So many small files of a table become one. With fewer, the same rows would be written again by each call."""
+"""From this number on, small files of a table are merged into one. Merging fewer would rewrite the same rows with each call."""
 UNKNOWN_MS = 24 * 3_600_000
-"""What an attempt wrote that no ledger row names stays for at least a day: its process may still run."""
+"""Files of an attempt that no ledger row names stay for at least this time: its process may still run."""
 _Steps = Generator[str, None, "Collected"]
 _FeedSteps = Generator[str, None, "FeedCollected"]
 
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """A file, a folder with its contents or rows of a table, that nothing needs.
+    """Something to delete, because nothing needs it: a file, a folder with its contents, or rows of a table.
 
-    ``folder``: the folder or table that it is in; ``path``: its path there, or what names the rows. ``why`` it can be deleted.
+    ``folder``: the folder or table that contains the garbage; ``path``: the path in this folder, or the identifier of the rows.
+    ``why``: the reason why the garbage can be deleted.
     """
 
     folder: str
@@ -43,11 +44,11 @@ class _OrphanFiles(Protocol):
     """The files of a job or feed that can be deleted, and its ledger."""
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
-        """Yield what can be deleted now, given the retention."""
+        """Yield what can be deleted now, given the retention ``keep_ms``."""
         ...
 
     def delete(self, garbage: Sequence[Garbage]) -> None:
-        """Delete garbage, one after the other or together."""
+        """Delete the garbage, in one operation or in several."""
         ...
 
     def compact_ledger(self) -> None:
@@ -67,7 +68,7 @@ class JobGc(_OrphanFiles, Protocol):
         ...
 
     def merge(self, least: int) -> Iterator[str | tuple[int, int]]:
-        """Merge small files, ``least`` or more into one; yield each step, then how many files became how many."""
+        """Merge small files, ``least`` or more into one. Yield each step's name, then the pair (files merged, files made)."""
         ...
 
 
@@ -172,7 +173,7 @@ class _FeedGc(_OrphanFiles, Protocol):
         ...
 
     def compact(self, topic: str) -> Iterator[str | tuple[int, int]]:
-        """Merge a log's small files; yield each step, then how many files became how many."""
+        """Merge a log's small files. Yield each step's name, then the pair (files merged, files made)."""
         ...
 
     def due(self) -> int:

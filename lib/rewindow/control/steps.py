@@ -1,4 +1,4 @@
-"""Steps of commands, and the only way a ledger grows: read it, decide, append, and decide again if another process was faster.
+"""Steps of commands, and the only way to add rows to a ledger: read it, decide, append, and repeat if another process was faster.
 
 A step machine is a generator that yields the name of each step before it does it, so a caller can stop between steps.
 """
@@ -50,11 +50,11 @@ class Ledger(Protocol[_State_co]):
     """The ledgers of jobs, or of feeds, by name."""
 
     def state(self, name: str) -> _State_co:
-        """Return what the ledger of one job or feed says now."""
+        """Return the state that the ledger of a job or feed folds into now."""
         ...
 
     def append(self, name: str, *rows: LedgerRow) -> bool:
-        """Append rows in one commit. Return whether they are the rows that now have their numbers."""
+        """Append rows in one commit. Return False if rows of another process have their numbers."""
         ...
 
 
@@ -69,7 +69,7 @@ def update(
     """
     for _ in range(_ATTEMPTS):
         yield step
-        # The decision is made again on each state, because it holds only for the rows on which it was made.
+        # A decision holds only for the state on which it was made, so each attempt decides again.
         decision = decide(ledger.state(name))
         rows = [decision] if isinstance(decision, LedgerRow) else decision
         if not isinstance(rows, list) or ledger.append(name, *rows):

@@ -33,11 +33,11 @@ class Scratch(Tables, Protocol):
         ...
 
     def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
-        """Return what was made for each target."""
+        """Return rows, files, bytes and digest of what the tasks wrote to each target."""
         ...
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
-        """Describe the first row that a replay made differently."""
+        """Describe the first row of a target that differs between a replay and the committed run."""
         ...
 
     def discard(self, spec: RunSpec) -> None:
@@ -63,9 +63,9 @@ OTHER_ROWS = 1_021
 
 
 class LikeBefore:
-    """An engine that repeats a run's execution modes, with tasks in reverse order and other batch sizes.
+    """An engine that repeats the executions (record or vectorized) of a run, with tasks in reverse order and other batch sizes.
 
-    The execution must be the same because some metrics are only sampled in record execution.
+    The execution must be the same, because some metrics are measured only in record execution.
     """
 
     def __init__(self, engine: Engine, reports: Iterable[TaskReport]) -> None:
@@ -74,7 +74,7 @@ class LikeBefore:
         self.stage_rows = engine.stage_rows
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
-        """Run one sub-topology in the execution that the run used."""
+        """Run one sub-topology with the execution that the run used for it."""
         execution = work.execution if work.sub_topology in self._vectorized else Execution.RECORD
         return self._engine.run_sub_topology(
             replace(work, tasks=work.tasks[::-1], execution=execution, rows_at_once=OTHER_ROWS)
@@ -84,7 +84,7 @@ class LikeBefore:
 def verify(
     job: Job, run: CommittedRun, attempt: Attempt, engine: Engine, tables: Scratch
 ) -> Generator[str, None, Verified]:
-    """Replay one committed run. Raises `CheckpointError` (76) if the code is not that of the run."""
+    """Replay one committed run. Raises `CheckpointError` (76) if the job's code differs from that of the run."""
     differences = differences_besides_tables(run.spec.binding, job.binding)
     if differences:
         listed = "\n".join(f"  - {line}" for line in differences)
@@ -113,5 +113,6 @@ def verify(
 
 
 def content(total: TargetTotal | None) -> tuple[int, str]:
-    """Return the values that are equal if the same rows were made. A total without rows equals no total."""
+    """Return number and digest of a target's rows, which are equal if the same rows were made."""
+    # A target without rows may have a total or none; both are the same result.
     return (total.rows, total.digest) if total and total.rows else (0, "")

@@ -1,8 +1,8 @@
-"""Refuse files whose fields are not those that are landed. Pure.
+"""Refuse new files whose fields differ from the landed fields. Pure.
 
-A reader with a schema lands null for a field that a file lacks, and nothing for a field that it does not expect. A
-renamed field is both. So a new file must have every landed field that all landed files have, and no new field that would
-have to be landed, unless the feed's file says otherwise (``optional``, ``ignore``; ADR-77).
+A reader with a schema lands null for a field that a file lacks, and skips a field that is not in the schema. Both happen if a
+field is renamed. So a new file must have every landed field that all landed files have, and no new field that would have to
+be landed, unless the feed's file says otherwise (``optional``, ``ignore``; ADR-77).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _LIKE_LANDED = "Write the file with the header and the separator of the landed f
 
 @dataclass(frozen=True, slots=True)
 class LandedFields:
-    """The fields that all landed files have, and those that some have although they are not landed.
+    """``always``: the fields that all landed files have. ``others``: fields of landed files that are not landed.
 
-    Those of CSV files are in the order of the first header, because code of the first 0.2 versions refuses files of another order
-    than the last landing says. This code compares no order.
+    For CSV files, ``always`` has the order of the first header. This version compares no order, but the first 0.2 versions refuse
+    files whose order differs from the order that the last landing recorded.
     """
 
     always: tuple[str, ...]
@@ -49,7 +49,7 @@ class LandedFields:
 
 
 def landed_fields(position: Mapping[str, Any] | None) -> LandedFields | None:
-    """Return the fields that a source's position records; None if it records none."""
+    """Return the fields that a source's position records; None if there is no position, or if it records no fields."""
     fields = (position or {}).get("fields")
     return LandedFields(tuple(fields["always"]), tuple(fields["others"])) if fields else None
 
@@ -59,8 +59,8 @@ def check_fields(
 ) -> LandedFields | None:
     """Return the fields of all landed files, including the given ones; None if the source has none to compare.
 
-    ``before`` is None in a first landing, ``landings`` is their number. Raises `SourceError` (66) for a file that lacks a
-    field that is landed, or has a new one that would have to be landed or may be a renamed one.
+    ``before`` is None in a first landing, ``landings`` is the number of landings so far. Raises `SourceError` (66) for a file
+    that lacks a landed field, or that has a new field which would have to be landed or may be a renamed field.
     """
     if not fields.files:
         return before
@@ -80,7 +80,7 @@ def check_fields(
 
 
 def raise_all(feed: str, problems: Sequence[RewindowError]) -> None:
-    """Raise the only problem, or all of them as one error of the first one's class. Without problems, do nothing."""
+    """Raise the only problem, or all problems as one error of the class of the first. Without problems, do nothing."""
     if len(problems) == 1:
         raise problems[0]
     if problems:
@@ -94,10 +94,10 @@ def raise_all(feed: str, problems: Sequence[RewindowError]) -> None:
 
 
 class _Rules:
-    """Which fields a file must have, and which it may not have (ADR-77).
+    """Checks which fields a file must have, and which it must not have (ADR-77).
 
-    The configuration selects fields if it has ``value`` or ``schema``. Then a new field is not landed, so it does not matter,
-    unless it may be the new name of a landed field that the file lacks. Without a selection, all fields are landed.
+    If the configuration selects fields (``value`` or ``schema``), a new field is not landed. It is allowed, unless it may be
+    the new name of a landed field that the file lacks. Without a selection, all fields are landed.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class _Rules:
         self._ignored, self._optional = self._folded(spec.ignore), self._folded(spec.optional)
         self._present = {self.fold(field) for file in fields.files for field in file.present}
         self._landed = self._folded(read_columns(spec, columns))
-        # How messages spell a name: as the files do, else as the feed's file does.
+        # Messages spell a name as the files do, otherwise as the feed's file does. Later names replace earlier ones.
         names = (*named_columns(spec), *read_columns(spec, columns), *fields.known, *(before.always if before else ()))
         self._written = {self.fold(name): name for name in names}
         self._selects = spec.value is not None or spec.source.schema is not None
@@ -121,7 +121,10 @@ class _Rules:
             self._needed = {field for field in self._folded(before.always) if self._is_landed(field)}
 
     def checked(self, file: FileFields, others: set[str]) -> set[str]:
-        """Return the new fields of a file that are not landed. ``others`` are those of other files."""
+        """Return the new fields of a file, none of which is landed. Raises `SourceError` (66) for wrong fields.
+
+        ``others``: such fields of files that were checked before.
+        """
         present = {self.fold(field): field for field in file.present}
         without = self._folded(file.empty)
         gone = [
@@ -157,13 +160,13 @@ class _Rules:
         return is_read(field.split(".", maxsplit=1)[0], self._landed)
 
     def _is_unused(self, field: str) -> bool:
-        """Return whether a new field is not landed: the schema selects fields, ``value`` whole columns."""
+        """Return whether a new field is not landed. A ``schema`` selects fields; ``value`` selects only whole columns."""
         if self._spec.source.schema is not None:
             return True
         return not self._is_landed(field) if "." in field else self._selects
 
     def _missing(self, file: FileFields, gone: Collection[str], new: Mapping[str, str]) -> SourceError:
-        """Return the error for a file that lacks fields. ``new`` are its new ones, with their names in the file."""
+        """Return the error for a file that lacks the fields ``gone``. ``new``: from its new fields to their names in the file."""
         gone = [self._written[field] for field in gone]
         field = min(gone, key=lambda own: (not role_of(self._spec, {own}), _depth(own)))
         similar = get_close_matches(self.fold(field), new, n=1, cutoff=0.4)
@@ -181,7 +184,7 @@ class _Rules:
 
     def _why_needed(self, field: str) -> str:
         spec, is_named = self._spec, self.fold(field) in self._folded(named_columns(self._spec))
-        # A field of CSV files is landed even if earlier files may lack it.
+        # Landed CSV files may lack a landed field, so the message must not say that all of them have it.
         if self._before is not None:
             return "which is landed" if spec.source.format == "csv" else f"which {_landed(spec, 'all')}"
         if is_named:
@@ -189,7 +192,7 @@ class _Rules:
         return "which `schema:` declares" if spec.source.schema is not None else "which other files have"
 
     def _how_to_read(self, file: FileFields, field: str) -> str:
-        """Return what to do if the header of a csv file is not read as its columns; otherwise nothing."""
+        """Return what to do if the header of a CSV file cannot be read as its columns; otherwise ``""``."""
         if self._spec.source.format != "csv":
             return ""
         separator, is_first = separator_in(file.present), self._before is None
@@ -212,7 +215,7 @@ class _Rules:
         return ""
 
     def _how_to_go_on(self, field: str, gone: Collection[str], new: Sequence[str]) -> str:
-        """Return what to do about a field that a file lacks, and that may have one of the ``new`` names, the likeliest first."""
+        """Return what to do about a field that a file lacks. ``new``: the names that it may have there, the likeliest first."""
         spec, is_first = self._spec, self._before is None
         is_usual = not is_first or self.fold(field) in self._present
         hint, fix, ignore = "", "Fix the file", ""
@@ -270,14 +273,15 @@ class _Rules:
 
 
 def _landed(spec: LogSpec, which: str) -> str:
-    """Return that all, or no, landed files have a field. A table has one schema for all of its files."""
+    """Return the end of a sentence: all landed files, or no landed file (``which``), have a field."""
+    # A table has one schema for all of its files.
     if spec.source.format in TABLE_FORMATS:
         return "is landed" if which == "all" else "is not landed"
     return "all landed files have" if which == "all" else "no landed file has"
 
 
 def _is_listed(field: str, listed: set[str], structs: set[str]) -> bool:
-    """Return whether the schema lists the fields of a field's parent, so that an unlisted one is unknown."""
+    """Return whether the schema lists the fields of a field's parent, so that a field that is not listed is unknown."""
     if "." not in field:
         return True
     parent = parent_of(field, frozenset(listed))
@@ -285,12 +289,12 @@ def _is_listed(field: str, listed: set[str], structs: set[str]) -> bool:
 
 
 def _is_within(field: str, others: set[str]) -> bool:
-    """Return whether a field is one of others, or nested in one."""
+    """Return whether a field is one of ``others``, or nested in one of them."""
     return field in others or any(field.startswith(f"{other}.") for other in others)
 
 
 def _outermost(fields: Collection[str]) -> list[str]:
-    """Return the fields that are not nested in another one of them."""
+    """Return the fields that are not nested in another of these fields."""
     return [field for field in fields if not _is_within(field, {*fields} - {field})]
 
 

@@ -1,13 +1,14 @@
-"""Turn blocks of rows into landings, with numbers, watermarks and releases, and warn about what is unlikely to be meant. Pure.
+"""Turn blocks of rows into landings with numbers, watermarks and releases, and warn about probable mistakes. Pure.
 
-Landings are decided in the order of their intervals. What is warned about:
+Landings are decided in the order of their intervals. These are the warnings:
 
-* Records that are quarantined by ones and twos are what the policies are for. If all of them are, the source has changed.
-* Kafka allows records without a key, and so does a log. But what works by key skips them, and a newcomer's first empty cell
-  is an accident.
-* A job writes the rows of a run partition by partition. Landed by epochs, with their watermarks, they are in the order of
-  their epochs; landed by commits, many of them are later than what came before.
-* A log has times of two kinds if the function that extracts them has changed since the last landing.
+* All new records of a log were quarantined. A few quarantined records are normal, but if there are no others, the source changed.
+* Records have no key. Kafka and logs allow that, but operators that group or join by key skip such records, and often an empty
+  cell in the source is the cause.
+* The source is the output table of a job. A job writes the rows of a run partition by partition. If the source is declared as the
+  job's output, its rows are landed by epochs and in the order of epochs. Landed as a table, many rows are late.
+* The function that extracts event times has changed since the last landing, so that the log has times from two functions.
+* A source has text files without rows, or files that do not end with the end of a line.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ from rewindow.streams.record import UNKNOWN, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class DecidedLanding:
-    """A landing with its interval (or epoch), its blocks by topic, and its landing time."""
+    """A landing with its interval (of arrival, or of epochs of a job), its blocks by topic, and its landing time (epoch ms)."""
 
     landing: Landing
     interval: tuple[int, int] | None
     blocks: Mapping[str, tuple[Block, ...]]
     landed_ms: int
     flat: Mapping[str, Flat]
-    """Topic -> the columns without variation, in this landing or in the last one that was large enough to show them."""
+    """From topic to its flat columns (see `feed_progress.Flat`) in this landing, or in the last landing with enough records."""
 
     def as_json(self, attempt: str, positions: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the body of its LANDING row."""
+        """Return the body of the LANDING row."""
         return {
             **self.landing.as_json(),
             "time": self.landed_ms,
@@ -70,9 +71,9 @@ class DecidedLanding:
 class LandingRules:
     """How landings get their watermarks.
 
-    ``declared_ms`` (``--watermark``) applies to the last landing of the call. With ``by_epoch`` the intervals are epochs
-    of another job, and these are their times: all records up to an epoch's watermark are released, while the watermark of
-    its landing is lower by what the job may still hold back (ADR-133).
+    ``declared_ms`` (``--watermark``) applies to the last landing of the call. ``by_epoch``: if the intervals are epochs of
+    another job, the times of each epoch. Then a landing releases all records up to the epoch's watermark, but its own
+    watermark is lower by the time for which the job may hold rows back (ADR-133).
     """
 
     generation: int
@@ -104,7 +105,7 @@ class Numbering:
     ) -> list[DecidedLanding]:
         """Return the landings of a call.
 
-        ``blocks`` by topic carry the numbers of the ``slots`` under which they were written. If the landings get other
+        ``blocks``, by topic, have the numbers of the ``slots`` for which they were written. If the landings get other
         numbers, the caller must write the blocks again.
         """
         numbers = {slot.interval: slot.number for slot in slots}
@@ -143,7 +144,7 @@ class Numbering:
             declared_ms=declared_ms,
             before_ms=self._watermark,
         )
-        # Otherwise jobs would get an epoch in which nothing happens.
+        # A landing without blocks that does not raise the watermark would give jobs an epoch in which nothing happens.
         if not made_of and watermark.time_ms <= self._watermark:
             return None
         self._number += 1
@@ -214,11 +215,11 @@ def _each(made_of: Mapping[str, Sequence[Block]]) -> Iterator[tuple[str, Block]]
 
 
 _SHOWN = 3
-"""Partitions that are named."""
+"""The most partitions that a warning names."""
 
 
 def all_quarantined(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Iterator[WarningMessage]:
-    """Yield a sentence for each log with new records, none of which was landed."""
+    """Yield a warning for each log whose new records were all quarantined."""
     for spec in feed.logs:
         blocks = [block for landing in decided for block in landing.blocks.get(spec.topic, ())]
         if refused := all_refused(blocks):
@@ -237,7 +238,7 @@ def all_quarantined(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Iterat
 
 
 def all_refused(blocks: Sequence[Block]) -> tuple[int, str] | None:
-    """Return how many records were quarantined, and why the first was; None if none was, or if some were landed."""
+    """Return the number of quarantined records and the reason for the first; None if there are none, or records were landed."""
     count = sum(block.quarantined for block in blocks)
     if not count or any(block.end > block.start for block in blocks):
         return None
@@ -245,7 +246,7 @@ def all_refused(blocks: Sequence[Block]) -> tuple[int, str] | None:
 
 
 def keyless_records(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Iterator[WarningMessage]:
-    """Yield a sentence for each log with landed records whose key is null."""
+    """Yield a warning for each log with landed records whose key is null."""
     for spec in feed.logs:
         blocks = [block for landing in decided for block in landing.blocks.get(spec.topic, ()) if block.keyless]
         records = sum(block.keyless for block in blocks)
@@ -266,7 +267,7 @@ def keyless_records(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Iterat
 
 
 def outputs_as_tables(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator[WarningMessage]:
-    """Yield a sentence for each log whose source is the table of a job's output."""
+    """Yield a warning for each log whose source is declared as a table, but is the table of a job's output."""
     for topic, look in inspected.items():
         if look.owner is not None:
             yield WarningMessage(
@@ -280,7 +281,7 @@ def outputs_as_tables(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> It
 
 
 def empty_files(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator[WarningMessage]:
-    """Yield a sentence for each log whose source has new text files without rows."""
+    """Yield a warning for each log whose source has new text files without rows."""
     for topic, look in inspected.items():
         if look.empty:
             others = len(look.empty) - 1
@@ -298,7 +299,7 @@ def empty_files(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator
 
 
 def open_ended_files(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator[WarningMessage]:
-    """Yield a sentence for each log whose source has new files that may be half written."""
+    """Yield a warning for each log whose source has new files that may be incomplete, because their last line has no end."""
     for topic, look in inspected.items():
         if look.open_ended:
             is_one = len(look.open_ended) == 1
@@ -320,7 +321,10 @@ def open_ended_files(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Ite
 
 
 def changed_extractors(feed: Feed | None, versions: Mapping[str, str]) -> Iterator[WarningMessage]:
-    """Yield a sentence for each function whose code differs from that of the feed's last landing."""
+    """Yield a warning for each function whose code has changed since the feed's last landing.
+
+    ``versions``: from the name of a function (``module:function``) to the version of its code.
+    """
     if feed is None or not feed.landings:
         return
     last, name = feed.landings[-1], feed.definition.feed
@@ -337,7 +341,7 @@ def changed_extractors(feed: Feed | None, versions: Mapping[str, str]) -> Iterat
 
 
 def _where(blocks: Sequence[Block]) -> str:
-    """Return the first offsets: ``partition 0, offsets 3, 7``. Null keys have one partition unless the source assigns it."""
+    """Return the partitions and first offsets of records without a key: ``partition 0, offsets 3, 7``."""
     named = []
     for block in blocks[:_SHOWN]:
         offsets = ", ".join(map(str, block.keyless_at))

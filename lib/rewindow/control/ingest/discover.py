@@ -1,8 +1,9 @@
-"""Find what of a feed's sources is due. This happens before planning, so that a call with no work writes no ledger row.
+"""Find the rows of a feed's sources that are due. This happens before planning, so that a call with no work writes no ledger row.
 
-A log may get another source while landings are kept. With `every`, time tells what is new: what arrives after the last kept
-interval. Without it, only the landed position does. It holds for landed files that are in another folder now, and for a table
-that was moved. In any other source all rows would be new, also those that the kept landings have (ADR-142).
+A log may get another source while landings are kept. With `every`, the rows that arrive after the last kept interval are new.
+Without `every`, the landed position decides which rows are new. This position stays valid if landed files are in another
+folder now, or if a table was moved. In any other source all rows would count as new, even rows that the kept landings have
+(ADR-142).
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from rewindow.errors import ConfigError, DataError, LandedFileError, ReasonMessa
 
 @dataclass(frozen=True, slots=True)
 class NothingDue:
-    """Certainly nothing is due. ``waiting``: what waits for the end of its interval."""
+    """The finding that nothing is due. ``waiting``: what waits for the end of its interval, if that is known."""
 
     waiting: ReasonMessage | None = None
     inspected: Mapping[str, SourceLook] = field(default_factory=dict)
@@ -72,7 +73,8 @@ def _inspect_sources(call: Call) -> _Sources | NothingDue:
 
 
 def epoch_times(inspected: Iterable[SourceLook]) -> dict[int, EpochTimes]:
-    """Return the times of a producer's new epochs. An epoch is as late as the output that is held back longest."""
+    """Return the times of the producing job's new epochs, by the number of the epoch."""
+    # If several outputs of the job are landed, the output that may be held back longest decides.
     times: dict[int, EpochTimes] = {}
     for look in inspected:
         for epoch in look.epochs:
@@ -82,7 +84,7 @@ def epoch_times(inspected: Iterable[SourceLook]) -> dict[int, EpochTimes]:
 
 
 def _complete_intervals(call: Call) -> tuple[Grid | None, ReadWindow]:
-    """Return the intervals of arrival of a feed, and those that are complete; None without intervals."""
+    """Return a feed's intervals of arrival (None without `every`), and the window of complete intervals that are not landed."""
     feed = call.feed
     if not feed.every:
         return None, ReadWindow()
@@ -94,7 +96,7 @@ def _complete_intervals(call: Call) -> tuple[Grid | None, ReadWindow]:
 def _look_at(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
     """Inspect a source. If a new generation keeps landings, only rows that arrive later are due.
 
-    Raises `ConfigError` (78) if it cannot be known which of them are new: see `_check_goes_on`.
+    Raises `ConfigError` (78) if it cannot be known which rows are new: see `_check_goes_on`.
     """
     generation = call.generation
     is_rebased = generation.is_new and window.until_ms is not None and spec.topic in generation.columns
@@ -112,7 +114,7 @@ def _look_at(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
 
 def _rises(call: Call, window: ReadWindow) -> bool:
     """Return whether the watermark rises without rows: it is declared, or an idle partition times out (D16)."""
-    # Landing time only ends waiting and never starts it, so the last due interval decides.
+    # A later landing time can only end the waiting for idle partitions, so it is enough to try the end of the last due interval.
     landed_ms = call.request.now_ms if window.until_ms is None else window.until_ms
     watermark = decide_watermark(
         watermark_policy(call.feed),
@@ -145,7 +147,7 @@ class _Sources:
 
 
 def _inspect_epochs(call: Call) -> _Sources | NothingDue:
-    """Return the producer's epochs that are not landed yet."""
+    """Return the sources of a feed of another job's outputs, and the job's epochs that are not landed yet."""
     inspected = {spec.topic: _look_at(call, spec, ReadWindow()) for spec in call.feed.logs}
     epochs = epoch_times(inspected.values())
     if not epochs:
@@ -163,17 +165,18 @@ def _inspect_epochs(call: Call) -> _Sources | NothingDue:
 
 
 def _nothing_due(call: Call, inspected: Mapping[str, SourceLook] | None = None) -> NothingDue:
-    """Return what waits; without ``inspected``, only what waits in files."""
+    """Return what waits for the end of its interval; without ``inspected``, only what waits in files."""
     feed, through, until_ms = call.feed, call.progress.through_ms, call.request.until_ms
     if feed.every is None or through is None:
         return NothingDue(None, inspected or {})
-    # To inspect a table could start Spark.
+    # Tables are left out, because inspecting a table may start Spark.
     logs = [spec for spec in feed.logs if spec.source.format not in TABLE_FORMATS]
-    # Landed files that are gone or have changed are refused, even if all intervals that were asked for are landed.
+    # Look at the files even if all requested intervals are landed, because landed files that are gone or have changed are
+    # refused.
     try:
         inspected = inspected or {spec.topic: _look_at(call, spec, ReadWindow(through, through)) for spec in logs}
     except StorageError as error:
-        # A new file may not be complete yet, and its rows are not due.
+        # With `--until`, a new file that cannot be read is no error: it may not be complete yet, and its rows are not due.
         if until_ms is None:
             raise
         return NothingDue(waiting_refused(feed, until_ms, error))
@@ -183,7 +186,7 @@ def _nothing_due(call: Call, inspected: Mapping[str, SourceLook] | None = None) 
 
 
 def _check_goes_on(call: Call, spec: LogSpec, position: Mapping[str, Any], window: ReadWindow) -> None:
-    """Raise `ConfigError` (78) if a log of a new generation has another source, in which its landed position means nothing."""
+    """Raise `ConfigError` (78) if a log of a new generation has another source, in which its landed position has no meaning."""
     source = spec.source
     before = call.progress.declared.get("logs", {}).get(spec.topic, {}).get("source")
     was = before["name"] if before else None
@@ -226,8 +229,8 @@ _Interval = tuple[int, int]
 class Due:
     """What to land: inspected sources and columns by topic, the window of arrival, and the intervals to go through.
 
-    Without ``every`` there is one interval, None. ``slots`` are the expected landings with their numbers; the rows decide
-    which landings there really are (`control.ingest.decide`).
+    Without ``every``, ``intervals`` is ``(None,)``. ``slots`` are the expected landings with their numbers; which landings
+    are made is decided only when the rows are read (`control.ingest.decide`).
     """
 
     inspected: Mapping[str, SourceLook]
@@ -236,7 +239,7 @@ class Due:
     intervals: tuple[_Interval | None, ...]
     slots: tuple[PendingLanding, ...]
     epochs: Mapping[int, EpochTimes] | None = None
-    """For a feed of another job's outputs: the times of its new epochs, which are then the intervals."""
+    """For a feed of another job's outputs: the times of the job's new epochs by number. Then these epochs are the intervals."""
 
     def positions(self, interval: _Interval | None) -> dict[str, Mapping[str, Any]]:
         """Return the sources' positions after the landing of an interval."""
@@ -248,7 +251,7 @@ class Due:
 def find_due(call: Call) -> Due | NothingDue:
     """Return what is due.
 
-    Raises `SourceError` (66) if a source changed since it was landed, `ConfigError` (78) if it cannot be landed as
+    Raises `SourceError` (66) if a source changed since it was landed, `ConfigError` (78) if a source cannot be landed as
     configured.
     """
     sources = _inspect_sources(call)
@@ -294,7 +297,7 @@ def find_due(call: Call) -> Due | NothingDue:
 def without_landings(call: Call) -> Due:
     """Return what a new generation begins with if nothing is due: its columns, and the positions of its sources.
 
-    Raises `SourceError` (66) if it keeps no landing, and as `find_due` does.
+    Raises `SourceError` (66) if the generation keeps no landing, and as `find_due` does.
     """
     if not call.generation.kept:
         raise nothing_to_begin_with(call)
@@ -318,7 +321,8 @@ def nothing_to_begin_with(call: Call) -> SourceError:
 
 
 def _of_landed_files(look: SourceLook) -> SourceLook:
-    """Return a source without new files as if its landed files were to be read, which have the same columns."""
+    """Return a look with files to read; without new files, these are the landed files."""
+    # Columns are inferred from the files to read, and landed files have the same columns.
     return look if look.fresh or look.rest else replace(look, rest=look.landed)
 
 
@@ -330,14 +334,14 @@ def _arrivals(
     intervals: Intervals,
     arrivals_of: dict[str, Arrivals],
 ) -> frozenset[int | None]:
-    """Return the intervals with due rows; add what each log says to ``arrivals_of``, by topic.
+    """Return the starts of the intervals with due rows; add the arrivals of each log to ``arrivals_of``, by topic.
 
     Raises `DataError` (65) if no row of a first landing has an arrival.
     """
     for spec in call.feed.logs:
         arrivals = call.engine.intervals(spec, columns[spec.topic], inspected[spec.topic], window, intervals)
         arrivals_of[spec.topic] = arrivals
-        # Without any arrival, a first landing has no interval.
+        # If no row has a valid arrival, a first landing has no interval.
         if window.through_ms is None and arrivals.fault and not arrivals.waiting and arrivals.starts == {None}:
             column = spec.arrived_at or spec.timestamp
             fix = f"{other_form(spec.source, column)}Fix `arrived_at: {column}`, `units:` or the source"
@@ -354,12 +358,12 @@ def _arrivals(
 
 
 def _waiting(call: Call, arrivals: Collection[Arrivals]) -> ReasonMessage | None:
-    """Return what is known to wait."""
+    """Return which rows wait for the end of their interval; None if none are known to wait."""
     nexts = [of_log.next_ms for of_log in arrivals if of_log.next_ms is not None]
     if not nexts or call.feed.every is None:
         return None
     rows, until_ms = sum(of_log.waiting for of_log in arrivals), call.request.until_ms
-    # With ``--until``, only the caller knows when it asks for more.
+    # With `--until`, the message names no time, because only the caller knows when later intervals will be requested.
     if until_ms is not None:
         return waiting_read(call.feed, rows, "row", until_ms)
     return waiting_rows(call.feed, rows, min(nexts), call.request.now_ms)
@@ -387,7 +391,7 @@ def _landed(call: Call, spec: LogSpec) -> Mapping[str, Any] | None:
 
 
 def _checked(call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceLook:
-    """Return a look whose position records the fields of all landed files. Raises `SourceError` (66) for other fields."""
+    """Return a look whose position records the fields of all landed files. Raises `SourceError` (66) for wrong fields."""
     before = landed_fields(_landed(call, spec))
     is_landed = not look.fresh and not spec.is_output and not (look.rest and call.generation.is_new)
     fields_now = before
@@ -405,7 +409,7 @@ def _checked(call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook) -
 def _with_later(
     call: Call, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, arrivals: Arrivals | None
 ) -> SourceLook:
-    """Return a look whose position records which files will still hold rows after this call."""
+    """Return a look whose position records the files with later rows, which are not due in this call."""
     if spec.source.format in TABLE_FORMATS or window.until_ms is None:
         return look
     none_waits = not (look.fresh or look.rest) or (arrivals is not None and not arrivals.waiting)

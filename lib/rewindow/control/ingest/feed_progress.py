@@ -1,12 +1,10 @@
-"""The progress of a feed: its landing ledger folded into the state that the next landing continues from. Pure.
+"""The progress of a feed: its landing ledger folded into the state from which the next landing continues. Pure.
 
-The body of a LANDING row is that of `Landing` plus ``time`` (landing time), ``attempt``, ``files`` and ``quarantine``
-(manifests by topic), ``positions`` (by topic: how far its source is landed; omitted topics are unchanged) and ``flat``
-(columns that have no values, or only one, so that the next landing can tell what is new). The body of a GENERATION row is its
-definition plus ``declared`` (the settings that ``fingerprint`` covers), ``sources`` (by topic: the schema to read the source
-with) and, if landings are kept, ``positions``. A NOTE records that an ``attempt`` found nothing to land.
-
-Small landings say nothing of flat columns: in few records a column may be constant by chance.
+The body of a LANDING row is the JSON form of `Landing` plus ``time`` (landing time, epoch ms), ``attempt``, ``files`` and
+``quarantine`` (manifests by topic), ``positions`` (by topic: how far its source is landed; omitted topics are unchanged) and
+``flat`` (by topic: its flat columns, which have only nulls or only one value). The body of a GENERATION row is its definition
+plus ``declared`` (the settings that ``fingerprint`` covers), ``sources`` (by topic: the schema with which to read the source)
+and, if landings are kept, ``positions``. A NOTE row records that an ``attempt`` landed nothing.
 """
 
 from __future__ import annotations
@@ -40,17 +38,17 @@ if TYPE_CHECKING:
     from rewindow.control.plan.job_state import LedgerRow
 
 ENOUGH = 100
-"""In a landing of fewer records, a column may be flat by chance."""
+"""The fewest records in a landing, after the first, that show which columns are flat: fewer may be equal by chance."""
 Flat = Mapping[str, str | None]
-"""Column -> its only value as text; None if it has only nulls."""
+"""From a flat column to its only value as text, or to None if it has only nulls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The state that the next landing continues from, after ledger row ``seq`` and landing ``number``.
+    """The state from which the next landing continues, after ledger row ``seq`` and landing ``number``.
 
-    ``positions`` tells by topic how far its source is landed, ``through_ms`` is the end of the last landed interval.
-    ``held`` are the files with unreleased records. ``unfinished`` are the attempts that planned but did not land.
+    ``positions`` maps each topic to how far its source is landed, ``through_ms`` is the end of the last landed interval.
+    ``held`` are the files with unreleased records. ``unfinished`` are the attempts that planned and may still land.
     """
 
     seq: int = 0
@@ -63,15 +61,15 @@ class Progress:
     watermark_ms: int = UNKNOWN
     ranges: Mapping[TopicPartition, LandedRange] = field(default_factory=dict)
     deliveries: Mapping[TopicPartition, Delivery] = field(default_factory=dict)
-    """The last delivery of each log that ever delivered. A landing waits only for the present logs (`waiting_for`)."""
+    """The last delivery of each topic-partition, also of removed logs. A landing waits only for present logs (`waiting_for`)."""
     held: Mapping[TopicPartition, tuple[HeldFile, ...]] = field(default_factory=dict)
     unfinished: tuple[Attempt, ...] = ()
     dead: frozenset[str] = frozenset()
     """Attempts that planned and can no longer land: a later row replaced their plan, or they gave up."""
     topics: tuple[str, ...] = ()
-    """The logs that any generation wrote. Those that are read from their source tables are not among them."""
+    """The logs that any generation wrote. Logs with source offsets are left out: they are read from their source tables."""
     flat: Mapping[str, Flat] = field(default_factory=dict)
-    """Topic -> the columns without variation in the last landing that was large enough to show them."""
+    """From topic to its flat columns in the last landing that had enough records."""
 
     def held_paths(self, topic: str) -> frozenset[str]:
         """Return the files of a log with unreleased records, which the next landing may open by name."""
@@ -90,12 +88,12 @@ class Progress:
 
 
 def with_landed_grid(feed: FeedSpec, progress: Progress) -> FeedSpec:
-    """Return a feed with the intervals of the landings that the next one follows."""
+    """Return a feed with the rule of intervals that the next landing must use (`landed_grid`)."""
     return replace(feed, grid=landed_grid(progress))
 
 
 def landed_grid(progress: Progress) -> str:
-    """Return the rule of the next interval (`FeedSpec.grid`): that of the landing before."""
+    """Return the rule of the next interval (`FeedSpec.grid`): that of the last landing."""
     if progress.feed is None or not progress.number:
         return DAY_GRID
     return progress.feed.landings[progress.number - 1].grid or GRID_OF_1970
@@ -107,7 +105,7 @@ def fold_progress(rows: Sequence[LedgerRow], keep: int | None = None) -> Progres
     Raises `InvariantError` (70) for an inconsistent ledger.
     """
     stored, later = known_part(rows)
-    # A new generation takes landings back, which cannot be done without their rows.
+    # A new generation drops landings. The progress without them cannot be computed from a stored fold, but only from all rows.
     if stored is not None and keep is None and all(row.kind != GENERATION for row in later):
         return _continued(_progress_of(stored.lines, stored.token), later)
     generation: Mapping[str, Any] = next((row.body for row in reversed(rows) if row.kind == GENERATION), {})
@@ -139,7 +137,7 @@ def fold_progress(rows: Sequence[LedgerRow], keep: int | None = None) -> Progres
 
 
 def landing_bodies(rows: Iterable[LedgerRow]) -> list[Mapping[str, Any]]:
-    """Return the bodies of the landings of a feed's present generation, those that it has kept included."""
+    """Return the bodies of the LANDING rows of a feed's present generation, including its kept landings."""
     bodies: list[Mapping[str, Any]] = []
     for row in rows:
         if row.kind == GENERATION:
@@ -150,7 +148,7 @@ def landing_bodies(rows: Iterable[LedgerRow]) -> list[Mapping[str, Any]]:
 
 
 def progress_lines(rows: Sequence[LedgerRow]) -> list[str]:
-    """Return what rows of a landing ledger give, as lines from which `fold_progress` continues."""
+    """Return the progress into which rows of a landing ledger fold, as lines from which `fold_progress` continues."""
     progress = fold_progress(rows)
     data = {
         "seq": progress.seq,
@@ -174,7 +172,7 @@ def progress_lines(rows: Sequence[LedgerRow]) -> list[str]:
 def flat_columns(blocks: Sequence[Block], before: Flat | None) -> Flat | None:
     """Return the flat columns of one landing of a topic.
 
-    They are those of the landing before if this one is too small, and None if nothing is known.
+    ``before``: the flat columns of the landing before, None if unknown. They are the result if this landing is too small.
     """
     filled = [block for block in blocks if block.end > block.start]
     rows = sum(block.end - block.start for block in filled)
@@ -187,7 +185,7 @@ def flat_columns(blocks: Sequence[Block], before: Flat | None) -> Flat | None:
 
 
 def warnings(feed: str, landing: int, before: Mapping[str, Flat], now: Mapping[str, Flat]) -> Iterator[WarningMessage]:
-    """Yield a sentence for each column that is null in the first landing, or flat in this one and not before."""
+    """Yield a warning for each column that is newly null, which includes the first landing, or newly constant."""
     for topic, columns in sorted(now.items()):
         flat_before = before.get(topic)
         for name, value in columns.items():
@@ -224,7 +222,7 @@ def held_range(tp: TopicPartition, landed: LandedRange) -> HeldFile:
 
 
 def _continued(before: Progress, later: Sequence[LedgerRow]) -> Progress:
-    """Return the progress after more rows, none of which begins a generation."""
+    """Return the progress after more rows, none of which is a GENERATION row."""
     bodies = [row.body for row in later if row.kind == LANDING]
     last = bodies[-1] if bodies else None
     ranges = _landed_ranges(last) if last else before.ranges
@@ -251,7 +249,7 @@ def _continued(before: Progress, later: Sequence[LedgerRow]) -> Progress:
 
 
 def _progress_of(lines: Sequence[str], ledger: str) -> Progress:
-    """Return the progress of `progress_lines`. Each call returns new values."""
+    """Return the progress that `progress_lines` converted, as new mappings, because `_merge_position` extends them in place."""
     data = json.loads(lines[1])
     feed = feed_of(lines, ledger)
     return Progress(
@@ -274,7 +272,7 @@ def _progress_of(lines: Sequence[str], ledger: str) -> Progress:
 
 
 def _unfinished(before: Sequence[Attempt], rows: Sequence[LedgerRow]) -> tuple[Attempt, ...]:
-    """Return the attempts that planned and neither landed nor found nothing to land."""
+    """Return the attempts after whose PLAN row no attempt has landed, and for which no NOTE row records that they gave up."""
     unfinished = list(before)
     for row in rows:
         if row.kind == PLAN:
@@ -305,15 +303,15 @@ def _through(bodies: Iterable[Mapping[str, Any]]) -> int | None:
 
 
 def _merge_position(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the position after a landing: for files all files ever landed, otherwise the newest position.
+    """Return the position after a landing: for files, all files ever landed; otherwise the newest position.
 
-    With `every`, a generation that keeps landings may have files where an earlier one had a table.
-
-    The files of ``before``, which this function made, are added to: a copy for each landing would make a year quadratic.
+    ``before`` must be a result of this function, because its ``files`` are extended in place.
     """
     if "files" not in now:
         return now
+    # The position before has no files if an earlier generation had a table as this source.
     files = {} if before is None else before.get("files", {})
+    # In place, because a copy for each landing would take time quadratic in the number of landings.
     files.update(now["files"])
     return {**now, "files": files}
 
@@ -351,7 +349,7 @@ def _flat_now(body: Mapping[str, Any] | None) -> dict[str, Flat]:
 
 
 def _landed_ranges(body: Mapping[str, Any]) -> dict[TopicPartition, LandedRange]:
-    """Return what a landing added to each topic-partition."""
+    """Return the range of each topic-partition in the body of a LANDING row."""
     return {TopicPartition(r[0], r[1]): LandedRange(*r[2:]) for r in body["ranges"]}
 
 
@@ -360,10 +358,12 @@ def _held_files(
     ranges: Mapping[TopicPartition, LandedRange],
     before: Mapping[TopicPartition, Sequence[HeldFile]],
 ) -> dict[TopicPartition, tuple[HeldFile, ...]]:
-    """Return the files with unreleased records. Searches from the last landing backwards, because there are few.
+    """Return the files with unreleased records, by topic-partition.
 
-    ``before`` are those before the landings of the bodies: whatever is not among them was released before.
+    ``bodies`` are those of consecutive LANDING rows, ``ranges`` the ranges of the last of these landings. ``before``: the
+    files with unreleased records before these landings. All records of other earlier files were released before.
     """
+    # Unreleased records are in the last few landings, so the search goes backwards and can end early.
     missing = {tp for tp, landed in ranges.items() if landed.release < landed.end}
     held: dict[TopicPartition, list[HeldFile]] = {tp: [] for tp in ranges if tp in missing}
     for body in reversed(bodies):

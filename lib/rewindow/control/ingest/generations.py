@@ -1,7 +1,7 @@
 """The definition of a feed, its fingerprint, and the generation that a landing belongs to. Pure.
 
-A new generation that keeps landings can give a log more columns, which are null in those. In a source of another kind (files,
-a table, the output of a job), the position of what was landed means nothing.
+A new generation that keeps landings can give a log more columns, which are null in the kept landings. If a log gets a source of
+another kind (files, a table, the output of a job), the landed position is not used: it has no meaning in the new source.
 """
 
 from __future__ import annotations
@@ -38,17 +38,18 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _Look = Callable[[SourceSpec, Mapping[str, Any] | None], SourceLook]
-"""Inspects a source of files, relative to the landed position."""
+"""Inspects a source of files, relative to the landed position (None: nothing is landed)."""
 _WrongColumns = Callable[[LogSpec, SourceLook], RewindowError | None]
-"""Returns what is wrong with the columns that a log's configuration names. Only headers and footers are read."""
+"""Returns the error in the columns that a log's configuration names, or None. Reads only headers and footers of files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The generation to land. This call starts it if ``is_new``; ``columns`` are those already decided.
+    """The generation to land. If ``is_new``, this call starts it. ``columns``: the columns of logs that were landed before.
 
-    The logs that ``growing`` names may get more columns than their kept landings have. It ``is_change`` if it drops landings, has
-    another definition, or takes landed files as they are now: then it starts although nothing is new to land.
+    The logs that ``growing`` names may get more columns than their kept landings have. A new generation ``is_change`` if it
+    drops landings, has another definition, or accepts landed files that have changed. Then it is started even if nothing is
+    new to land.
     """
 
     number: int
@@ -62,10 +63,11 @@ class Generation:
 def next_generation(
     feed: FeedSpec, progress: Progress, *, new_generation: bool = False, keep: int = 0, mistakes: Iterable[str] = ()
 ) -> Generation:
-    """Decide which generation to land. ``mistakes``, read only if needed, are in a changed definition that cannot be landed.
+    """Decide which generation to land.
 
-    Raises `SourceError` (66) if the configuration differs from the current generation's, and `ConfigError` (78) if
-    ``keep`` is not possible.
+    ``mistakes``: why a changed definition could not be landed; they are read only if the definition has changed. Raises
+    `SourceError` (66) if the configuration differs from the current generation's, and `ConfigError` (78) if ``keep`` is not
+    possible.
     """
     current = progress.feed.definition if progress.feed else None
     if current is None or new_generation:
@@ -92,7 +94,7 @@ def next_generation(
 
 
 def newest_generation(rows: Sequence[LedgerRow], feed: FeedSpec, keep: int) -> list[Landing]:
-    """Return the landings that the last append landed if it started a generation of this definition; otherwise nothing."""
+    """Return the landings of the last append if it started a generation of this definition and ``keep``; otherwise none."""
     last = list(takewhile(lambda row: row.kind in (GENERATION, LANDING), reversed(rows)))
     started = last[-1].body if last and last[-1].kind == GENERATION else None
     if started is None or (started["fingerprint"], started["kept"]) != (_fingerprint(feed), keep):
@@ -103,7 +105,7 @@ def newest_generation(rows: Sequence[LedgerRow], feed: FeedSpec, keep: int) -> l
 def generation_body(
     feed: FeedSpec, generation: Generation, columns: Mapping[str, LogColumns], positions: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the body of a GENERATION row. ``positions`` are those of the sources if landings are kept."""
+    """Return the body of a GENERATION row. ``positions``: by topic, how far its source is landed; empty without kept landings."""
     schemas = {topic: LogSchema(log.key, log.value, log.scalar_key, log.scalar_value) for topic, log in columns.items()}
     definition = FeedDefinition(
         feed.feed,
@@ -128,7 +130,7 @@ def log_schemas(columns: Mapping[str, LogColumns]) -> dict[str, LogSchema]:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the differences between two `_declared` definitions, as ``path: before -> now``. Logs are named, and not repeated."""
+    """Yield the differences of two `_declared` definitions: ``path: before -> now``, and which logs are gone, new or renamed."""
     old, new = before.get("logs", {}), now.get("logs", {})
     removed, added = sorted(old.keys() - new.keys()), sorted(new.keys() - old.keys())
     for topic in removed:
@@ -147,27 +149,27 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
 
 
 def kind_of(source_format: str) -> str:
-    """Return the kind of a source, which is that of its positions: files, a table, or the output of a job."""
+    """Return the kind of a source and of its positions: files, a table, or the output of a job."""
     return source_format if source_format in TABLE_FORMATS else FILES
 
 
 def position_of(landed: Mapping[str, Any] | None, source_format: str) -> Mapping[str, Any] | None:
-    """Return a landed position; None without one, or if it is in a source of another kind."""
+    """Return a landed position; None if there is none, or if it belongs to a source of another kind."""
     kind = None if not landed else FILES if FILES in landed else landed["kind"]
     return landed if kind == kind_of(source_format) else None
 
 
 def is_same_origin(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Return whether a declared source can have the positions of another one: it is of one kind, and of one job."""
+    """Return whether positions in one declared source may apply to another: both are of one kind, and outputs are of one job."""
     jobs = {source["name"].partition(":")[0] for source in (before, now) if source["format"] == JOB}
     return kind_of(before["format"]) == kind_of(now["format"]) and len(jobs) < 2
 
 
 def grown(spec: LogSpec, kept: LogColumns, now: LogColumns) -> LogColumns:
-    """Return the columns of kept landings and those that the sources have besides.
+    """Return the columns of kept landings, and the additional columns of the sources.
 
-    A column that was landed keeps its type if it is inferred. Raises `ConfigError` (78) if it is declared with another one,
-    or if a column is left out.
+    A landed column keeps its type if types are inferred. Raises `ConfigError` (78) if a landed column is declared with another
+    type, or is left out.
     """
     landed = {column.name: column for column in kept.all}
     present = {column.name: column for column in now.all}
@@ -197,7 +199,7 @@ def grown(spec: LogSpec, kept: LogColumns, now: LogColumns) -> LogColumns:
 
 
 def null_in_kept(kept: Mapping[str, LogColumns], now: Mapping[str, LogColumns]) -> str:
-    """Return which columns kept landings lack, as a part of a sentence; nothing if there are none."""
+    """Return which columns kept landings lack, as a part of a sentence; ``""`` if they lack none."""
     new = [
         column.name
         for topic, before in kept.items()
@@ -210,18 +212,18 @@ def null_in_kept(kept: Mapping[str, LogColumns], now: Mapping[str, LogColumns]) 
 
 
 def mistakes(feed: FeedSpec, progress: Progress, look: _Look, wrong_columns: _WrongColumns) -> Iterator[str]:
-    """Yield what is wrong with each log of files. No rows are read."""
+    """Yield the error in the definition of each log of files that has one. No rows are read."""
     for spec in feed.logs:
         if spec.source.format in TABLE_FORMATS:
             continue
         landed = progress.declared.get("logs", {}).get(spec.topic, {}).get("source", {}).get("name")
         position = progress.positions.get(spec.topic) if landed == spec.source.name else None
-        # The source may have been a table before.
+        # If the source was a table before, its position does not apply to files.
         position = position_of(position, spec.source.format)
         try:
             wrong = wrong_columns(spec, look(spec.source, position))
         except LandedFileError:
-            # Only a new generation can be landed then.
+            # Landed files have changed. That is no mistake of the definition, and a new generation can land them.
             continue
         except RewindowError as error:
             wrong = error
@@ -246,14 +248,14 @@ def _fingerprint(feed: FeedSpec) -> str:
 
 
 def _is_landed_so(feed: FeedSpec, progress: Progress) -> bool:
-    """Return whether a feed is landed as it is defined now. Options of text files that mean the same are the same."""
+    """Return whether a feed was landed under its present definition. Options of text files with the same meaning are equal."""
     if progress.feed is None or progress.feed.definition.fingerprint == _fingerprint(feed):
         return True
     return _with_meanings(progress.declared) == _with_meanings(_declared(feed))
 
 
 def _with_meanings(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a `_declared` definition with what the options of its text files mean in place of their names and values."""
+    """Return a `_declared` definition in which the options of text files are replaced by their meaning (`text_options`)."""
     logs = dict(definition.get("logs", {}))
     for topic, log in logs.items():
         source = log["source"]
@@ -261,7 +263,7 @@ def _with_meanings(definition: Mapping[str, Any]) -> dict[str, Any]:
             try:
                 meaning: Any = text_options(source["format"], source["options"])
             except ValueError:
-                # An earlier version accepted this option of Spark's readers.
+                # An earlier version accepted this option of Spark's readers; its meaning is unknown, so it is compared as text.
                 continue
             logs[topic] = {**log, "source": {**source, "options": meaning}}
     return {**definition, "logs": logs}
@@ -339,7 +341,7 @@ def _check_keep(feed: FeedSpec, progress: Progress, kept: int, keep: int) -> Non
 
 
 def _unkept(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return the changed settings that must be the same in kept and new landings."""
+    """Return the names of changed settings that must be equal in kept and new landings."""
     changed = [name for name in ("partitions", "every", "zone") if before.get(name) != now[name]]
     for topic, log in now["logs"].items():
         old = before.get("logs", {}).get(topic)
@@ -395,7 +397,7 @@ def _shown(value: Any) -> str:
 
 
 def _kept_if(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
-    """Return on what condition logs without `every` can go on under another definition; None if they cannot."""
+    """Return the condition, as a part of a sentence, on which logs without `every` can keep landings; None if they cannot."""
     conditions = []
     for topic, log in now["logs"].items():
         old = before.get("logs", {}).get(topic)
@@ -410,7 +412,7 @@ def _kept_if(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
 
 
 def _may_grow(spec: LogSpec, kept: LogColumns, declared: Mapping[str, Any]) -> bool:
-    """Return whether a log may have more columns than its kept landings. ``_declared`` are the settings of those."""
+    """Return whether a log may have more columns than its kept landings. ``declared``: the settings of the kept landings."""
     if spec.source_offsets is not None or spec.scalar_value:
         return False
     is_new = spec.value is None or not {*spec.value} <= {column.name for column in kept.value}
@@ -429,12 +431,13 @@ def _grows_only(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 
 
 def _are_alike(spec: LogSpec, landed: str, now: str) -> bool:
-    """Return whether values of the type ``now`` can be landed as ``landed``: JSON of an output was text (before ADR-139)."""
+    """Return whether values of the type ``now`` can be landed in a column of the type ``landed``."""
+    # Before ADR-139, JSON columns of a job's output were landed as text.
     return now == landed or (spec.is_output and (landed, now) == ("string", "json"))
 
 
 def _with_new_fields(kept: str | None, now: str | None) -> str:
-    """Return a schema (Spark's JSON) with the fields of another one that it lacks."""
+    """Return the schema ``kept`` (Spark's JSON) with the additional fields of the schema ``now``."""
     schema, other = (json.loads(text or '{"fields":[],"type":"struct"}') for text in (kept, now))
     names = {field["name"].lower() for field in schema["fields"]}
     schema["fields"] += [field for field in other["fields"] if field["name"].lower() not in names]

@@ -5,9 +5,9 @@ day when clocks change, an interval is shorter or longer. A length that does not
 UTC. Days, weeks (from Monday), months and years follow the calendar of the zone. The grid depends only on unit, count, zone and
 rule, never on the data or on when `land` is called.
 
-With ``every``, a file may have rows of an interval that is not over. Each landing records the first arrival of such rows, by
-file, in the position of the source. So neither the next landing nor `status` reads a landed file to learn that nothing in it
-is due (ADR-122).
+With ``every``, a landed file may have later rows: rows of an interval that is not over. Each landing records in the position
+of the source, for each file, when the first of its later rows arrived. So neither the next landing nor `status` has to read a
+landed file to find that none of its rows is due (ADR-122).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CALENDAR = {"d": "days", "w": "weeks", "mo": "months", "y": "years"}
 _HOUR, _DAY = 3_600_000, 86_400_000
 _1970 = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MS, _LAST_MS = -719_160 * _DAY, 2_932_894 * _DAY
-"""0001-01-03 and 9999-12-30: each zone's clock has a date for them, too."""
+"""0001-01-03 and 9999-12-30: between these days, the local time of every zone is a date of Python, too."""
 _LENGTHS_MS = {
     "d": (22 * _HOUR, 26 * _HOUR),
     "w": (166 * _HOUR, 170 * _HOUR),
@@ -47,7 +47,7 @@ _NAMES = {
 }
 _TIME, _DATE_AND_TIME = "HH:mm", "YYYY-MM-DD HH:mm"
 _Later = Mapping[str, int]
-"""Landed file -> the first arrival (epoch ms) of its rows that are not landed. Files without such rows are not in it."""
+"""From a landed file to the first arrival (epoch ms) of its rows that are not landed. Files without such rows are left out."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Grid:
         return self.start_of(start_ms) + self._length_ms
 
     def starts(self, first_ms: int, until_ms: int) -> Iterator[int]:
-        """Yield the starts of the intervals from the one that contains ``first_ms`` that end by ``until_ms``."""
+        """Yield the starts of all intervals from the one that contains ``first_ms`` to the last that ends by ``until_ms``."""
         start = self.start_of(first_ms)
         while (end := self.after(start)) <= until_ms:
             yield start
@@ -119,13 +119,14 @@ class Grid:
         return pendulum.timezone(self.zone)
 
     def _offset(self, time_ms: int) -> int:
-        """Return how far the zone's clock is ahead of UTC, in milliseconds; beyond the dates of Python, as on the last."""
+        """Return how far the zone's clock is ahead of UTC, in milliseconds."""
+        # Times beyond the dates of Python have the offset of the first or the last date.
         time_ms = min(max(time_ms, _FIRST_MS), _LAST_MS)
         offset = (_1970 + timedelta(milliseconds=time_ms)).astimezone(self._zone).utcoffset()
         return (offset or timedelta()) // timedelta(milliseconds=1)
 
     def _clock_start(self, time_ms: int) -> int:
-        """Return the last time up to a time at which the clock showed or skipped a multiple of the length."""
+        """Return the last time, at or before ``time_ms``, at which the clock showed or skipped a multiple of the length."""
         while True:
             offset = self._offset(time_ms)
             start = time_ms - (time_ms + offset) % self._length_ms
@@ -137,7 +138,7 @@ class Grid:
             time_ms = change - 1
 
     def _clock_end(self, time_ms: int) -> int:
-        """Return the first time after a time at which the clock shows or skips a multiple of the length."""
+        """Return the first time after ``time_ms`` at which the clock shows or skips a multiple of the length."""
         while True:
             offset = self._offset(time_ms)
             end = time_ms - (time_ms + offset) % self._length_ms + self._length_ms
@@ -149,7 +150,7 @@ class Grid:
             time_ms = change
 
     def _change(self, low_ms: int, high_ms: int) -> int | None:
-        """Return when the clock changes after ``low_ms`` and by ``high_ms``, at most a day later; None if it does not."""
+        """Return the time in ``(low_ms, high_ms]``, at most a day, at which the clock changes; None if it does not change."""
         before = self._offset(low_ms)
         if self._offset(high_ms) == before:
             return None
@@ -182,9 +183,9 @@ def grid_of(feed: FeedSpec) -> Grid:
 
 
 def kept_grid(feed: FeedSpec, now_ms: int) -> WarningMessage | None:
-    """Return that a feed's landings keep intervals that differ from those of a new feed; None if they do not."""
+    """Return a warning if a feed keeps intervals that differ from those of a new feed, otherwise None."""
     kept, new = grid_of(feed), grid_of(replace(feed, grid=DAY_GRID))
-    # Half a year apart: the clock shows summer time at one of them.
+    # The two times are half a year apart, so that the clock shows summer time at one of them.
     times = [now_ms, now_ms + 182 * _DAY]
     if [kept.start_of(time) for time in times] == [new.start_of(time) for time in times]:
         return None
@@ -225,7 +226,8 @@ class Epochs:
 class Idleness:
     """When the watermark may rise in an interval without rows: ``idle_ms`` after a topic-partition last delivered.
 
-    ``idle_ms`` is 0 or None if it never does so (see `WatermarkPolicy`), ``delivered_ms`` when each one delivered.
+    ``idle_ms`` is 0 or None if the watermark does not rise without rows (see `WatermarkPolicy`). ``delivered_ms``: the landing
+    time at which each topic-partition last delivered.
     """
 
     idle_ms: int | None = 0
@@ -240,12 +242,13 @@ def due_intervals(
     all_of_them: bool,
     idleness: Idleness = Idleness(),
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return the intervals that a call goes through, and those that are expected to become landings.
+    """Return two lists of intervals ``(start, end)``: those that a call goes through, and those expected to become landings.
 
-    ``arrivals`` returns the intervals with due rows; it scans the sources, so it is called only if needed. Rows that
-    arrived before ``through_ms`` or without an arrival time belong to the first interval. With ``all_of_them`` every
-    interval becomes a landing, even without rows. Otherwise a call goes only through those that have rows or in which the
-    watermark may rise: old data have years of hours without either. Raises `LimitError` (71) for more than `_INTERVALS_MAX`.
+    ``arrivals`` returns the starts of the intervals with due rows; it scans the sources, so it is called only if needed. Rows
+    that arrived before ``window.through_ms`` or without an arrival time belong to the first interval. With ``all_of_them``
+    every interval becomes a landing, even without rows. Otherwise a call goes only through intervals that have rows or in
+    which the watermark may rise, because old data may have years of empty hours. Raises `LimitError` (71) for more than
+    `_INTERVALS_MAX` intervals.
     """
     until = window.until_ms or 0
     arrived: Collection[int | None] = ()
@@ -273,16 +276,16 @@ def due_intervals(
 
 
 def later_rows(position: Mapping[str, Any] | None) -> _Later | None:
-    """Return what a source's position records; None if it records nothing, and any landed file may hold later rows.
+    """Return the later rows that a source's position records, by file; None if it records none and any file may have later rows.
 
-    That of a table lists commits, whose rows `look_at_table` finds again.
+    For a table the result is None: its position lists commits, in which `look_at_table` finds the later rows again.
     """
     later = None if position is None else position.get(LATER)
     return later if isinstance(later, Mapping) else None
 
 
 def without_finished(look: SourceLook, position: Mapping[str, Any] | None, until_ms: int) -> SourceLook:
-    """Return a look at files without the landed ones that are recorded to have no row from before ``until_ms``."""
+    """Return a look at files without the landed files in which, as recorded, no row arrived before ``until_ms``."""
     later = later_rows(position)
     if later is None:
         return look
@@ -292,7 +295,8 @@ def without_finished(look: SourceLook, position: Mapping[str, Any] | None, until
 def with_later(look: SourceLook, position: Mapping[str, Any] | None, later: _Later) -> SourceLook:
     """Return a look whose position records the later rows of all landed files.
 
-    ``later`` are those of the files in the look, ``position`` is the one before: it knows the others.
+    ``later`` has the later rows of the files in the look. The later rows of other files are taken from ``position``, the position
+    before this landing.
     """
     looked_at = {piece.name for piece in (*look.rest, *look.fresh)}
     kept = {name: arrival_ms for name, arrival_ms in (later_rows(position) or {}).items() if name not in looked_at}
@@ -300,27 +304,27 @@ def with_later(look: SourceLook, position: Mapping[str, Any] | None, later: _Lat
 
 
 def _to_ms(time: pendulum.DateTime) -> int:
-    """Return a local time in epoch milliseconds. If it occurs twice, the earlier one is taken, as in a record."""
+    """Return a local time in epoch milliseconds. If the clock shows it twice, return the earlier time, as for records."""
     return int(time.replace(fold=0).timestamp()) * 1000
 
 
 def _busy(first: int, starts: Collection[int | None]) -> set[int]:
-    """Return the intervals with due rows. Rows that arrived earlier, or at an unknown time, belong to the first interval."""
+    """Return the starts of intervals with due rows. Rows from before ``first`` or of unknown arrival belong to ``first``."""
     return {first if start is None or start < first else start for start in starts}
 
 
 def _sparse(grid: Grid, first: int, last: int, busy: Collection[int], idleness: Idleness) -> list[int]:
-    """Return the first and the last interval, those with rows, and those at whose end a topic-partition is idle too long."""
+    """Return the starts of the first, last and busy intervals, and of those in which a topic-partition becomes idle."""
     starts = {first, last, *busy}
     if idleness.idle_ms:
         delivered = (*idleness.delivered_ms, *(grid.after(start) for start in busy))
-        # The first interval that ends at this time or later.
+        # An idle topic-partition may raise the watermark in the first interval that ends at or after delivery plus `idle_ms`.
         starts |= {grid.start_of(time + idleness.idle_ms - 1) for time in delivered}
     return _few(grid, sorted(start for start in starts if first <= start <= last))
 
 
 def _few(grid: Grid | Epochs, starts: list[int]) -> list[int]:
-    """Return the starts. Raises `LimitError` (71) if there are too many."""
+    """Return the starts unchanged. Raises `LimitError` (71) if there are too many."""
     if len(starts) > _INTERVALS_MAX:
         raise LimitError(
             "intervals-too-many",

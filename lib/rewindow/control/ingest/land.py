@@ -1,11 +1,11 @@
-"""`land FEED`: turn what is new in the feed's sources into landings. After this, neither clocks nor arrivals matter.
+"""`land FEED`: turn new rows of the feed's sources into landings. What jobs do later depends neither on clocks nor on arrivals.
 
 recover -> look -> prepare -> plan -> write, log by log -> decide -> publish
 
-Offsets are assigned once: the rows are written as staged files, the driver computes the landings' watermarks, and one
-append to the feed's ledger makes all of it true. If the process is killed before the append, nothing happened; after it,
-any process publishes, and a repeated `--new-generation` starts no second one (ADR-79). `steps` is a generator, as in
-`control.run`: it yields the name of each step before the step.
+Offsets are assigned once: the rows are written as staged files, the driver computes the landings' watermarks, and one append
+to the feed's ledger makes all of them true. If the process is killed before the append, nothing was landed. If it is killed
+after the append, any process publishes the landings, and a repeated `--new-generation` does not start another generation
+(ADR-79). `steps` is a generator, as in `control.run`: it yields the name of each step before the step.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ __all__ = [
 ]
 _Steps = Generator[str, None, LandReport]
 _WRITES_MAX = 3
-"""The expected numbers of landings are right at once or after one correction. More means that the rows change."""
+"""How often logs are written at most. Expected landing numbers are right at once or after a correction, unless rows change."""
 
 
 def land(
@@ -96,10 +96,10 @@ def land(
     extractors: Mapping[str, str] | None = None,
     on_step: Callable[[str], None] | None = None,
 ) -> LandReport:
-    """Land what is new in a feed's sources, as this process.
+    """Land new rows of a feed's sources, with this process as the attempt.
 
-    ``now_ms`` is the recorded time of the landings and the default of ``until_ms``; for the others see `LandRequest`.
-    Raises a `RewindowError`. Then nothing was landed, or everything was landed and the next call publishes it.
+    ``now_ms`` is the recorded time of the landings and the default of ``until_ms``; for the other parameters see `LandRequest`.
+    If a `RewindowError` is raised, either nothing was landed, or everything was landed and the next call publishes it.
     """
     feed = feed_spec(config, project_root=engine.project_root, warehouse=tables.warehouse)
     request = LandRequest(now_ms, until_ms, watermark_ms, new_generation, keep or 0, extractors or {})
@@ -116,7 +116,7 @@ def steps(
     attempt: Attempt,
     alive: Callable[[Attempt], bool],
 ) -> _Steps:
-    """Land what is new, step by step. Raises as `land`."""
+    """Land new rows, step by step. Raises as `land`."""
     yield "recover"
     is_published, is_lost = True, False
     try:
@@ -124,7 +124,7 @@ def steps(
             is_published = False
             yield step
     except StorageError:
-        # A new generation that keeps no landing does not need their files.
+        # Files of landings are gone. A new generation that keeps no landings does not need them.
         if not request.new_generation or request.keep:
             raise
         is_lost = True
@@ -168,7 +168,7 @@ def steps(
 
 
 def _without_rows(call: Call, due: Due, waiting: ReasonMessage | None) -> LandReport:
-    """Return the report of a call whose sources had something new, but no row or watermark for a landing."""
+    """Return the report of a call whose sources had new files or rows, but neither due rows nor a higher watermark."""
     feed, request = call.feed, call.request
     if call.generation.is_change and not call.generation.kept:
         raise nothing_to_begin_with(call)
@@ -181,7 +181,8 @@ def _without_rows(call: Call, due: Due, waiting: ReasonMessage | None) -> LandRe
 
 
 def _give_up(call: Call) -> Generator[str, None, None]:
-    """Record that the attempts which died have landed nothing, and delete their files: no landing follows that would do it."""
+    """Record that dead attempts landed nothing, and delete their files."""
+    # Otherwise a landing does that, but this call makes none.
     dead = [attempt.id for attempt in call.progress.unfinished]
     first_seq, now_ms = call.progress.seq + 1, call.request.now_ms
     if dead:
@@ -191,7 +192,8 @@ def _give_up(call: Call) -> Generator[str, None, None]:
 
 
 def _check_declared(call: Call) -> None:
-    """Refuse a declared watermark in the far future: every later record would be late, and no later call could lower it."""
+    """Raise `UsageError` (2) for a declared watermark in the far future."""
+    # All records up to it would be late, and no later call can lower a watermark.
     ahead_ms, declared_ms = call.feed.max_ahead_ms, call.request.watermark_ms
     if ahead_ms is None or declared_ms is None:
         return
@@ -222,7 +224,7 @@ def _call(feed: FeedSpec, tables: LandingTables, engine: LandingEngine, request:
 
 
 def _with_changed_files(call: Call) -> Call:
-    """Return the call of a generation that keeps all landings, and is a change if landed files are others than recorded."""
+    """Return the call, whose new generation becomes a change if it keeps all landings but their files have changed."""
     generation = call.generation
     if generation.is_change or not generation.kept or not generation.is_new or not call.feed.every:
         return call
@@ -245,13 +247,13 @@ def _refuse_if_alive(feed: FeedSpec, progress: Progress, attempt: Attempt, alive
 
 
 def _as_landed(call: Call, decision: DecidedLanding) -> DecidedLanding:
-    """Return a landing with the extractors and the grid of intervals with which this call landed it."""
+    """Return a landing that records the versions of extractors and the rule of intervals of this call."""
     grid = call.feed.grid if call.feed.every else ""
     return replace(decision, landing=replace(decision.landing, extractors=call.request.extractors, grid=grid))
 
 
 def _ledger_rows(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> list[LedgerRow]:
-    """Return the rows that follow this call's PLAN: a new generation and each landing, or a NOTE if there is neither."""
+    """Return the rows after this call's PLAN row: the new generation, if any, and each landing; a NOTE if there is neither."""
     starts = call.generation.is_new and (decided or (call.generation.is_change and call.generation.kept))
     bodies: list[tuple[str, Mapping[str, Any]]] = [] if decided or starts else [(NOTE, {"attempt": call.attempt.id})]
     if starts:
@@ -265,7 +267,7 @@ def _ledger_rows(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> lis
 
 
 def _append(call: Call, step: str, rows: list[LedgerRow]) -> Generator[str, None, None]:
-    """Append rows that were decided on all rows before them. Raises `NotNowError` (75) if another `land` was faster."""
+    """Append rows that follow all rows which this call has read. Raises `NotNowError` (75) if another `land` was faster."""
 
     def decide(ledger: Sequence[LedgerRow]) -> list[LedgerRow]:
         if len(ledger) != rows[0].seq - 1:
@@ -312,7 +314,7 @@ def _nothing(call: Call, nothing: NothingDue, with_nulls: str = "") -> LandRepor
 
 
 def _ignored(feed: FeedSpec, request: LandRequest, watermark_ms: int) -> tuple[WarningMessage, ...]:
-    """Return a warning if a call declares a watermark before that of the log, which does not fall."""
+    """Return a warning if a call declares a watermark below the feed's: a watermark never decreases."""
     if request.watermark_ms is None or request.watermark_ms >= watermark_ms:
         return ()
     warning = WarningMessage(
@@ -326,7 +328,7 @@ def _ignored(feed: FeedSpec, request: LandRequest, watermark_ms: int) -> tuple[W
 
 
 def _kept_grid(call: Call) -> tuple[WarningMessage, ...]:
-    """Return a warning, once: until a landing records them, that the intervals of older landings are kept."""
+    """Return the warning that the intervals of older landings are kept, until a landing records the rule of its intervals."""
     feed, progress = call.feed, call.progress
     if (
         feed.every is None
@@ -372,14 +374,14 @@ def _report(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> LandRepo
 
 
 def _write_logs(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[DecidedLanding]]]:
-    """Write the logs under the expected landing numbers and decide the landings; write again if the numbers differ."""
+    """Write the logs under the expected landing numbers and decide the landings; write again if their numbers differ."""
     feed, request = call.feed, call.request
     policy = watermark_policy(feed)
     rules = LandingRules(call.generation.number, policy, request.now_ms, request.watermark_ms, due.epochs)
     for _ in range(_WRITES_MAX):
         blocks: dict[str, list[Block]] = {}
         problems: list[RewindowError] = []
-        # Without slots nothing is written: only the watermark rises.
+        # Without slots no rows are due, and only the watermark rises.
         for spec in feed.logs if due.slots else ():
             yield f"write {spec.topic}"
             try:
@@ -388,7 +390,7 @@ def _write_logs(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[De
                 )
                 _check_some_landed(call, spec, blocks[spec.topic])
             except DataError as error:
-                # The other logs may have bad rows, too.
+                # Go on with the other logs, so that one error names the problems of all logs.
                 problems.append(error)
             if spec.source.format not in TABLE_FORMATS:
                 call.engine.check_unchanged(spec.source, due.inspected[spec.topic])
@@ -409,7 +411,8 @@ def _write_logs(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[De
 
 
 def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> None:
-    """Reject a log whose first records would all be quarantined: the column or format is wrong, not the records."""
+    """Raise `DataError` (65) if all new records would be quarantined, and are the log's first or have a wrong unit of time."""
+    # In these cases not the records are wrong, but the configured column, format or unit.
     refused = all_refused(blocks)
     if refused is None:
         return
@@ -438,7 +441,7 @@ def _first_above(call: Call, file: HeldFile, offset: int, time_ms: int) -> int |
     if file.path:
         return call.tables.first_above(call.feed.feed, file, offset, time_ms)
     spec = next((spec for spec in call.feed.logs if spec.topic == file.topic), None)
-    # The feed no longer has this log: what is held waits for the last record in the file.
+    # If the feed no longer has this log, its records cannot be read. They stay held until the watermark passes the last of them.
     if spec is None:
         return offset
     offset_above = call.engine.first_above(spec, file.partition, (offset + file.base, file.end + file.base), time_ms)
@@ -446,7 +449,7 @@ def _first_above(call: Call, file: HeldFile, offset: int, time_ms: int) -> int |
 
 
 def _with_keys(spec: LogSpec, keys: Sequence[str]) -> LogSpec:
-    """Return how to build a log whose rows also bring the keys of the job's output that they come from."""
+    """Return a log whose order also has the columns ``keys``, the key of the job's output, so that its rows contain them."""
     renames = spec.renames or {}
     return replace(spec, order=(*spec.order, *(renames.get(key, key) for key in keys)))
 

@@ -20,7 +20,7 @@ PLAN, LANDING, GENERATION = "PLAN", "LANDING", "GENERATION"
 
 @dataclass(frozen=True, slots=True)
 class LogSchema:
-    """The typed columns of a log. ``scalar_key`` and ``scalar_value``: the only column is the value itself, not a row."""
+    """The typed columns of a log. ``scalar_key`` (``scalar_value``): the key (value) is its only column's value, not a row."""
 
     key: tuple[Column, ...]
     value: tuple[Column, ...]
@@ -65,38 +65,38 @@ class LandedRange:
     max_timestamp: int
     release: int
     base: int = 0
-    """With source offsets: the source's offset of our offset 0."""
+    """With source offsets: the offset in the source of the record that has offset 0 here."""
 
     def as_list(self) -> list[int]:
-        """Return the numbers, without a base of 0."""
+        """Return the numbers as a list, which ends before ``base`` if that is 0."""
         return [self.start, self.end, self.max_timestamp, self.release, *([self.base] if self.base else [])]
 
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """One landing of a feed. ``generation`` is the one that landed it, an older one if it was kept."""
+    """One landing of a feed. ``generation`` is the generation that landed it; a later generation may have kept it."""
 
     number: int
     generation: int
     watermark_ms: int
     ranges: Mapping[TopicPartition, LandedRange]
     interval: tuple[int, int] | None = None
-    """``[start, end)`` of arrival in epoch ms, with ``every``."""
+    """The interval of arrival ``[start, end)`` in epoch ms; None without ``every``."""
     counts: Mapping[str, int] | None = None
-    """``rows``, ``quarantined``, ``behind``, ``enforced``."""
+    """From a name (``rows``, ``quarantined``, ``behind``, ``enforced``, and if not 0 ``unarrived``) to a number."""
     idle: tuple[TopicPartition, ...] = ()
-    """The idle topic-partitions that its watermark did not wait for (D16)."""
+    """The idle topic-partitions for which the watermark did not wait (D16)."""
     quarantined: Mapping[str, int] | None = None
     """Quarantined rows by topic; None for a landing of an older version, which counted only their sum."""
     extractors: Mapping[str, str] = field(default_factory=dict)
-    """The versions of the functions that extracted its event times, by name (``module:function``)."""
+    """From the name (``module:function``) of a function that extracted event times to its version."""
     held_ms: int = 0
-    """If it is an epoch of another job: how long the job may hold its rows back, so much lower is the watermark (ADR-133)."""
+    """For an epoch of another job: how long (ms) the job may hold rows back. The watermark is lower by this time (ADR-133)."""
     grid: str = ""
-    """The rule of its intervals (`FeedSpec.grid`). An older version recorded none and had `GRID_OF_1970`."""
+    """The rule of the intervals (`FeedSpec.grid`). Empty without ``every``, and in older versions, which used `GRID_OF_1970`."""
 
     def quarantined_of(self, topics: Collection[str]) -> int:
-        """Return the quarantined rows of some topics; of all, if the landing counted only their sum."""
+        """Return the number of quarantined rows of some topics; of all topics if the landing recorded only their sum."""
         if self.quarantined is None:
             return (self.counts or {}).get("quarantined", 0)
         return sum(rows for topic, rows in self.quarantined.items() if topic in topics)
@@ -144,7 +144,7 @@ class Feed:
     definition: FeedDefinition
     landings: History[Landing]
     ledger: str = ""
-    """The identity of its landing ledger (ADR-75)."""
+    """The identity of the landing ledger (ADR-75)."""
 
     def epoch_range(self, epoch: int, topic_partition: TopicPartition) -> tuple[int, int]:
         """Return the offsets ``[start, end)`` of a topic-partition that epoch ``epoch`` (from 1) releases."""
@@ -187,7 +187,7 @@ class Feed:
 
 
 def _end(landing: Landing, topic_partition: TopicPartition) -> int:
-    """Return the offset that follows the last one that a landing has; it never decreases from landing to landing."""
+    """Return the offset after the last landed record of a topic-partition. It never decreases from landing to landing."""
     landed = landing.ranges.get(topic_partition)
     return landed.end if landed else 0
 
@@ -195,8 +195,8 @@ def _end(landing: Landing, topic_partition: TopicPartition) -> int:
 def fold_feed(rows: Iterable[tuple[str, Mapping[str, Any]]], before: Feed | None = None) -> Feed | None:
     """Fold the landing ledger's rows ``(kind, body)`` into a feed; None before the first generation.
 
-    ``before`` is what earlier rows made. Raises `InvariantError` (70) if landings are not numbered 1, 2, 3 ... or if a
-    watermark or release decreases.
+    ``before`` is the feed into which the earlier rows fold. Raises `InvariantError` (70) if landings are not numbered 1, 2, 3
+    ... or if a watermark or release decreases.
     """
     definition = before.definition if before else None
     landings: History[Landing] = before.landings if before else History()
@@ -308,7 +308,7 @@ def decide_watermark(
 ) -> _Watermark:
     """Return the watermark of a landing made at ``landed_ms`` (its interval's end, or its recorded time).
 
-    ``deliveries`` include this landing's. ``declared_ms`` (``land --watermark``) overrides the policy. The watermark never
+    ``deliveries`` include those of this landing. ``declared_ms`` (``land --watermark``) overrides the policy. The watermark never
     falls below ``before_ms``.
     """
     if declared_ms is not None:
@@ -332,8 +332,8 @@ def decide_watermark(
 class HeldFile:
     """A landed file with unreleased records: its offsets ``[start, end)`` and its largest timestamp.
 
-    A log with source offsets has no files: ``path`` is empty, and this is a range of a ``partition``, whose offset 0 is
-    ``base`` in the source. Its ``largest`` may be that of an earlier record.
+    A log with source offsets has no files. Then ``path`` is empty, the value describes a range of offsets in ``partition``,
+    ``base`` is the offset in the source of offset 0, and ``largest`` may be the timestamp of an earlier record.
     """
 
     topic: str
@@ -346,7 +346,7 @@ class HeldFile:
 
 
 FirstAbove = Callable[[HeldFile, int, int], int | None]
-"""``(file, offset, time)`` -> first offset of the file, from ``offset`` on, with a timestamp above ``time``."""
+"""Maps ``(file, offset, time)`` to the file's first offset, from ``offset`` on, with a timestamp above ``time``, or to None."""
 
 
 def release_offset(
@@ -354,9 +354,9 @@ def release_offset(
 ) -> tuple[int, tuple[HeldFile, ...]]:
     """Return the offset up to which a topic-partition is released, and the files that still have unreleased records.
 
-    ``held`` are its files from offset ``before`` (released so far) to ``end``, in offset order. A record above the
-    watermark holds back all that follow it, because order within a partition never changes.
+    ``held`` are the files of the topic-partition from offset ``before`` (released so far) to ``end``, in offset order.
     """
+    # A record above the watermark holds back all records after it, because the order within a partition never changes.
     for index, file in enumerate(held):
         if file.largest > watermark_ms:
             offset = first_above(file, max(before, file.start), watermark_ms)

@@ -28,11 +28,11 @@ class LandingTables(Ledger[Sequence[LedgerRow]], Protocol):
     warehouse: str
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
-        """Check the tables of a landing before it is executed. Raises if it could not be published."""
+        """Check the tables before a landing is executed. Raises an error if the landing could not be published."""
         ...
 
     def publish_steps(self, feed: str) -> Iterator[str]:
-        """Publish to log tables and quarantine what the ledger says; yield before each commit."""
+        """Publish the landings in the ledger to log tables and quarantine; yield the name of each commit before it."""
         ...
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
@@ -44,7 +44,7 @@ class LandingTables(Ledger[Sequence[LedgerRow]], Protocol):
         ...
 
     def first_above(self, feed: str, file: HeldFile, offset: int, time_ms: int) -> int | None:
-        """Return the first offset of a file, from ``offset`` on, with a timestamp above a time."""
+        """Return the first offset of a file, from ``offset`` on, whose timestamp is above a time; None if there is none."""
         ...
 
     def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:
@@ -73,7 +73,8 @@ class LandRequest:
 class LandReport:
     """The result of a call: the landings' numbers, their total counts, and the feed's watermark (epoch ms, -1: none).
 
-    ``was_interrupted``: an earlier call started this generation and died before all of it was published; this one did that.
+    ``was_interrupted``: an earlier call started this generation and died before its landings were published; this call only
+    published them.
     """
 
     feed: str
@@ -88,12 +89,11 @@ class LandReport:
     enforced: int = 0
     was_interrupted: bool = False
     warnings: tuple[WarningMessage, ...] = ()
-    """Sentences about logs of which all new records were quarantined, records without a key, and columns that have become null or
-    constant."""
+    """Warnings about probable mistakes: see `control.ingest.decide` and `feed_progress.warnings`."""
     waiting: ReasonMessage | None = None
-    """If nothing was landed: what waits for the end of its interval."""
+    """If nothing was landed: the reason, such as rows that wait for the end of their interval."""
     held_ms: int = 0
-    """How long the job whose output was landed may hold rows back, in ms: so much lower is the watermark."""
+    """If the output of a job was landed: how long (ms) the job may hold rows back. The watermark is lower by this time."""
 
     @classmethod
     def of(cls, feed: str, landings: Sequence[Landing], *, was_interrupted: bool = False) -> LandReport:
@@ -114,7 +114,7 @@ class LandReport:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return a dictionary that `json` can write. What is unknown or absent is null."""
+        """Return the report as JSON values. Unknown or absent values are None."""
         watermark_ms = None if self.watermark_ms < 0 else self.watermark_ms
         codes = [warning.code for warning in self.warnings]
         waiting_code = self.waiting.code if self.waiting else None

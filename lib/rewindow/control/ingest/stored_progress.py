@@ -1,6 +1,6 @@
-"""The progress of a feed as text, from which the next landing continues without the rows that made it (ADR-127). Pure.
+"""Convert a feed's progress to text and back, so that the ledger rows behind it need not be folded again (ADR-127). Pure.
 
-The rows decide: the text only says what folding them gives. A landing is read from its line when somebody asks for it.
+The rows are the truth; the text is a cache of the progress that they fold into. A landing is decoded from its line on first use.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from rewindow.streams.record import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a generation has landed: its GENERATION row, and the bodies of its landings, except for the first ones.
+    """What a generation has landed: the bodies of its GENERATION row and of its LANDING rows.
 
-    ``through`` is the last landing without a body, ``refused`` the number of those whose rows went to the quarantine.
+    ``bodies`` lacks the kept landings, and the landings of a stored fold. ``through`` is the number of the last landing that
+    it lacks, ``refused`` is how many of the generation's landings that it lacks have quarantined rows.
     """
 
     generation: Mapping[str, Any]
@@ -41,10 +42,10 @@ class Made:
 
 
 class StoredLandings(Sequence[Landing]):
-    """The landings of a stored feed. Each is read from its line on first use."""
+    """The landings of a stored feed. Each is decoded from its line on first use."""
 
     def __init__(self, lines: Sequence[str], ends: Sequence[int | None]) -> None:
-        """Bind to the lines and to the ends of the intervals of arrival."""
+        """``lines``: one for each landing. ``ends``: see `interval_ends`."""
         self._lines, self.ends = lines, ends
         self._made: dict[int, Landing] = {}
 
@@ -68,7 +69,7 @@ class StoredLandings(Sequence[Landing]):
 
 
 def interval_ends(feed: Feed) -> Iterator[int | None]:
-    """Yield the end of the interval of arrival of each landing; None for one without."""
+    """Yield the end (epoch ms) of the interval of arrival of each landing; None for a landing without an interval."""
     head = feed.landings.head
     before = len(head) if isinstance(head, StoredLandings) else 0
     if isinstance(head, StoredLandings):
@@ -79,7 +80,7 @@ def interval_ends(feed: Feed) -> Iterator[int | None]:
 
 
 def made_by(rows: Sequence[LedgerRow], *, is_whole: bool = False) -> list[Made]:
-    """Return what each generation has landed. With ``is_whole``, all bodies are read, also those of a stored fold."""
+    """Return what each generation has landed. With ``is_whole``, also read the bodies of the rows behind a stored fold."""
     stored, later = known_part(rows)
     made: list[Made] = []
     if stored is not None and not is_whole:
@@ -93,7 +94,7 @@ def made_by(rows: Sequence[LedgerRow], *, is_whole: bool = False) -> list[Made]:
 
 
 def feed_of(lines: Sequence[str], ledger: str) -> Feed | None:
-    """Return the feed of stored lines. ``ledger`` is the token of the first row."""
+    """Return the feed that `feed_lines` converted; None before the first generation. ``ledger`` is the first row's token."""
     data = json.loads(lines[0])
     if data["definition"] is None:
         return None
@@ -102,7 +103,7 @@ def feed_of(lines: Sequence[str], ledger: str) -> Feed | None:
 
 
 def feed_lines(feed: Feed | None, made: Sequence[Made], progress: Mapping[str, Any]) -> list[str]:
-    """Return a feed as lines: what it is, its progress, what each generation has landed, and a line for each landing."""
+    """Return a feed as lines: its definition, its progress, what each generation has landed, and a line for each landing."""
     data = {
         "definition": definition_as_json(feed.definition) if feed else None,
         "ends": [*interval_ends(feed)] if feed else [],
@@ -120,25 +121,25 @@ def feed_lines(feed: Feed | None, made: Sequence[Made], progress: Mapping[str, A
 
 
 def deliveries_data(deliveries: Mapping[TopicPartition, Delivery]) -> list[list[Any]]:
-    """Return the last delivery of each topic-partition as JSON."""
+    """Return the last delivery of each topic-partition as JSON values."""
     return [[*tp, *astuple(delivery)] for tp, delivery in sorted(deliveries.items())]
 
 
 def deliveries_of(data: Sequence[Sequence[Any]]) -> dict[TopicPartition, Delivery]:
-    """Return the deliveries of `deliveries_data`."""
+    """Return the deliveries that `deliveries_data` converted."""
     return {TopicPartition(*delivery[:2]): Delivery(*delivery[2:]) for delivery in data}
 
 
 def held_data(held: Mapping[TopicPartition, Sequence[HeldFile]]) -> list[list[Any]]:
-    """Return the files with unreleased records as JSON."""
+    """Return the files with unreleased records as JSON values."""
     return [[*tp, [astuple(file) for file in files]] for tp, files in sorted(held.items())]
 
 
 def held_of(data: Sequence[Sequence[Any]]) -> dict[TopicPartition, tuple[HeldFile, ...]]:
-    """Return the files of `held_data`."""
+    """Return the files that `held_data` converted."""
     return {TopicPartition(*held[:2]): tuple(HeldFile(*file) for file in held[2]) for held in data}
 
 
 def attempts_data(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
-    """Return attempts as JSON."""
+    """Return attempts as JSON values."""
     return [asdict(attempt) for attempt in attempts]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rewindow.control.ingest.landings import Feed
 
 _NEAREST = 4
-"""So many runs before and after another one are offered in its place."""
+"""If the state after a run was forgotten, the message names up to this many runs before and after that run."""
 
 
 def run_or_beginning(state: JobState, branch: Branch, text: str) -> CommittedRun | None:
@@ -31,10 +31,10 @@ def run_or_beginning(state: JobState, branch: Branch, text: str) -> CommittedRun
 
 
 def find_run(state: JobState, branch: Branch, text: str, or_else: str = "") -> CommittedRun:
-    """Return the run named ``branch/number``, or by its number in the branch.
+    """Return the run of a branch's chain with this name (``branch/number``) or number.
 
-    Raises `UsageError` (2) for a number that several runs of the branch's chain have, and for a run that is not in the
-    chain; then it lists the last runs that are. ``or_else``: what else the caller takes, as the end of this list.
+    Raises `UsageError` (2) if several runs of the chain have the number, or if the chain has no such run. The latter message
+    lists the last runs of the chain, followed by ``or_else``: what else the caller accepts.
     """
     matches = [run for run in branch.runs if text in (run.spec.name, str(run.spec.number))]
     if len(matches) > 1:
@@ -72,9 +72,9 @@ def find_run(state: JobState, branch: Branch, text: str, or_else: str = "") -> C
 
 
 def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
-    """Return the row that returns a branch to an earlier run; None if it is there. It fences a run in flight.
+    """Return the row that takes a branch back to an earlier run; None if that run is its last. The row fences a run in flight.
 
-    Raises `UsageError` (2) unless the run is one of the branch's own, `CheckpointError` (76) for a closed branch.
+    Raises `UsageError` (2) for a run before the branch's own runs, `CheckpointError` (76) for a closed branch.
     """
     branch = state.branch(name)
     if name != MAIN and name not in state.branches:
@@ -85,7 +85,7 @@ def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
     # A repeated request needs no row (ADR-79).
     if branch.head is None or kept == len(branch.runs):
         return None
-    # The inherited runs are the parent's, and their rows are in its tables.
+    # Inherited runs belong to the parent branch, and their rows are in the parent's tables.
     if kept < branch.inherited:
         fork = branch.runs[branch.inherited - 1].spec.name
         raise UsageError(
@@ -101,9 +101,10 @@ def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
 
 
 def decide_branch(state: JobState, name: str, parent: str, base: CommittedRun | None) -> LedgerRow | None:
-    """Return the row that creates a branch after a run of its parent (None: at the beginning); None if it is open there.
+    """Return the row that creates a branch after run ``base`` of its parent; a ``base`` of None is the beginning.
 
-    Raises `ConfigError` (78) for a name that was ever used otherwise (ADR-23), or one that `check_case` refuses.
+    Returns None if the branch is open and has this parent and base. Raises `ConfigError` (78) for a name that was used before for
+    another branch (ADR-23), and for a name that `check_case` refuses.
     """
     existing = state.branches.get(name)
     if existing is not None and existing.is_open and (existing.parent, existing.base) == (parent, base):
@@ -137,10 +138,11 @@ def check_case(state: JobState, name: str) -> None:
 
 
 def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding) -> LedgerRow | None:
-    """Return the row that replaces the chain of ``into`` by that of ``branch``; None if it `was_promoted`.
+    """Return the row that replaces the chain of ``into`` by that of ``branch``; None if ``branch`` was promoted (`was_promoted`).
 
-    ``binding`` is the job's, bound to ``into``. Raises `UsageError` (2) for an unknown branch, `NotNowError` (75) for one
-    that is behind, `CheckpointError` (76) for one that is closed or whose outputs have different columns.
+    ``binding``: the job, bound to the tables of ``into``. Raises `UsageError` (2) for an unknown branch, `NotNowError` (75)
+    if ``branch`` is behind ``into``, and `CheckpointError` (76) if a branch is closed, a run is on hold, the branches
+    diverged before ``into`` starts, or the columns of an output differ.
     """
     source, target = state.branch(branch), state.branch(into)
     if branch not in state.branches or branch == into:
@@ -160,7 +162,7 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
             reason=why,
             job=binding.job,
         )
-    # Otherwise the promotion would take epochs of the target back.
+    # A branch that is behind would take away the last epochs of the target.
     if source.last_epoch < target.last_epoch:
         raise NotNowError(
             "branch-behind-target",
@@ -172,7 +174,7 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
             target_epoch=target.last_epoch,
             job=binding.job,
         )
-    # The target can replace only its own runs: the inherited ones are in the tables of its parent.
+    # The target can replace only its own runs: the rows of inherited runs are in the tables of its parent.
     if shared_runs(source.runs, target.runs) < target.inherited:
         raise CheckpointError(
             "branches-diverged-early",
@@ -186,7 +188,7 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
         if name.startswith(OUTPUT) and name in tables:
             tables[name] = _with_its_columns(tables[name], table, target.tables.get(name), name, binding.job)
         elif name in tables:
-            # A store with other columns has another table, to which the branch has published.
+            # If a store has other columns, its changelog is another table, to which the branch has already published.
             tables[name] = table
     heads = {"head": target.head, "branch_head": source.head}
     body = {
@@ -201,7 +203,10 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
 def _with_its_columns(
     here: TableSpec, of_branch: TableSpec, before: TableSpec | None, target: str, job: str
 ) -> TableSpec:
-    """Return an output table with the columns of a branch. Raises `CheckpointError` (76) if it exists with others."""
+    """Return an output table with the columns of a branch. Raises `CheckpointError` (76) if the table exists with other columns.
+
+    ``here``: the table in the binding; ``before``: the table of the branch to promote into, if it has one.
+    """
     if before is not None and before.path == here.path and before.columns != of_branch.columns:
         output = target.removeprefix(OUTPUT)
         raise CheckpointError(
@@ -217,13 +222,16 @@ def _with_its_columns(
 
 
 def was_promoted(state: JobState, branch: str, into: str) -> bool:
-    """Return whether a branch was promoted, and ``into`` still has all its runs. A rewind of ``into`` ends that."""
+    """Return whether a branch was promoted and ``into`` still has all its runs, which is not so after a rewind of ``into``."""
     source, target = state.branch(branch), state.branch(into)
     return source.standing is Standing.PROMOTED and shared_runs(source.runs, target.runs) == len(source.runs)
 
 
 def decide_drop(state: JobState, name: str) -> LedgerRow | None:
-    """Return the row that drops a branch; None if it is dropped. Raises `UsageError` (2) for `main` or an unknown branch."""
+    """Return the row that drops a branch; None if it was dropped before.
+
+    Raises `UsageError` (2) for `main` or an unknown branch.
+    """
     if name == MAIN:
         raise UsageError(
             "main-not-droppable",
@@ -241,13 +249,14 @@ def decide_drop(state: JobState, name: str) -> LedgerRow | None:
 
 
 def check_can_publish(state: JobState, name: str) -> None:
-    """Raise `UsageError` (2) for an unknown branch. The main branch is there before its first run."""
+    """Raise `UsageError` (2) for an unknown branch."""
+    # The main branch exists before its first run, which adds it to the state.
     if name != MAIN and name not in state.branches:
         raise _unknown_branch(name, state.branches)
 
 
 def _unknown_branch(name: str, others: Iterable[str]) -> UsageError:
-    """Return the error of a branch that the command cannot take. ``others``: those that it can."""
+    """Return the error for a branch that a command does not accept. ``others``: the branches that it accepts."""
     return UsageError(
         "branch-unknown",
         "there is no branch {branch!r} to choose (branches: {branches})",
@@ -257,9 +266,10 @@ def _unknown_branch(name: str, others: Iterable[str]) -> UsageError:
 
 
 def decide_accept(state: JobState, name: str, text: str | None) -> LedgerRow | None:
-    """Return the row that accepts a run on hold; None if it is not on hold. ``text`` names the run; None: the only one.
+    """Return the row that accepts a run on hold; None if the run is not on hold.
 
-    Raises `UsageError` (2) for an unknown branch or run, and if several are on hold and none is named.
+    ``text`` names the run; None stands for the only run on hold. Raises `UsageError` (2) for an unknown branch or run, and if
+    several runs are on hold and ``text`` is None.
     """
     branch, held = state.branch(name), state.on_hold(name)
     check_can_publish(state, name)
@@ -276,7 +286,7 @@ def decide_accept(state: JobState, name: str, text: str | None) -> LedgerRow | N
 
 
 def run_before(state: JobState, branch: Branch, epoch: int) -> CommittedRun | None:
-    """Return the last run that ends before an epoch and still has its state, or None.
+    """Return the last run that ends before an epoch and whose state can still be restored, or None.
 
     A backfill from that epoch starts after this run.
     """
@@ -285,14 +295,15 @@ def run_before(state: JobState, branch: Branch, epoch: int) -> CommittedRun | No
 
 
 def first_epoch_at(feed: Feed, time_ms: int) -> int:
-    """Return the first epoch that may contain records at or after a time; earlier watermarks are all below it."""
+    """Return the first epoch that may contain records at or after a time."""
+    # An epoch contains no records above its watermark.
     return bisect_left(feed.landings, time_ms, key=lambda landing: landing.watermark_ms) + 1
 
 
 def check_has_state(state: JobState, run: int | None) -> None:
-    """Raise `CheckpointError` (76) if `gc` forgot the state after a run, and list the nearest of its branch that have theirs.
+    """Raise `CheckpointError` (76) if `gc` forgot the state after a run, `NotNowError` (75) if a reset removed the run.
 
-    Raises `NotNowError` (75) for a run that the ledger no longer has.
+    The message about a forgotten state lists the nearest runs of the branch whose states are left.
     """
     if run is not None and state.find_run(run) is None:
         raise NotNowError(
@@ -314,7 +325,7 @@ def check_has_state(state: JobState, run: int | None) -> None:
 
 
 def _nearest_with_state(state: JobState, wanted: CommittedRun) -> list[CommittedRun]:
-    """Return the runs of a run's branch that still have their state: the nearest ones before it and after it, in order."""
+    """Return the nearest runs before and after a run, in the order of its branch, whose states can still be restored."""
     own_first = sorted(state.branches.values(), key=lambda branch: branch.name != wanted.spec.branch)
     chain = next((branch.runs for branch in own_first if wanted.spec.run in run_ids(branch.runs)), None)
     if chain is None:

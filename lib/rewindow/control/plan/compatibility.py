@@ -3,7 +3,7 @@
 A store is kept only if its entries still mean the same: same kind, key and columns, in the same sub-topology, used by the
 same nodes with the same description. Anything else is refused, because it would silently give wrong rows.
 
-An output table is one that others read, so its columns never change (ADR-132): other columns need another table.
+The columns of an output table never change, because others read it (ADR-132): an output with other columns needs another table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TAKEN_OVER = "`key=STREAM.key` takes it over from a stream, and the fields of a
 
 
 def column_changes(before: Sequence[tuple[str, str]], now: Sequence[tuple[str, str]]) -> str:
-    """Return how columns, as names and types, differ: ``key (string) is gone, user (string) is new``."""
+    """Describe how columns, given as pairs (name, type), differ: ``key (string) is gone, user (string) is new``."""
     had, has = dict(before), dict(now)
     changes = [f"{name} ({had[name]}) is gone" for name in had if name not in has]
     changes += [f"{name} ({has[name]}) is new" for name in has if name not in had]
@@ -31,7 +31,7 @@ def column_changes(before: Sequence[tuple[str, str]], now: Sequence[tuple[str, s
 
 
 def other_columns(table: str, actual: Sequence[tuple[str, str]], due: Sequence[tuple[str, str]]) -> CheckpointError:
-    """Return the error for a table that exists with other columns than a job writes."""
+    """Return the error for a table whose ``actual`` columns are not those that a job writes (``due``)."""
     changes = column_changes(actual, due)
     return CheckpointError(
         "table-columns-differ",
@@ -44,7 +44,7 @@ def other_columns(table: str, actual: Sequence[tuple[str, str]], due: Sequence[t
 def changed_columns(
     before: Mapping[str, TableSpec], now: Mapping[str, TableSpec]
 ) -> Iterator[tuple[str, TableSpec, str]]:
-    """Yield each output that has other columns in the same table: its name, the table as it is, and what differs."""
+    """Yield each output whose columns changed while its table is the same: its name, the table before, and what differs."""
     for target, table in now.items():
         was = before.get(target)
         if target.startswith(OUTPUT) and was is not None and was.path == table.path and was.columns != table.columns:
@@ -52,7 +52,7 @@ def changed_columns(
 
 
 def another_table(job: str, outputs: Sequence[str]) -> str:
-    """Return what names another table for outputs, as an imperative without a full stop."""
+    """Return the advice to give outputs another table, as an imperative without a full stop."""
     return f"name another table for {', '.join(outputs)} in conf/jobs/{job}.yaml"
 
 
@@ -77,7 +77,7 @@ def check_publishable(main: Branch, now: JobBinding) -> None:
 
 
 def keep_key(main: Branch, now: JobBinding) -> str:
-    """Return how a key keeps its columns, if an output has other ones of the same types; else ``""``."""
+    """Return how to keep the key columns of an output, if only their names changed; else ``""``."""
     for output, table, _ in changed_columns(main.tables, now.tables):
         target = f"{OUTPUT}{output}"
         former = main.head.spec.binding.keys.get(target, ()) if main.head is not None else ()
@@ -94,7 +94,7 @@ def keep_key(main: Branch, now: JobBinding) -> str:
 
 
 def other_keys(main: Branch, now: JobBinding) -> list[str]:
-    """Return the outputs whose keys have other columns than on ``main``, so that they cannot be compared key by key."""
+    """Return the outputs whose key columns differ from those on ``main``, so that they cannot be compared key by key."""
     if main.head is None:
         return []
     before = main.head.spec.binding
@@ -103,18 +103,17 @@ def other_keys(main: Branch, now: JobBinding) -> list[str]:
 
 
 def _key_columns(binding: JobBinding) -> dict[str, list[tuple[str, str]]]:
-    """Return the key columns of each output with their types. Runs of earlier versions did not record them."""
+    """Return the key columns of each output with their types."""
+    # Runs of earlier versions did not record the keys of outputs.
     with_keys = {target: table for target, table in binding.tables.items() if target in binding.keys}
     outputs = {target: dict(table.columns) for target, table in with_keys.items()}
     return {target: [(name, columns[name]) for name in binding.keys[target]] for target, columns in outputs.items()}
 
 
 def check_kept(branch: Branch, now: JobBinding) -> None:
-    """Raise `CheckpointError` (76) if a branch cannot start over, because an output has other columns than it has written.
-
-    Columns in another order are written to the same table.
-    """
+    """Raise `CheckpointError` (76) if a branch cannot start over, because its table for an output has other columns."""
     for output, table, changes in changed_columns(branch.tables, now.tables):
+        # Rows whose columns have another order can be written to the same table.
         if sorted(table.columns) == sorted(now.tables[f"{OUTPUT}{output}"].columns):
             continue
         raise CheckpointError(
@@ -152,7 +151,10 @@ class _Verdict:
 
 
 def verdicts(before: JobBinding, now: JobBinding) -> list[_Verdict]:
-    """Return the verdict on each store of either job, by name, except buffers of suppresses that may change freely."""
+    """Return the verdict on each store of either job, sorted by name.
+
+    Buffers of suppresses that may be added or removed (`job_diff.without_edits`) are left out.
+    """
     before, now = without_edits(before, now)
     result = []
     for name in sorted({**before.stores, **now.stores}):
@@ -210,7 +212,7 @@ def _described(topology: Sequence[Mapping[str, Any]], store: str) -> tuple[int, 
 
 
 def _users(topology: Sequence[Mapping[str, Any]], store: str) -> dict[str, str]:
-    """Return the descriptions of the nodes that use a store, by name."""
+    """Return the descriptions of the nodes that use a store, by the names of the nodes."""
     return {
         node["name"]: str(node.get("processor", ""))
         for part in topology

@@ -1,6 +1,7 @@
 """Describe a plan and runs on hold, as text and as JSON values. Pure.
 
-A plan says what would run and why, and what is blocked on what; a hold, what is not met, and what publishes or removes the run.
+The text of a plan says what would run and why, and what waits for what. The text of a hold says which expectation is not met, and
+which commands publish or remove the run.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rewindow.control.plan.spec import JobBinding, RunSpec
 from rewindow.streams.record import known_time
 
 _MOST_EPOCHS, _AT_EACH_END = 12, 3
-"""A printed plan of more epochs shows only the first and the last ones."""
+"""A printed plan of more epochs than the first number shows only the first and the last epochs, so many at each end."""
 _MOST_PARTITIONS = 8
 """A printed plan shows the offsets of an epoch in at most so many partitions."""
 
@@ -32,12 +33,11 @@ def describe_plan(
 ) -> dict[str, Any]:
     """Return a decision as JSON values.
 
-    ``epochs``: each with its watermark (epoch ms) and the offsets ``[start, end)`` of each topic-partition.
-    ``held``: records landed but held back by the feed's watermark, by topic-partition. ``pending``: an uncommitted plan.
-    ``waiting``: landings that the run leaves for later runs. ``changed``: how the job differs from the branch's
-    checkpoint; its next run accepts that, because otherwise there would be no decision. ``on_hold``: runs that are committed and
-    not published, behind which the next one would wait. Runs appear by name; ``ledger_row``
-    is the row of the plan in the runs ledger.
+    ``epochs``: each with its watermark (epoch ms) and the offsets ``[start, end)`` of each topic-partition. ``held``: records
+    landed but held back by the feed's watermark, by topic-partition. ``pending``: an uncommitted plan. ``waiting``: landings
+    that the run leaves for later runs. ``changed``: how the job differs from the branch's checkpoint; the next run accepts
+    these changes, because otherwise planning would have failed. ``on_hold``: committed runs that are not published; the next
+    run would be published after them. Runs appear by name; ``ledger_row`` is the row of the plan in the runs ledger.
     """
     chain = state.branch(branch)
     health = job_health(Inputs(chain, feed, chain.runs), state)

@@ -2,9 +2,9 @@
 
 A suppress can be added and removed without a new branch (KIP-328, `withName`):
 
-1. A suppress that only one of two topologies has does not make them different, nor does one that a time limit of zero
-   disables in one of them. Everything else must be equal once the suppress is bypassed.
-2. An added suppress starts empty. A removed one must be empty, because its buffered records would be lost.
+1. Two topologies do not differ by a suppress that only one of them has, or that one of them disables with a time limit of zero.
+   Everything else must be equal when this suppress is bypassed.
+2. An added suppress starts empty. A removed suppress must be empty, because its buffered records would be lost.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rewindow.streams.duration import in_words
 from rewindow.streams.state.stores import SESSION
 
 _STORE_PARTS: Final = {"retention_ms": "retention", "window_size_ms": "window size", "holds_ms": "holds"}
-"""Durations in the description of nodes and stores, by the names that users see."""
+"""From the name of a duration in the description of a node or store to the name that users see."""
 _Topology = Sequence[Mapping[str, Any]]
 
 
@@ -39,12 +39,12 @@ def changes_since(branch: Branch, now: JobBinding) -> list[str]:
 
 
 def differences_besides_tables(before: JobBinding, now: JobBinding) -> list[str]:
-    """Return `differences`, but those of tables: an output has another path on each branch."""
+    """Return `differences` without those of tables, because an output has another path on each branch."""
     return differences(replace(before, tables=now.tables), now)
 
 
 def differences(before: JobBinding, now: JobBinding) -> list[str]:
-    """Return what changed in topology, semantics, stores and tables, with the old and the new; empty if nothing did.
+    """Return what changed in topology, semantics, stores and tables: lines with old and new values, empty if nothing changed.
 
     Adding, removing, disabling or enabling a suppress (`suppress_edits`) and quarantining dropped records do not count.
     """
@@ -65,7 +65,7 @@ def differences(before: JobBinding, now: JobBinding) -> list[str]:
 
 
 def code_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return which functions, classes and values of the project changed; nothing if either version is not known."""
+    """Return which functions, classes and values of the project changed; empty if either code version is unknown."""
     if not before or not now:
         return []
     said = {name: "is gone" for name in before if name not in now}
@@ -77,7 +77,7 @@ def code_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]
 def changed_parameters(name: str, before: str, now: str) -> list[str]:
     """Return what differs between two descriptions of a node: ``grace of NAME changed: 6h -> 12h``.
 
-    Descriptions of different kinds of nodes are one difference.
+    If the kinds of node or the names of parameters differ, the result is one line with both descriptions.
     """
     verb, parameters = _parsed(before)
     other_verb, others = _parsed(now)
@@ -88,7 +88,7 @@ def changed_parameters(name: str, before: str, now: str) -> list[str]:
 
 
 def without_edits(before: JobBinding, now: JobBinding) -> tuple[JobBinding, JobBinding]:
-    """Return two bindings without the suppresses whose change between them does not count."""
+    """Return both bindings without the suppresses that may differ (see the beginning of this file)."""
     suppresses_before, suppresses_now = _suppresses(before), _suppresses(now)
     edited = [
         name
@@ -119,7 +119,7 @@ def _changes(kind: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> li
 
 
 def _described(kind: str, name: str, before: Any, now: Any) -> list[str]:
-    """Return what differs in one node, store, setting or table; of what a node does and of durations, in words."""
+    """Return what differs in one node, store, setting or table. Parameters of a node's processor and durations are in words."""
     lines = []
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         if isinstance(before.get("processor"), str) and isinstance(now.get("processor"), str):
@@ -153,7 +153,7 @@ def _change(before: Any, now: Any) -> list[str]:
 
 
 def _named(topology: Sequence[Mapping[str, Any]], part: str) -> dict[str, Any]:
-    """Return nodes or stores by name, each with its sub-topology, but without types, which the columns show."""
+    """Return nodes or stores by name, each with its sub-topology. Types are left out, because columns are compared, too."""
     return {
         item["name"]: {name: item[name] for name in item if name not in ("key", "value")}
         | {"sub_topology": sub_topology["sub_topology"]}
@@ -169,7 +169,8 @@ def _columns(stores: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
 def _tables(tables: Mapping[str, TableSpec]) -> dict[str, Any]:
     """Return the tables that a diff compares.
 
-    Changelogs are left out, because their columns follow from their stores, and so are tables that no row depends on.
+    Changelogs are left out, because their columns follow from their stores. The quarantine and the table of expectations are left
+    out, because no output depends on them.
     """
     return {
         target: table.as_json() | {"columns": [" ".join(column) for column in table.columns]}
@@ -192,9 +193,9 @@ def _named_duration(part: str, value: Any) -> tuple[str, str] | None:
 
 
 def _parsed(description: str) -> tuple[str, Mapping[str, str]]:
-    """Return the verb of ``verb(what, key=value, ...)`` and its parameters; all that have no name are one, named ``""``.
+    """Return verb and parameters of a description ``verb(what, key=value, ...)``; parameters without a name are joined as ``""``.
 
-    Without parameters, or with two of one name, the mapping is empty.
+    The mapping is empty if there are no parameters, or if two have the same name.
     """
     verb, bracket, rest = description.partition("(")
     if not bracket or not rest.endswith(")"):
@@ -211,7 +212,7 @@ def _parsed(description: str) -> tuple[str, Mapping[str, str]]:
 
 
 def _split(text: str) -> Iterator[str]:
-    """Yield the parts between commas that are in no parentheses."""
+    """Yield the parts of a text between commas. A comma within parentheses does not separate parts."""
     depth, part = 0, ""
     for character in text:
         depth += (character in "([{") - (character in ")]}")
@@ -268,7 +269,7 @@ def _without_suppresses(binding: JobBinding, names: Sequence[str], retentions: M
 
 
 def _retentions(before: JobBinding, now: JobBinding) -> dict[str, int]:
-    """Return the retentions of session stores that differ only by the millisecond that final results add (`dsl.finals`)."""
+    """Return the new retentions (ms) of session stores that changed only by the millisecond of final results (`dsl.finals`)."""
     old, new = (
         {
             store["name"]: store["retention_ms"]

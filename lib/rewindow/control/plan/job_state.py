@@ -16,8 +16,8 @@ from rewindow.streams.record import UNKNOWN
 class LedgerRow:
     """A ledger row: its number (from 1), kind and JSON body.
 
-    ``recorded_at`` (epoch ms) decides what `gc` keeps, and which reports are read along with a fold in a catalog. It changes no
-    result. ``token`` is unique to the append that wrote the row, and empty before the row is stored.
+    ``recorded_at`` (epoch ms) decides what `gc` keeps, and which reports are read together with a stored fold in a catalog.
+    No result depends on it. ``token`` is unique to the append that wrote the row, and empty before the row is stored.
     """
 
     seq: int
@@ -48,7 +48,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """A republication of a table: the publication epoch it begins, and the number of publications that it replaces."""
+    """A republication of a table: the publication epoch that it begins, and the number of publications that it replaces."""
 
     epoch: int
     ordinal: int
@@ -59,7 +59,7 @@ class Standing(StrEnum):
 
     OPEN = "open"
     PROMOTED = "promoted"
-    """Its chain became another branch's, which takes the next runs."""
+    """Another branch has taken over the chain of this branch, and takes the next runs."""
     DROPPED = "dropped"
 
 
@@ -68,10 +68,10 @@ class Branch:
     """A chain of runs, and the plan of the next one, if any.
 
     The chain starts with ``inherited`` runs of the parent branch, whose rows are only in the parent's output tables.
-    ``publications`` are the commits to the branch's own output tables, ``tables`` those tables by target, and
-    ``restarts`` their republications by target. ``unpublished`` are the commits that wait until a run is accepted: the first
-    of them adds a run that is on hold, the others what follows it. Each adds one run, the last ones of the chain.
-    ``last_number`` is that of the last run which the branch itself committed, also if it was rewound or replaced since.
+    ``publications`` are the commits to the branch's own output tables, ``tables`` those tables by target, and ``restarts``
+    their republications by target. ``unpublished`` are the commits that wait until a run is accepted. Each adds one run: the
+    first a run that is on hold, the others the runs after it, up to the end of the chain. ``last_number`` is the number of
+    the last run that the branch itself committed, even if this run was rewound or replaced since.
     """
 
     name: str
@@ -88,17 +88,17 @@ class Branch:
 
     @property
     def next_number(self) -> int:
-        """The number of the next run: above the last one that the branch itself used, and above that of the head (ADR-141)."""
+        """The number of the next run: above the branch's last own number, and above the head's number (ADR-141)."""
         return max(len(self.runs), self.last_number, self.head.spec.number if self.head else 0) + 1
 
     @property
     def head(self) -> CommittedRun | None:
-        """The last run; the next one resumes from its checkpoint."""
+        """The last run, from whose checkpoint the next run resumes."""
         return self.runs[-1] if self.runs else None
 
     @property
     def last_epoch(self) -> int:
-        """The last committed epoch; 0 for none."""
+        """The last committed epoch; 0 without runs."""
         return self.runs[-1].spec.input.last if self.runs else 0
 
     @property
@@ -108,17 +108,17 @@ class Branch:
 
     @property
     def chain(self) -> str:
-        """The head's chain hash; ``""`` for none."""
+        """The head's chain hash; ``""`` without runs."""
         return self.runs[-1].commit.chain if self.runs else ""
 
     @property
     def watermark_ms(self) -> int:
-        """The head's watermark; -1 for none."""
+        """The head's watermark; -1 without runs."""
         return self.runs[-1].commit.watermark_ms if self.runs else UNKNOWN
 
     @property
     def base(self) -> CommittedRun | None:
-        """The parent branch's run that this branch starts after; None for the beginning."""
+        """The run of the parent branch after which this branch starts; None for the beginning."""
         return self.runs[self.inherited - 1] if self.inherited else None
 
     @property
@@ -133,7 +133,7 @@ class Branch:
 
     @property
     def published_runs(self) -> Sequence[CommittedRun]:
-        """The runs before the first that is on hold."""
+        """The runs before the first run on hold."""
         return self.runs.until(len(self.runs) - len(self.unpublished))
 
     @property
@@ -155,7 +155,10 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """What a RESET row ended: a ledger identity, and by table path the targets that it published, with their epochs."""
+    """What a RESET row ended: the identity of the ledger, and the tables that it had published.
+
+    ``tables`` maps the path of each table to its targets, and each target to its last publication epoch.
+    """
 
     ledger: str
     tables: Mapping[str, Mapping[str, int]]
@@ -175,15 +178,15 @@ class JobState:
     changes: Mapping[str, History[Publication]] = field(default_factory=dict)
     """Publications to tables that branches share, by path: one per run, snapshot and FORGET row that concerns the table."""
     snapshots: Mapping[int, CommittedRun] = field(default_factory=dict)
-    """Run -> snapshot of all stores at its end, as an entry with the snapshot's own number, attempt and files."""
+    """From a run's number to the snapshot of all stores after this run. The snapshot has its own number, attempt and files."""
     forgotten: frozenset[int] = frozenset()
     """Runs and snapshots whose rows were removed from the changelogs. Only a snapshot can restore the state after them."""
     dead: frozenset[str] = frozenset()
-    """Attempts that can no longer commit, because their plan was replaced, fenced or taken back."""
+    """Attempts that can no longer commit, because a later row ended their plan."""
     accepted: frozenset[int] = frozenset()
-    """Runs that are published although they did not meet an expectation that holds."""
+    """Numbers of runs that did not meet an expectation with ``on_fail: hold``, and that somebody accepted."""
     reset: Reset | None = None
-    """The last RESET: its tables are to be emptied before anything else is published."""
+    """The last RESET. Its tables must be emptied before anything else is published."""
 
     def branch(self, name: str) -> Branch:
         """Return a branch, or an empty one if the ledger has none of that name."""
@@ -195,8 +198,8 @@ class JobState:
         return restarts.get(target if target.startswith(OUTPUT) else path, Restart(1, 0))
 
     def on_hold(self, branch: str) -> tuple[CommittedRun, ...]:
-        """Return the runs of an open branch itself that are not published before somebody accepts them."""
-        # Runs on hold are among those that are not published.
+        """Return the runs of a branch that are on hold; empty for a closed branch. Inherited runs are left out."""
+        # Only unpublished runs can be on hold, so the many published runs are not read.
         chain = self.branch(branch)
         return (
             self.holding([run for publication in chain.unpublished for run in publication.adds])
@@ -205,7 +208,7 @@ class JobState:
         )
 
     def holding(self, runs: Sequence[CommittedRun]) -> tuple[CommittedRun, ...]:
-        """Return those of some runs that are on hold."""
+        """Return the runs on hold among ``runs``."""
         return tuple(run for run in runs if run.commit.holds and run.spec.run not in self.accepted)
 
     def is_pending(self, spec: RunSpec) -> bool:
@@ -227,7 +230,7 @@ class JobState:
         return tuple(runs.values())
 
     def basis(self, run: int | None) -> tuple[CommittedRun, ...]:
-        """Return the entries that restore the state after a run: the last snapshot of its chain, if any, and later runs."""
+        """Return what restores the state after a run: the last snapshot of its chain, if any, and the runs after the snapshot."""
         later: list[CommittedRun] = []
         for committed in self._back_from(run):
             if (snapshot := self.snapshots.get(committed.spec.run)) is not None:
@@ -240,11 +243,12 @@ class JobState:
         return all(committed.spec.run not in self.forgotten for committed in self.basis(run))
 
     def chain_to(self, run: int | None) -> tuple[CommittedRun, ...]:
-        """Return a run's ancestors and the run itself, oldest first, even if rewound; nothing for None."""
+        """Return a run's ancestors and the run itself, oldest first, even if they were rewound; empty for None."""
         return tuple(reversed(list(self._back_from(run))))
 
     def _back_from(self, run: int | None) -> Iterator[CommittedRun]:
-        """Yield a run and its ancestors, newest first. The ledger has each run after its parent."""
+        """Yield a run and its ancestors, newest first."""
+        # Each run was committed after its parent, so one pass backwards meets all ancestors.
         for committed in reversed(self.committed):
             if run is None:
                 return
@@ -263,7 +267,10 @@ class JobState:
 
 
 def with_shared(changes: Mapping[str, History[Publication]], change: Publication) -> Mapping[str, History[Publication]]:
-    """Add a publication to each table that branches share and that it concerns. Only changelogs lose rows."""
+    """Return publications by the paths of shared tables, with ``change`` added to each table that its runs write.
+
+    Rows are removed only from changelogs.
+    """
     adds, removes = _by_path(change.adds, ""), _by_path(change.removes, CHANGELOG)
     grown = {
         path: changes.get(path, History()).append(Publication(tuple(adds.get(path, ())), tuple(removes.get(path, ()))))
@@ -273,7 +280,7 @@ def with_shared(changes: Mapping[str, History[Publication]], change: Publication
 
 
 def _by_path(runs: Iterable[CommittedRun], prefix: str) -> dict[str, list[CommittedRun]]:
-    """Return the runs that write each shared table of a kind."""
+    """Return runs by the paths of the shared tables that they write, for targets that start with ``prefix``."""
     runs_of: dict[str, list[CommittedRun]] = {}
     for run in runs:
         targets = run.spec.binding.tables.items()
@@ -284,7 +291,7 @@ def _by_path(runs: Iterable[CommittedRun], prefix: str) -> dict[str, list[Commit
 
 
 def run_ids(runs: History[CommittedRun]) -> Iterator[int]:
-    """Yield the ids of runs, in order, without reading those that are stored."""
+    """Yield the numbers of runs, in order, without decoding stored runs."""
     later: Sequence[CommittedRun] = runs
     if isinstance(runs.head, Numbered):
         yield from runs.head.numbers()

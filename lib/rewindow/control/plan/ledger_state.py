@@ -1,6 +1,6 @@
 """Fold a job's ledger rows into branches, runs and publications, and check every row. Pure.
 
-=========  ========================================================================================================
+=========  ===============================================================================================================
 PLAN       plans a run; an earlier plan of the branch that is not committed can never be committed
 COMMIT     makes a run true; allowed only for the pending plan of its branch
 FENCE      ends the pending plan without a new one
@@ -11,28 +11,29 @@ PROMOTE    replaces a branch's chain by that of another
 DROP       drops a branch
 REPUBLISH  starts a new publication epoch of a table
 RESTAGE    names new files for a run whose files were lost
-SNAPSHOT   names files with all stores after a run, which are read instead of all runs up to it
+SNAPSHOT   names files with all stores after a run, which a restore reads instead of the files of all runs up to it
 FORGET     removes runs and snapshots that no branch needs from the changelogs
 ACCEPT     publishes a run that is on hold
-RESET      starts the job over: nothing before it counts
-=========  ========================================================================================================
+RESET      starts the job over: earlier rows no longer count
+=========  ===============================================================================================================
 
 A row that does not fit is a broken invariant (exit code 70): something other than rewindow wrote to the ledger.
 
-A rewound run stays in the ledger, and its rows stay in the changelogs. The chain of each branch decides which runs count,
-and each row that changes it is one publication to the branch's output tables. Such a row names the head that its writer saw
-(``head``): a row that was decided on another state does not fit.
+A rewound run stays in the ledger, and its rows stay in the changelogs. The chain of each branch decides which runs count, and
+each row that changes a chain is one publication to the branch's output tables. A REWIND or PROMOTE row names the last run of
+the chain on which it was decided (``head``). If the chain has another last run, the row does not fit.
 
 RESTAGE, SNAPSHOT and FORGET change neither which runs count nor what their rows are, only which files hold those rows.
 
-A run that does not meet an expectation with ``on_fail: hold`` is committed, but its publication to the outputs waits, and so
-do those of the runs behind it: outputs are published in order. No process publishes what waits, because the row that commits
-the run says that it holds. So a publication that waits can still be taken back as if it had never been decided (ADR-105).
-Tables that branches share (changelogs, metrics, the quarantine, the results of expectations) do not wait.
+A run that does not meet an expectation with ``on_fail: hold`` is committed, but its publication to the outputs waits. The
+publications of later runs wait, too, because outputs are published in order. The COMMIT row itself says that the run is on
+hold, so no process publishes it before an ACCEPT row. A REWIND row can therefore remove a waiting publication as if it had
+never been decided (ADR-105). Publications to tables that branches share (changelogs, metrics, the quarantine, the results of
+expectations) do not wait.
 
-A RESET row ends one ledger identity and begins another. Its body names the tables that hold rows of the ended identity, which
-publishing empties before it adds anything. The row's token is the new identity, so no publication of the old one can be taken
-for one of the new (ADR-76).
+A RESET row ends one ledger identity and begins another. Its body names the tables with rows of the ended identity; publishing
+empties these tables before it adds rows. The row's token is the new identity, so no publication of the ended identity can be
+mistaken for a publication of the new one (ADR-76).
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def fold_row(state: JobState, row: LedgerRow) -> JobState:
 
 
 def decide_reset(state: JobState, unknown: Collection[str]) -> LedgerRow | None:
-    """Return the row that starts a job over; None if it is at its beginning.
+    """Return the row that starts a job over; None if the job is at its beginning.
 
     ``unknown`` are the paths of tables with rows of the job that no publication of this ledger added.
     """
@@ -147,7 +148,7 @@ def _fold_republish(state: JobState, row: LedgerRow) -> JobState:
     branch = state.branch(name)
     if target not in branch.tables:
         raise _broken(row, f"{name!r} has no table for {target!r}")
-    # Without a publication, as while the first run is on hold, the next one replaces the whole content.
+    # If there is no publication yet, because the first run is on hold, the first publication will replace the whole content.
     restart = Restart(branch.restarts.get(target, Restart(1, 0)).epoch + 1, max(1, len(branch.publications)))
     return _with_branch(state, replace(branch, restarts={**branch.restarts, target: restart}))
 
@@ -299,7 +300,8 @@ def _fold_plan(state: JobState, row: LedgerRow) -> JobState:
         raise _broken(row, f"the branch {spec.branch!r} is sealed")
     if branch.standing is not Standing.OPEN:
         raise _broken(row, f"the branch {spec.branch!r} is {branch.standing}")
-    # A run's number was first its position in the chain, then that or the next one that its branch had not used (ADR-141).
+    # Earlier versions chose the number in two other ways: by the length of the chain, later also by the branch's last number
+    # (ADR-141).
     numbers = (branch.next_number, max(len(branch.runs), branch.last_number) + 1, len(branch.runs) + 1)
     if spec.parent != (head.spec.run if head else None) or spec.number not in numbers:
         raise _broken(
@@ -317,7 +319,7 @@ def _fold_plan(state: JobState, row: LedgerRow) -> JobState:
 
 
 def _with_dead(before: JobState, after: JobState) -> JobState:
-    """Note the attempts whose plans a row has ended without committing them."""
+    """Return the state ``after`` a row; ``dead`` includes the attempts whose plans the row ended without a commit."""
     ended = _planned(before) - _planned(after)
     return replace(after, dead=after.dead | ended) if ended else after
 
@@ -352,7 +354,7 @@ def _check_head(row: LedgerRow, branch: Branch, expected: int | None) -> None:
 
 
 def _with_run(branch: Branch, run: CommittedRun) -> Branch:
-    """Return the branch with one more publication, which waits if the run holds or another one waits."""
+    """Return the branch with the publication of one more run. It waits if the run is on hold or another publication waits."""
     added = Publication(adds=(run,))
     if run.commit.holds or branch.unpublished:
         return replace(branch, unpublished=branch.unpublished.append(added))
@@ -360,11 +362,9 @@ def _with_run(branch: Branch, run: CommittedRun) -> Branch:
 
 
 def _with_change(branch: Branch, chain: History[CommittedRun], change: Publication) -> Branch:
-    """Return the branch with another chain, and the publication that makes its outputs those of the chain.
-
-    Runs that were not published yet need not be taken out of a table.
-    """
+    """Return the branch with another chain, and with the publication that changes its outputs to those of this chain."""
     kept = {*run_ids(chain)} if branch.unpublished else frozenset[int]()
+    # Runs that were never published are in no output table, so no publication removes them.
     never = {run.spec.run for publication in branch.unpublished for run in publication.adds}
     return replace(
         branch,
@@ -379,7 +379,7 @@ def _with_change(branch: Branch, chain: History[CommittedRun], change: Publicati
 
 
 def _released(branch: Branch, accepted: AbstractSet[int]) -> Branch:
-    """Return the branch with the publications that nothing holds back any more."""
+    """Return the branch after ``accepted`` runs: its waiting publications, up to the next run on hold, no longer wait."""
     count = 0
     for publication in branch.unpublished:
         if any(run.commit.holds and run.spec.run not in accepted for run in publication.adds):
@@ -391,7 +391,7 @@ def _released(branch: Branch, accepted: AbstractSet[int]) -> Branch:
 
 
 def _written(state: JobState) -> dict[str, dict[str, int]]:
-    """Return the tables that the job wrote or may be writing, by path: their targets with the last publication epoch."""
+    """Return the tables that the job wrote or may be writing: from path to target to the target's last publication epoch."""
     epochs_of: dict[str, dict[str, int]] = {}
 
     def add(branch: str, tables: Mapping[str, TableSpec]) -> None:
@@ -414,7 +414,7 @@ def _with_branch(state: JobState, branch: Branch) -> JobState:
 
 
 def _broken(row: LedgerRow, why: str) -> InvariantError:
-    """Return the error of a row that does not fit."""
+    """Return the error for a row that does not fit."""
     return InvariantError(
         "ledger-row-broken",
         "the ledger is broken at row {row} ({kind}): {reason}. Nothing was done; restore the ledger table",

@@ -46,15 +46,18 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class TablePaths:
-    """Paths of a branch's tables below the warehouse: by output topic, by store and its columns, and of the metrics."""
+    """Paths of a branch's tables below the warehouse.
+
+    ``output`` returns the path for an output topic, ``changelog`` the path for a store and its columns.
+    """
 
     output: Callable[[str], str]
     changelog: Callable[[str, Sequence[Column]], str]
     metrics: str
     quarantine: str | None = None
-    """None: dropped records are only counted."""
+    """The table of dropped records. With None, dropped records are only counted."""
     expectations: str | None = None
-    """None: the job expects nothing of its outputs."""
+    """The table of the results of expectations. None if the job has no expectations."""
 
 
 def bind_job(
@@ -118,7 +121,7 @@ def _check_topics(topology: Topology, part: SubTopology, logs: LogShapes) -> Non
 
 def _check_internal_topics(job: str, topology: Topology, feed: Feed, part: SubTopology) -> None:
     """Refuse an internal topic that is called like a log of the feed, even if the job does not read the log."""
-    # A stream of the log would get the internal records instead, and what a task took is counted by the name of its topic.
+    # A stream that reads the log would get the internal records instead, and the counts of records taken are kept by topic name.
     for source in part.sources:
         if source.is_internal and source.topic in feed.definition.logs:
             kind, (name, *_) = "global table" if source.is_global else "repartition", source.topic.rpartition("-")
@@ -192,9 +195,9 @@ def sub_topology_work(
 ) -> SubTopologyWork:
     """Return the work of one sub-topology.
 
-    ``files`` finds the files of a topic-partition's offsets ``[start, end)``; ``table`` returns a topic's table if Spark
-    must read it instead. ``internal`` are the files of internal logs that earlier sub-topologies of this run staged, and
-    ``roots`` maps each target to its folder.
+    ``files`` finds the files with the offsets ``[start, end)`` of a topic-partition. ``table`` returns a topic's table if
+    Spark must read the table instead of its files, and otherwise None. ``internal`` are the files of internal logs that
+    earlier sub-topologies of this run staged, and ``roots`` maps each target to its folder.
     """
     internal = tuple(internal)
     epochs = run_epochs(spec, feed)
@@ -298,7 +301,7 @@ def _internal_files(
 
 
 def records_due(feed: Feed, spec: RunSpec, part: SubTopology) -> int:
-    """Return how many records a sub-topology takes from the feed's logs. Those of internal logs are not known yet."""
+    """Return how many records a sub-topology takes from the feed's logs. Internal logs, not yet written, are left out."""
     return sum(
         feed.records(spec.epochs, TopicPartition(source.topic, partition))
         for source in part.sources

@@ -3,17 +3,18 @@
 The rules, in order:
 
 1. A request whose key is committed, or whose landings are all taken, needs no run. A sealed branch takes no more runs.
-2. The feed must still have the landings below the parent, and code and settings must fit its checkpoint. The latter also
-   holds if there is nothing to run: otherwise a changed job would appear healthy until the next landing (ADR-81).
-3. A pending plan of a live process blocks the branch (exit code 75). That of a dead process is completed unchanged, with
-   its epochs and clock; a request that goes further needs another call after that run. A plan that takes more than the
-   request, or seals the branch unasked, is replaced: nothing of it was committed (ADR-80).
+2. The feed must still have the landings that the parent took, and code and settings must fit the parent's checkpoint. Code
+   and settings are checked even if there is nothing to run: otherwise a changed job would appear healthy until the next
+   landing (ADR-81).
+3. A pending plan of a live process blocks the branch (exit code 75). A pending plan of a dead process is completed with the same
+   epochs and clock; if the request goes further, another call is needed after that run. If the plan takes more epochs than the
+   request, or seals the branch although the request does not, a new plan replaces it: nothing of it was committed (ADR-80).
 4. Otherwise the run takes all epochs after the parent's, through the requested landing or time.
 
-A backfill recomputes history with the code of today. It begins with a new branch, on the branch as it is, or by starting that
-branch over. A branch whose own runs executed other code starts over, and one
-that a repeated command finds unchanged goes on where it ended (ADR-87). Nothing is decided that the first run would then
-refuse: a refused backfill leaves no branch behind, and keeps the runs that it would have replaced.
+A backfill recomputes history with the current code. It creates a branch if there is none of this name. If the branch exists
+and its own runs executed other code, the branch starts over; if they executed the same code, it continues where it ended
+(ADR-87). Before a branch is created or starts over, its first run is checked: a refused backfill creates no branch and
+replaces no runs.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class UpToDate:
 class UpToDateButChanged(UpToDate):
     """Nothing to run, but the job differs from its checkpoint.
 
-    Its next run accepts that; if ``needs_option``, only with `--accept-changes`, as this call had.
+    The job's next run accepts these changes; if ``needs_option``, only with `--accept-changes`, which this call had.
     """
 
     since: str
@@ -71,7 +72,7 @@ class UpToDateButChanged(UpToDate):
 
     @property
     def next_accepts(self) -> str:
-        """What the next run makes of the changes, as the end of a sentence."""
+        """Whether the next run accepts the changes, as the end of a sentence."""
         option = " only with `--accept-changes`, because nothing was run that accepts it" if self.needs_option else ""
         return f"its next run accepts that{option}"
 
@@ -143,7 +144,7 @@ def plan_run(
 
 
 def last_requested_epoch(feed: Feed, request: RunRequest) -> int:
-    """Return the last epoch that a request asks for; 0 for none. Raises `NotNowError` (75) for a future landing."""
+    """Return the last epoch that a request includes; 0 if it includes none. Raises `NotNowError` (75) for a future landing."""
     count = len(feed.landings)
     if request.through_landing is not None:
         if request.through_landing > count:
@@ -193,7 +194,7 @@ def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = N
 
 
 def missing_landing(run: RunSpec, feed: Feed) -> str | None:
-    """Return that a run depends on a landing which the feed's generation no longer has, and why; None if it has it."""
+    """Describe the landing of a run that the feed's generation no longer has; None if it has all landings of the run."""
     if _has(feed, run):
         return None
     name = feed.definition.feed
@@ -206,12 +207,10 @@ def missing_landing(run: RunSpec, feed: Feed) -> str | None:
 
 
 def is_accepted_code(branch: Branch, binding: JobBinding, changes: list[str], request: RunRequest) -> bool:
-    """Return whether the next run takes changes without `--accept-changes`: only code changed, and the job's file accepts that.
-
-    A branch without its own runs recomputes from its fork, usually because the code changed, so it always takes such changes.
-    """
+    """Return whether the next run accepts changes without `--accept-changes`: only code changed, and that is accepted."""
     head = branch.head
     is_only_code = head is not None and changes == code_changes(head.spec.binding.code, binding.code)
+    # A branch without its own runs recomputes from its fork, usually because the code changed, so it always accepts such changes.
     return is_only_code and (request.accept_code or not branch.has_own_runs)
 
 
@@ -233,7 +232,7 @@ def check_is_pending(state: JobState, spec: RunSpec) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """A backfill: its first epoch, the request of its runs, and the job as it is now, bound to the branch."""
+    """A backfill: its first epoch, the request for its runs, and the current job, bound to the tables of the branch."""
 
     first_epoch: int
     request: RunRequest
@@ -244,10 +243,10 @@ class Backfill:
 
 
 def decide_backfill(wanted: Backfill, state: JobState, check: Callable[[RunSpec], None]) -> LedgerRow | None:
-    """Return the row that creates or rewinds the branch of a backfill; None if it can run as it is.
+    """Return the row that creates or rewinds the branch of a backfill; None if runs can continue the branch as it is.
 
-    Raises what `plan_run` and ``check`` raise for the run that follows, `UsageError` (2) for a branch that starts too
-    late, and `CheckpointError` (76) for one whose output tables have other columns.
+    Raises what `plan_run` and ``check`` raise for the first run after the row, `UsageError` (2) for a branch that starts
+    after the epoch from which to replay, and `CheckpointError` (76) for a branch whose output tables have other columns.
     """
     row = _first_row(wanted, state)
     if row is not None:
@@ -327,7 +326,7 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
         return
     reasons = obstacles(head.spec.binding, binding, branch.tables if branch.has_own_runs else {})
     pending = None if request.replan else branch.pending
-    # A second edit of the same function gives the same sentences as the one that was accepted.
+    # The bindings are compared, too, because a second edit of a function has the same description as the accepted first edit.
     was_accepted = pending is not None and pending.accepted == tuple(changes) and pending.binding.json == binding.json
     if not reasons and (request.accept_changes or was_accepted):
         return
@@ -359,9 +358,9 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
 
 
 def _pending(branch: Branch, feed: Feed, request: RunRequest, through: int, alive: Alive) -> RunSpec | None:
-    """Return the plan to complete, of an attempt that did not finish, or None. Raises `NotNowError` (75) while it is alive.
+    """Return the plan of an unfinished attempt that the next run completes, or None.
 
-    ``through`` is the last epoch asked for.
+    Raises `NotNowError` (75) while that attempt is alive. ``through`` is the last requested epoch.
     """
     planned = branch.pending
     if planned is None:
@@ -387,7 +386,7 @@ def _check_not_live(branch: Branch, request: RunRequest, alive: Alive) -> None:
 
 
 def never_landed(feed: str) -> ReasonMessage:
-    """Return that there is nothing to run because a feed has no landings."""
+    """Return the reason why there is nothing to run for a feed without landings."""
     return ReasonMessage(
         "feed-without-landings", "feed {feed!r} has no landings yet: run `rewindow land {feed}` first", feed=feed
     )

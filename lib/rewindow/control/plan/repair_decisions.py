@@ -17,7 +17,7 @@ def decide_republish(
 ) -> LedgerRow:
     """Return the row that republishes a table: an output of a branch, or a table that branches share.
 
-    ``without``: runs whose rows leave a shared table, because their files are gone and nothing needs them any more.
+    ``without``: the numbers of runs whose rows leave a shared table, because their files are gone and nothing needs them.
     """
     is_output = target.startswith(OUTPUT)
     body = {"target": target if is_output else table.path, "branch": branch if is_output else None}
@@ -26,7 +26,7 @@ def decide_republish(
 
 
 def decide_restage(state: JobState, run: CommittedRun, attempt: str, journal: JournalFile) -> LedgerRow:
-    """Return the row that replaces the files of a run by those of another attempt."""
+    """Return the row that replaces the files of a run by the files of another attempt."""
     body = {"run": run.spec.run, "was": run.commit.attempt, "attempt": attempt, "journal": asdict(journal)}
     return LedgerRow(state.rows + 1, RESTAGE, body)
 
@@ -34,7 +34,7 @@ def decide_restage(state: JobState, run: CommittedRun, attempt: str, journal: Jo
 def decide_give_up(state: JobState, runs: Collection[int]) -> LedgerRow | None:
     """Return the row that forgets runs and snapshots that no branch depends on; None if all are forgotten already.
 
-    Raises `StorageError` (74) if a branch depends on one.
+    Raises `StorageError` (74) if a branch depends on one of these runs or snapshots.
     """
     existing = {run.spec.run for run in (*state.committed, *state.snapshots.values())}
     row = LedgerRow(state.rows + 1, FORGET, {"runs": sorted(existing & set(runs) - state.forgotten)})
@@ -52,7 +52,7 @@ def decide_give_up(state: JobState, runs: Collection[int]) -> LedgerRow | None:
 
 
 def needed(state: JobState) -> frozenset[int]:
-    """Return the runs and snapshots that outputs contain, or that the state of an open branch is restored from."""
+    """Return the numbers of the runs in outputs, and of the runs and snapshots that restore the state of open branches."""
     runs: list[CommittedRun] = []
     for branch in state.branches.values():
         if branch.is_kept:
@@ -64,7 +64,10 @@ def needed(state: JobState) -> frozenset[int]:
 
 
 def check_same_code(run: CommittedRun, binding: JobBinding) -> None:
-    """Raise `CheckpointError` (76) if the current code is not that of a run, naming the run's fingerprint and versions."""
+    """Raise `CheckpointError` (76) if a run was made by other code than the current.
+
+    The message names the run's fingerprint and versions.
+    """
     changes = differences_besides_tables(run.spec.binding, binding)
     if changes:
         listed = "\n".join(f"  - {line}" for line in changes)

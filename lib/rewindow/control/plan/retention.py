@@ -1,10 +1,10 @@
-"""Decide what of a job `gc` keeps and what it forgets, from the ledger and a retention. Pure.
+"""Decide which state and rows of a job `gc` keeps, from the ledger and a retention. Pure.
 
-Kept is the state after the last run of every open branch, after every run younger than the retention (including rewound
-runs and runs of dropped branches), and after the last older run of every open branch.
+`gc` keeps the state after these runs: the last run of every open branch, every run younger than the retention (including
+rewound runs and runs of dropped branches), and the last older run of every open branch.
 
-Where state and outputs are rows of the job's journal, staged rows are named by attempt and part, the first element of their
-target: ``output``, ``changelog``, ``internal`` and others.
+If state and outputs are stored as rows of the job's journal, staged rows are identified by attempt and part. The part is the
+first element of their target: ``output``, ``changelog``, ``internal`` and others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rewindow.control.plan.stored_runs import RunFacts, run_facts
 EVERY = 30
 """Number of runs that a restore reads before a snapshot replaces them."""
 MOST_RUNS = 8
-"""After so many times `EVERY` runs a snapshot is due however few rows have changed: each run has its own files."""
+"""After this many times `EVERY` runs a snapshot is due even if few rows changed, because a restore reads files of each run."""
 _OUTPUT, _CHANGELOG, _INTERNAL, _METRIC = OUTPUT.rstrip("/"), CHANGELOG.rstrip("/"), "internal", "metric"
 WHY: Mapping[str, str] = {
     _OUTPUT: "of a run that was rewound, dropped or staged again",
@@ -30,17 +30,18 @@ WHY: Mapping[str, str] = {
     _INTERNAL: "the internal logs of an attempt",
     _METRIC: "the metrics of a run that was staged again",
 }
-"""Why rows of an attempt that counted can be deleted, by part. Rows of other parts stay."""
+"""From a part to the reason why rows of an attempt that the ledger names can be deleted. Rows of other parts stay."""
 _MOST_ROWS = 5_000_000
-"""The rows of changelogs from which `run` writes a snapshot."""
+"""The most rows of changelogs from which `run` makes a snapshot."""
 
 
 def dead_attempts(state: JobState) -> frozenset[str]:
     """Return the attempts that can no longer commit, because a later row replaced their plan.
 
-    Leaves out those before a RESET, whose committed files stay for the retention.
+    Attempts before a RESET are left out, because their committed files stay for the retention.
     """
-    # What the attempt that a pending plan repeats has staged is compared with the new rows.
+    # If a pending plan repeats an attempt, the rows that this attempt staged are still needed: the new rows are compared with
+    # them.
     pending = [branch.pending for branch in state.branches.values() if branch.pending is not None]
     return state.dead - {plan.repeats for plan in pending}
 
@@ -52,19 +53,19 @@ def due_snapshots(state: JobState, every: int = EVERY) -> list[CommittedRun]:
 
 
 def due_before_run(state: JobState, branch: str, every: int = EVERY) -> CommittedRun | None:
-    """Return the last run of a branch if the next run writes a snapshot of it first; None if it does not."""
+    """Return the last run of a branch if the next run must first write a snapshot of the state after it, otherwise None."""
     head = state.branch(branch).head
     if head is None or not state.branch(branch).is_open or not is_due(state, head, every):
         return None
-    # The rows of a snapshot are held in memory. `gc` writes one with many rows.
+    # A run holds the rows of its snapshot in memory, so a larger snapshot is left to `gc`.
     return head if sum(map(_changes, state.basis(head.spec.run))) <= _MOST_ROWS else None
 
 
 def is_due(state: JobState, run: CommittedRun, every: int) -> bool:
     """Return whether the state after a run, the last of an open branch, is due for a snapshot.
 
-    It is restored from ``every`` runs or more, and they changed at least half as many rows as the last snapshot has. After
-    `MOST_RUNS` times as many runs it is due in any case.
+    A snapshot is due if the state is restored from ``every`` runs or more after the last snapshot, and these runs changed at
+    least half as many rows as that snapshot has. After `MOST_RUNS` times as many runs a snapshot is due in any case.
     """
     heads = [branch.head for branch in state.branches.values() if branch.is_open]
     if run not in heads or not run.spec.binding.stores or not state.has_state(run.spec.run):
@@ -72,7 +73,7 @@ def is_due(state: JobState, run: CommittedRun, every: int) -> bool:
     basis, snapshots = state.basis(run.spec.run), {run_of_basis.spec.run for run_of_basis in state.snapshots.values()}
     later = [run_of_basis for run_of_basis in basis if run_of_basis.spec.run not in snapshots]
     of_snapshot = sum(_changes(run_of_basis) for run_of_basis in basis if run_of_basis.spec.run in snapshots)
-    # For fewer changes, writing all rows again would cost more than it saves.
+    # With fewer changes, writing all rows again would cost more than later restores save.
     pays = 2 * sum(map(_changes, later)) >= of_snapshot
     return len(later) >= every and (pays or len(later) >= MOST_RUNS * every)
 
@@ -80,7 +81,7 @@ def is_due(state: JobState, run: CommittedRun, every: int) -> bool:
 def decide_snapshot(
     state: JobState, run: CommittedRun, attempt: str, journal: JournalFile, targets: Mapping[str, TargetTotal]
 ) -> LedgerRow:
-    """Return the row that makes a snapshot the state after a run."""
+    """Return the row that names a staged snapshot of the state after a run. ``targets``: what was staged, by changelog."""
     body = {
         "run": run.spec.run,
         "attempt": attempt,
@@ -104,10 +105,10 @@ def decide_forget(state: JobState, before_ms: int) -> LedgerRow | None:
 
 
 class Needed:
-    """What a job's ledger needs of its journal now, and what it needed a retention ago."""
+    """The rows of a job's journal that its ledger needs now, and those that it needed a retention ago."""
 
     def __init__(self, rows: Sequence[LedgerRow], state: JobState, before_ms: int) -> None:
-        """``rows`` and the state that they fold into. What was needed at ``before_ms`` stays, whatever happened since."""
+        """``state`` is what ``rows`` fold into. Rows of the journal that were needed at ``before_ms`` are kept in any case."""
         self._states = (state, fold(takewhile(lambda row: row.recorded_at < before_ms, rows)))
         self._before_ms = before_ms
         self._named = dict(_named(rows))
@@ -120,19 +121,19 @@ class Needed:
         return attempt in self._named
 
     def has(self, attempt: str, part: str) -> bool:
-        """Return whether rows are needed, or were a retention ago, or are younger than that."""
+        """Return whether the rows of an attempt's part are needed, were needed at ``before_ms``, or are younger than that."""
         if attempt in self._pending or part not in WHY or self._named[attempt] >= self._before_ms:
             return True
         return any((attempt, part) in parts for parts in self._parts)
 
 
 def is_state(part: str) -> bool:
-    """Return whether rows are of stores, which a run in progress may still read."""
+    """Return whether the rows of a part are entries of stores, which a run in progress may still read."""
     return part == _CHANGELOG
 
 
 def _changes(run: CommittedRun) -> int:
-    """Return how many rows of changelogs a run or snapshot has."""
+    """Return how many rows a run or snapshot has in changelogs."""
     return sum(total.rows for target, total in run.commit.targets.items() if target.startswith(CHANGELOG))
 
 
@@ -148,9 +149,9 @@ def _wanted(state: JobState, runs: Iterable[RunFacts], before_ms: int) -> set[in
 
 
 def _bases(state: JobState, runs: Sequence[RunFacts], wanted: Iterable[int]) -> set[int]:
-    """Return the runs and snapshots from which the states after some runs are restored, as `JobState.basis` does for one."""
+    """Return the numbers of the runs and snapshots that restore the states after ``wanted`` (see `JobState.basis`)."""
     needed, bases = set(wanted), set[int]()
-    # A run comes after its parent, so the last one is looked at first.
+    # Each run was committed after its parent, so one pass backwards meets all ancestors.
     for facts in reversed(runs):
         snapshot = state.snapshots.get(facts.run)
         if facts.run in needed and snapshot is not None:
@@ -180,7 +181,7 @@ def _named(rows: Iterable[LedgerRow]) -> Iterable[tuple[str, int]]:
 
 
 def _parts(state: JobState) -> frozenset[tuple[str, str]]:
-    """Return what outputs are published and republished from, what the state after a run is restored from, and metrics."""
+    """Return the pairs (attempt, part) of the rows that a state needs: for outputs, to restore state, and for metrics."""
     outputs = [run.commit.attempt for item in state.branches.values() if item.is_kept for run in item.runs]
     runs = (*state.committed, *state.snapshots.values())
     stores = [run.commit.attempt for run in runs if run.spec.run not in state.forgotten]

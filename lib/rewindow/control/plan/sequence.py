@@ -1,4 +1,4 @@
-"""A sequence that only grows, as an immutable value: appending costs the same however long it is."""
+"""An immutable sequence to which values can be appended at constant cost, however long the sequence is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Numbered(Sequence[T]):
-    """An immutable sequence that knows where the value with a number is, without looking at all values."""
+    """An immutable sequence whose values have numbers. It finds a value by its number without reading all values."""
 
     @abstractmethod
     def find(self, number: int) -> T | None:
@@ -23,14 +23,14 @@ class Numbered(Sequence[T]):
 
     @abstractmethod
     def until(self, length: int) -> Numbered[T]:
-        """Return the first values."""
+        """Return the first ``length`` values."""
 
 
 class History(Sequence[T]):
-    """An immutable sequence. `append` returns a longer one, which shares its values with this one.
+    """An immutable sequence. `append` returns a longer sequence, which shares the values of the shorter.
 
-    A tuple would be copied with each run: folding the ledger would take time quadratic in the number of runs. The first values
-    may be a ``head``, an immutable sequence that makes each value when it is asked for.
+    A tuple would be copied with each run: folding the ledger would take time quadratic in the number of runs. The first
+    values may be a ``head``: an immutable sequence that creates each value when it is used.
     """
 
     __slots__ = ("_length", "_values", "head")
@@ -43,7 +43,7 @@ class History(Sequence[T]):
 
     def append(self, value: T) -> History[T]:
         """Return this sequence with one more value at its end."""
-        # The list is shared as long as this sequence is its longest user. Otherwise another value is in the next position.
+        # If another sequence has already appended to the shared list, the next position is taken, and this sequence needs a copy.
         values = self._values if len(self._values) == self._length else self._values[: self._length]
         values.append(value)
         grown: History[T] = History(head=self.head)
@@ -51,7 +51,7 @@ class History(Sequence[T]):
         return grown
 
     def until(self, length: int) -> History[T]:
-        """Return the first values without looking at them."""
+        """Return the first ``length`` values as a sequence, without reading them."""
         later = length - len(self.head)
         if later < 0:
             return History(head=self.head.until(length) if isinstance(self.head, Numbered) else self.head[:length])

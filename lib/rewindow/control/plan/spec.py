@@ -32,7 +32,7 @@ _SPAN = {
     "clock_from_ms": "clock_from_ms",
     "clock_to_ms": "clock_to_ms",
 }
-"""The fields of an `EpochSpan` by their names in a PLAN row, where they stand next to those of the run."""
+"""From the name in a PLAN row to the field of `EpochSpan`. The row has these names next to those of the run's other fields."""
 _SCALARS = ("branch", "number", "run", "parent", "final", "key", "takes_over", "repeats")
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
@@ -63,8 +63,8 @@ class RunRequest:
     * ``through_landing``: stop after this landing; ``through_ms``: after the last landing with a watermark of at most
       this; ``until_ms``: after the last landing whose interval of arrival ended by then.
     * ``final``: close every window and seal the branch (D18).
-    * ``replan`` discards the plan of an attempt that did not finish; ``take_over`` fences a live one.
-    * ``key`` identifies the request (a scheduler's interval): once its run is committed, there is nothing to do.
+    * ``replan`` discards the plan of an attempt that did not finish; ``take_over`` fences an attempt that is still alive.
+    * ``key`` identifies the request (a scheduler's interval): once a run with this key is committed, there is nothing to do.
     * ``drop_buffered`` discards the records buffered by a removed suppress; ``accept_changes`` resumes from a checkpoint
       of different code if its stores are compatible, ``accept_code`` if only functions and classes changed.
     """
@@ -107,14 +107,14 @@ class JobBinding:
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     code: Mapping[str, str] = field(default_factory=dict)
     timed: tuple[TimedNode, ...] | None = None
-    """The nodes that wait for clocks; None in a plan of an older version. They follow from the code: no change of a job is one of
-    them, and no chain has them, so that older versions read the rows of this one."""
+    """The nodes that wait for clocks; None in a plan of an older version of rewindow. They follow from the code, so they are
+    neither compared as changes of a job nor part of a chain hash. Therefore older versions can read plans of this version."""
 
     @cached_property
     def json(self) -> dict[str, Any]:
         """The JSON form, without the names of job and feed and without ``timed``.
 
-        The runs of a ledger share it, so it is made once and not changed.
+        The runs of a ledger share this value, so it is computed once and must not be changed.
         """
         return {
             "fingerprint": self.fingerprint,
@@ -128,7 +128,7 @@ class JobBinding:
 
     @cached_property
     def timed_json(self) -> dict[str, Any]:
-        """The JSON form of ``timed``, which a plan has beside `json`; empty if unknown."""
+        """The JSON form of ``timed``, which a plan contains in addition to `json`; empty if ``timed`` is None."""
         return {} if self.timed is None else {"timed": [node.as_json() for node in self.timed]}
 
     @cached_property
@@ -179,8 +179,8 @@ class Attempt:
 class EpochSpan:
     """The part of a feed that a run takes: the epochs ``first`` to ``last`` of a ``generation``; none if ``last = first - 1``.
 
-    ``ledger`` is the identity of the landing ledger that numbered the epochs. ``clock_from_ms`` and ``clock_to_ms`` are
-    the watermarks of the epoch before the first and of the last one (D8, ``run``).
+    ``ledger`` is the identity of the landing ledger that numbered the epochs. ``clock_from_ms`` is the watermark of the epoch
+    before the first, ``clock_to_ms`` that of the last epoch (D8, ``run``).
     """
 
     ledger: str
@@ -209,11 +209,11 @@ class EpochSpan:
 class RunSpec:
     """The plan of a run: the body of its PLAN row, and everything that the run may depend on.
 
-    * ``run`` is the number of the PLAN row, ``parent`` that of the run from whose checkpoint it resumes.
-    * ``input`` names its epochs; there may be none only if it is ``final``.
+    * ``run`` is the number of the PLAN row, ``parent`` the number of the run from whose checkpoint this run resumes.
+    * ``input`` names the run's epochs; only a ``final`` run may have none.
     * ``accepted`` lists the accepted changes since the parent's checkpoint.
-    * ``takes_over`` is the run whose unfinished plan this completes; ``repeats`` is the attempt that planned it if its code was
-      the same, so that both must produce the same rows.
+    * ``takes_over`` is the number of the unfinished run that this run completes. ``repeats`` is the attempt that planned the
+      unfinished run, if its code was the same: then both attempts must produce the same rows.
     """
 
     branch: str
@@ -247,25 +247,24 @@ class RunSpec:
     def as_json(self) -> dict[str, Any]:
         """Return the JSON form."""
         scalars = {name: getattr(self, name) for name in _SCALARS}
-        # Omitted if empty, because the chain hashes of older rows were computed without it.
+        # Omitted if empty, because the chain hashes of older rows were computed without this name.
         accepted = {"accepted": list(self.accepted)} if self.accepted else {}
         feed = {"job": self.job, "feed": self.binding.feed, **self.input.as_json()}
         binding = {"binding": self.binding.json, **self.binding.timed_json}
         return {**feed, **scalars, **accepted, **binding, "attempt": self.attempt.as_json()}
 
     def canonical_json(self) -> str:
-        """Return the canonical JSON text of what decides the run's rows: `as_json` without ``timed``.
-
-        That of the binding is made once for all runs that share it.
-        """
+        """Return the canonical JSON text of what decides the run's rows: `as_json` without ``timed``."""
         form = {name: value for name, value in self.as_json().items() if name != "timed"}
+        # The binding's text, by far the longest part, is computed once for all runs that share the binding.
         before = canonical_json({name: value for name, value in form.items() if name < "binding"})
         after = canonical_json({name: value for name, value in form.items() if name > "binding"})
         return f'{before[:-1]},"binding":{self.binding.text},{after[1:]}'
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], before: RunSpec | None = None) -> RunSpec:
-        """Return the value of a JSON form. If the run ``before`` has the same binding, both share it: a year has thousands."""
+        """Return the value of a JSON form."""
+        # Equal bindings of consecutive runs are one object, because a year has thousands of runs.
         binding = before.binding if before is not None and before.binding.is_of(data) else JobBinding.from_json(data)
         scalars = {name: data[name] for name in _SCALARS}
         accepted = tuple(data.get("accepted", ()))
@@ -302,8 +301,8 @@ class Commit:
     """The body of a COMMIT row, which makes an attempt's files the only files of the run.
 
     ``watermark_ms`` is that of the last epoch, ``consumed`` the number of records read per topic, ``held`` the number of
-    records in each suppress buffer at the end. ``chain`` binds the run to all earlier ones (`chain_hash`). ``expectations``
-    are the results of what the job's file expects of the outputs; a run that ``holds`` is published when it is accepted.
+    records in each suppress buffer at the end. ``chain`` binds the run to all earlier runs (`chain_hash`). ``expectations``
+    are the results of the expectations in the job's file; a run that ``holds`` is published only when somebody accepts it.
     """
 
     run: int
@@ -332,8 +331,9 @@ class Commit:
         return bool(self.held_by)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON form. A job without expectations has the same as before there were any."""
+        """Return the JSON form."""
         whole = asdict(self)
+        # Omitted if empty: then the row is what a version without expectations would have written.
         del whole["expectations"]
         results = [observation.as_json() for observation in self.expectations]
         return whole | ({"expectations": results} if results else {})
@@ -371,7 +371,7 @@ def make_commit(
 
 
 def chain_hash(parent_chain: str, spec: RunSpec, targets: Mapping[str, TargetTotal]) -> str:
-    """Return the SHA-256 over the parent's chain, the plan and the digests. One altered row breaks all later hashes."""
+    """Return the SHA-256 over the parent's chain hash, the plan and the digests. One altered row breaks all later hashes."""
     digests = {target: [total.rows, total.digest] for target, total in targets.items()}
     text = "\n".join((parent_chain, spec.canonical_json(), canonical_json(digests)))
     return hashlib.sha256(text.encode()).hexdigest()

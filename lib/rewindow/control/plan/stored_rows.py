@@ -1,7 +1,8 @@
 """The rows of a ledger, and the version of the format that every row of a ledger or journal states (R8).
 
-The beginning of a ledger is read only if somebody asks for it: a stored fold says what it gives (ADR-127). Rows of another
-version are refused before anything is made of them. `FORMAT` grows by one whenever the meaning of a stored row changes.
+The first rows of a ledger are read only on demand, because a stored fold contains the state that they fold into (ADR-127). A
+row of another format raises an error before it is interpreted. `FORMAT` grows by one whenever the meaning of a stored row
+changes.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ FORMAT = 2
 """The format that this version reads and writes. Version 0.1 wrote format 1 and did not state it."""
 _KEY = "format"
 _ADDED = {"journal": "sub_topology", "metrics": "branch"}
-"""For each table whose columns changed since format 1: a column that format 1 did not have."""
+"""From each table whose columns changed since format 1 to a column that format 1 did not have."""
 _OWN_TABLE = re.compile(r"rewindow[/_](journal|metrics)$")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredFold:
-    """What folding the first ``rows`` rows of a ledger gives, as lines.
+    """The stored state into which the first ``rows`` rows of a ledger fold, as lines of text (`stored_state`).
 
-    ``token`` is that of the first row, ``covers`` are the files that these rows are in, ``digest`` is that of what is stored.
-    ``removal`` says to a user how to remove it, as an imperative.
+    ``token`` is the token of the first row, ``covers`` are the files with these rows, ``digest`` is the digest of the stored
+    text. ``removal`` tells a user how to remove the stored fold, as an imperative.
     """
 
     rows: int
@@ -51,12 +52,15 @@ class StoredRows(Sequence[LedgerRow]):
         earlier: Callable[[StoredFold], Sequence[LedgerRow]] = lambda _fold: (),
         keeps_until: int = 0,
     ) -> None:
-        """Bind to the rows after those of a stored fold, and to what reads those. ``keeps_until``: see `Ledger`."""
+        """Bind to the rows after those of a stored fold, and to ``earlier``, which reads the rows of the fold.
+
+        ``keeps_until``: the number of the row up to which a new fold should be stored; 0 for no new fold.
+        """
         self.later, self.fold, self.keeps_until = later, fold, keeps_until
         self._earlier = earlier
 
     def until(self, row: int) -> StoredRows:
-        """Return the rows up to one that is not covered by the stored fold."""
+        """Return the rows up to the one with number ``row``, which must be after those of the stored fold."""
         return StoredRows(self.later[: row - (self.fold.rows if self.fold else 0)], self.fold, self._earlier)
 
     def __len__(self) -> int:
@@ -70,7 +74,7 @@ class StoredRows(Sequence[LedgerRow]):
     def __getitem__(self, index: slice) -> list[LedgerRow]: ...
 
     def __getitem__(self, index: int | slice) -> LedgerRow | list[LedgerRow]:
-        """Return the row at an index, or some rows. Reads the beginning of the ledger if it is among them."""
+        """Return the row at an index, or some rows. The rows of the stored fold are read only if some of them are needed."""
         before, length = self.fold.rows if self.fold else 0, len(self)
         if isinstance(index, slice):
             start, stop, step = index.indices(length)
@@ -124,7 +128,7 @@ def load_stored(text: str, table: str) -> dict[str, Any]:
 
 
 def check_layout(table: str, columns: Collection[str]) -> None:
-    """Raise `CheckpointError` (76) if a table of rewindow's own has the columns of format 1."""
+    """Raise `CheckpointError` (76) if a table is rewindow's journal or metrics and has the columns of format 1."""
     own = _OWN_TABLE.search(table)
     if own and _ADDED[own[1]] not in columns:
         _check_format(1, table)

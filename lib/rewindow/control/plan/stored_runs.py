@@ -1,7 +1,7 @@
-"""Runs as lines of text, each of which is read when somebody asks for it. Pure.
+"""Stored runs: one line of text per run, decoded when the run is first used. Pure.
 
-A year has thousands of runs, and a command needs the last few. What it needs of all runs is stored in columns: their numbers,
-parents, attempts and times, and how many rows each added to an output.
+A year has thousands of runs, and a command needs the last few. The values that a command needs of all runs are stored in columns:
+their numbers, parents, attempts and times, and how many rows each run added to an output.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from rewindow.control.plan.spec import (
 
 
 class StoredRuns(Sequence[CommittedRun]):
-    """The runs of a stored state by their positions. Each is made once, on first use."""
+    """The runs of a stored state by their positions. Each is decoded once, on first use."""
 
     def __init__(self, lines: Sequence[str], shared: Sequence[str], columns: Mapping[str, Any]) -> None:
-        """Bind to the texts. None of the lines is read."""
+        """Bind to the lines without decoding them. ``shared``: the texts to which lines refer by position."""
         self._lines, self._shared = lines, shared
         self._made: list[CommittedRun | None] = [None] * len(lines)
         self._values: dict[int, Any] = {}
@@ -71,7 +71,7 @@ class StoredRuns(Sequence[CommittedRun]):
         return {number: position for position, number in enumerate(self.numbers)}
 
     def facts(self, position: int) -> tuple[int, int | None, str, str, int]:
-        """Return the facts of a run (`control.plan.stored_runs`) without decoding it."""
+        """Return the fields of `RunFacts` for the run at a position, without decoding its line."""
         attempt = self.attempts[position]
         return (
             self.numbers[position],
@@ -86,7 +86,7 @@ class StoredRuns(Sequence[CommittedRun]):
         return (self._binding(number) for number in self._bound)
 
     def spec(self, data: Sequence[Any]) -> RunSpec:
-        """Return the plan of `Positions.spec`."""
+        """Return the plan that `stored_state._Positions.spec` converted to ``data``."""
         branch, number, run, parent, span, final, binding, attempt, key, takes_over, repeats, accepted = data
         name, host, pid, pid_started, versions = attempt
         made_by = Attempt(name, host, pid, pid_started, self._value(versions))
@@ -150,7 +150,7 @@ class StoredChain(Numbered[CommittedRun]):
         return (self.runs.numbers[position] for position in self.positions)
 
     def until(self, length: int) -> StoredChain:
-        """Return the first runs."""
+        """Return the first ``length`` runs."""
         return StoredChain(self.runs, self.positions[:length])
 
 
@@ -167,7 +167,7 @@ def run_of_request(branch: Branch, key: str) -> CommittedRun | None:
 
 
 def sizes_of(state: JobState) -> Iterator[_Size]:
-    """Yield what each run and snapshot of a job has left."""
+    """Yield the sizes of the files of each run and snapshot of a job."""
     head = state.committed.head
     before = len(head) if isinstance(head, StoredChain) else 0
     if isinstance(head, StoredChain):
@@ -176,16 +176,16 @@ def sizes_of(state: JobState) -> Iterator[_Size]:
 
 
 def size_of(run: CommittedRun) -> _Size:
-    """Return what a run or snapshot left."""
+    """Return the sizes of the files of a run or snapshot."""
     totals = [total for target, total in run.commit.targets.items() if target.startswith(CHANGELOG)]
     files, size = sum(total.files for total in totals), sum(total.bytes for total in totals)
     return _Size(run.spec.run, files, size, run.commit.journal.bytes)
 
 
 class RunFacts(NamedTuple):
-    """A committed run: its number, its parent's, the attempts that planned and that staged it, and when it was committed.
+    """Facts of a committed run: its number, the number of its parent, two attempts, and the time of its commit (epoch ms).
 
-    The two attempts differ if lost files were staged again.
+    ``planned_by`` and ``staged_by`` differ if lost files were staged again.
     """
 
     run: int
@@ -212,13 +212,13 @@ def attempts_of(runs: History[CommittedRun], first: int = 0) -> Iterator[str]:
 
 
 def bindings_of(state: JobState) -> Iterator[JobBinding]:
-    """Yield what committed runs were bound to. Equal bindings may be yielded once."""
+    """Yield the bindings of committed runs. A binding that several runs share may be yielded only once."""
     stored, later = _parts(state.committed)
     return chain(stored.runs.bindings() if stored else (), (run.spec.binding for run in later))
 
 
 class _Size(NamedTuple):
-    """What a run or snapshot left: the number of files of its changelogs, their bytes, and those of its journal file."""
+    """The files of a run or snapshot: number and bytes of its changelog files, and the bytes of its journal file."""
 
     run: int
     files: int

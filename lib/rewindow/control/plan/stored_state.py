@@ -1,6 +1,7 @@
-"""A job's state as text, from which it is continued without folding the rows that made it (ADR-127). Pure.
+"""Convert a job's state to text and back, so that the ledger rows behind it need not be folded again (ADR-127). Pure.
 
-The rows decide: the text only says what folding them gives. What grows with the runs is read on first use.
+The rows are the truth; the text is a cache of the state that they fold into. The parts of the text that grow with the number of
+runs are decoded on first use.
 """
 
 from __future__ import annotations
@@ -17,13 +18,20 @@ from rewindow.control.plan.spec import OUTPUT, JobBinding, RunSpec, TableSpec, c
 from rewindow.control.plan.stored_runs import StoredChain, StoredRuns, size_of
 
 LAYOUT = 2
-"""Grows by one whenever the text changes, or what folding a row gives. Text of another layout is not read."""
+"""The version of the text. It grows by one if the form of the text changes, or the result of folding a row.
+
+Text of another version is not read.
+"""
 _Change = int | list[list[int]]
-"""A publication: the position of the only run that it adds, or those of the runs that it adds and that it removes."""
+"""A publication. If it adds one run and removes none: the position of that run. Otherwise the list of the positions of the added
+runs and the list of the positions of the removed runs."""
 
 
 def state_lines(state: JobState) -> list[str]:
-    """Return a state as lines: the state, its columns, the texts that runs share, and a line for each run and snapshot."""
+    """Return a state as lines: the state without runs, the columns of all runs, the texts that runs share, and a line per run.
+
+    Snapshots count as runs.
+    """
     positions = _Positions(state.committed)
     data = {
         "rows": state.rows,
@@ -46,7 +54,7 @@ def state_lines(state: JobState) -> list[str]:
 
 
 def state_of(lines: Sequence[str]) -> JobState:
-    """Return the state of `state_lines`. Its runs are read from their lines on first use."""
+    """Return the state that `state_lines` converted. Runs are decoded from their lines on first use."""
     data, columns, shared = (json.loads(line) for line in lines[:3])
     runs = StoredRuns(lines[3:], shared, columns)
     return JobState(
@@ -68,7 +76,7 @@ class StoredPublications(Sequence[Publication]):
     """Publications of stored runs, in order."""
 
     def __init__(self, runs: StoredRuns, changes: Iterable[Sequence[Any]]) -> None:
-        """Bind to what `Positions.changes` returned."""
+        """``changes``: what `_Positions.changes` returned."""
         self._runs = runs
         self._changes: list[_Change] = []
         for change in changes:
@@ -97,12 +105,12 @@ class StoredPublications(Sequence[Publication]):
         )
 
     def rows(self, target: str) -> dict[int, int]:
-        """Return how many rows of each run an output has after all these publications, by the numbers of the runs."""
+        """Return, after all these publications, the number of an output's rows by run: from run number to row count."""
         counts = self._runs.rows.get(target, ())
         return {run: counts[position] for run, position in self._net.items() if counts and counts[position]}
 
     def attempts(self) -> dict[int, str]:
-        """Return the attempt of each run whose rows a table has after all these publications, by the runs' numbers."""
+        """Return the runs whose rows a table has after all these publications: from run number to attempt."""
         return {run: self._runs.attempts[position] for run, position in self._net.items()}
 
     @cached_property
@@ -159,25 +167,29 @@ def _restarts(data: Mapping[str, Sequence[int]]) -> dict[str, Restart]:
 
 
 class _Positions:
-    """The positions of runs in what is stored, in the order in which they are met; committed runs come first."""
+    """Gives each run a position, which is also the order of the stored lines. Committed runs come first."""
 
     def __init__(self, committed: Iterable[CommittedRun]) -> None:
         self.runs: list[CommittedRun] = []
         self._known: dict[int, int] = {}
         self.shared: dict[str, int] = {}
-        """Texts that many runs share, which are stored once, with their positions."""
+        """From a text that many runs share to its position. Each such text is stored once."""
         for run in committed:
             self.of(run)
 
     def of(self, run: CommittedRun) -> int:
-        """Return a run's position. Its number, that of a ledger row, is unique among runs and snapshots."""
+        """Return the position of a run, a new one if it has none yet."""
+        # A run's number is the number of a ledger row, so it is unique among runs and snapshots.
         position = self._known.setdefault(run.spec.run, len(self.runs))
         if position == len(self.runs):
             self.runs.append(run)
         return position
 
     def changes(self, publications: Iterable[Publication]) -> list[list[Any]]:
-        """Return the `_Change` of each publication; of consecutive single runs, the first with their number."""
+        """Return publications as lists: ``[first, count]`` for consecutive positions, each added by a publication of its own.
+
+        Any other publication is ``[added, removed]``, two lists of positions.
+        """
         changes: list[list[Any]] = []
         for publication in publications:
             adds, removes = ([self.of(run) for run in runs] for runs in (publication.adds, publication.removes))
@@ -190,7 +202,7 @@ class _Positions:
         return changes
 
     def text(self, value: Any) -> int:
-        """Return the position of a value's text among those that are shared."""
+        """Return the position of a value's JSON text among the shared texts, a new one if it has none yet."""
         return self.shared.setdefault(canonical_json(value), len(self.shared))
 
     def spec(self, spec: RunSpec) -> list[Any]:
@@ -222,7 +234,7 @@ class _Positions:
         return _compact([self.spec(run.spec), commit, run.seq, run.shared_ordinal, run.recorded_at])
 
     def columns(self) -> dict[str, Any]:
-        """Return what is known of all runs without reading their lines."""
+        """Return the columns: the values that are read for all runs without decoding their lines."""
         outputs = sorted({name for run in self.runs for name in run.commit.targets if name.startswith(OUTPUT)})
         totals = [run.commit.targets for run in self.runs]
         return {
@@ -252,7 +264,7 @@ def _both(change: _Change) -> tuple[Iterable[int], Iterable[int]]:
 
 
 def _as_ranges(numbers: Iterable[int]) -> list[list[int]]:
-    """Return numbers as pairs: the first of some consecutive numbers, and how many they are."""
+    """Return numbers as pairs, one for each range of consecutive numbers: its first number and its length."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and sum(ranges[-1]) == number:
@@ -263,7 +275,7 @@ def _as_ranges(numbers: Iterable[int]) -> list[list[int]]:
 
 
 def _of_ranges(ranges: Iterable[Sequence[int]]) -> Iterator[int]:
-    """Yield the numbers of `_as_ranges`."""
+    """Yield the numbers that `_as_ranges` converted to pairs."""
     for first, count in ranges:
         yield from range(first, first + count)
 
