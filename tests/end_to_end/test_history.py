@@ -121,7 +121,7 @@ def test_gc_collects_garbage(root: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert len([one for one in said.values() if "snapshots" in one]) == 4
     assert set(said["flights"]) == {"merged", "into", "deleted"}
     assert run_command(["gc", "nothing", *here]) == 2
-    assert "there is no job or feed nothing" in "".join(capsys.readouterr())
+    assert json.loads(capsys.readouterr().out)["code"] == "job-or-feed-unknown"
     both = root / "conf" / "jobs" / "flights.yaml"
     both.write_text((both.parent / f"{JOB}.yaml").read_text())
     assert run_command(["gc", "flights", *here]) == 2
