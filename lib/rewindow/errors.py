@@ -15,9 +15,10 @@ from typing import Any, Self
 class RewindowError(Exception):
     """Base class. A message says what went wrong, where (record, table, version) and how to fix it.
 
-    ``code`` names the message for scripts, alert rules and tests, and on the page of messages (docs/reference/messages.md);
-    it stays when the wording changes. ``facts`` are the values that the wording shows. The class decides the exit code.
-    ``line`` is the line of the user's code that is at fault (``file:line``), if it is known. As text, it follows the message.
+    ``code`` names the message for scripts, alert rules and tests, and on the page of messages (docs/reference/messages.md). The
+    code does not change when the wording does. ``facts`` are the values that are filled into the wording. The class decides the
+    exit code. ``line`` is the line of the user's code that is at fault (``file:line``), if that line is known. `str` of the error
+    ends with it.
     """
 
     exit_code = 1
@@ -38,24 +39,27 @@ class RewindowError(Exception):
 
     @property
     def message(self) -> str:
-        """The message without the line."""
+        """The message without the line of the user's code."""
         return super().__str__()
 
     def __str__(self) -> str:
-        """Return the message and the line."""
+        """Return the message, followed by the line of the user's code if it is known."""
         return f"{self.message} ({self.line})" if self.line else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let copies and other processes restore the error from its message: the wording is filled in once."""
+        """Let copies and other processes restore the error from its finished message, without its wording."""
         return _restored, (type(self), self.code, self.message, self.facts, self.line)
 
     def at_line(self, line: str | None) -> Self:
-        """Name the line of code at fault, unless one is named already. Return the error."""
+        """Set the line of the user's code that is at fault, unless the error has one already. Return the error."""
         self.line = self.line or line
         return self
 
     def surrounded(self, before: str = "", after: str = "") -> Self:
-        """Add to the message what only a caller knows, such as the file or what else can be done. Return the error."""
+        """Add text before and after the message that only a caller knows, such as the file or another remedy.
+
+        Return the error.
+        """
         self.args = (f"{before}{self.message}{after}",)
         return self
 
@@ -67,7 +71,7 @@ def _restored(
 
 
 class Message(str):
-    """A sentence of a command that does not fail. Like an error, it has a code, a wording and the facts that this shows."""
+    """A sentence that a command prints without failing. Like an error, it has a code, and facts that fill its wording."""
 
     __slots__ = ("code", "facts")
     code: str
@@ -88,15 +92,15 @@ class Message(str):
 
     @classmethod
     def of(cls, error: RewindowError) -> Self:
-        """Return what an error says, with its code and facts."""
+        """Return the text of an error as a message with the error's code and facts."""
         return cls.restored(error.code, str(error), error.facts)
 
     def followed(self, after: str) -> Self:
-        """Return the message with what only a caller knows behind it. Its code and facts stay."""
+        """Return the message with a text appended that only a caller knows. Code and facts stay the same."""
         return self.restored(self.code, f"{self}{after}", self.facts)
 
     def __getnewargs_ex__(self) -> tuple[tuple[str, str], dict[str, str]]:
-        """Let copies and other processes restore the text: code and facts are attributes, which follow it."""
+        """Let copies and other processes restore the text. They restore code and facts afterwards, as attributes."""
         return (self.code, "{message}"), {"message": str(self)}
 
 
@@ -125,7 +129,7 @@ class ReasonMessage(Message):
 
 
 class WarningMessage(Message):
-    """What is unlikely to be meant in what was landed."""
+    """What in the landed data is probably a mistake of the user."""
 
     __slots__ = ()
 
@@ -149,7 +153,7 @@ class DataError(RewindowError):
 
 
 class EmissionError(DataError):
-    """A value that does not fit the sink it was forwarded to (65). The message already names the record."""
+    """A value that does not fit the sink to which it was forwarded (65). The message already names the record."""
 
 
 class ExpectationError(DataError):
@@ -163,11 +167,11 @@ class SourceError(RewindowError):
 
 
 class LandedFileError(SourceError):
-    """A landed file that is gone or has changed (66). The fact ``file`` is its name below the folder of its source."""
+    """A landed file that is gone or has changed (66). The fact ``file`` is the file's name below the folder of its source."""
 
 
 class LandedRunError(SourceError):
-    """A landed run that its job no longer has (66). The fact ``job`` is the job."""
+    """A landed run that the job which made it no longer has (66). The fact ``job`` is the name of that job."""
 
 
 class InvariantError(RewindowError):
@@ -227,7 +231,7 @@ _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 _NATIVE = re.compile(r"\(os error (\d+)\)")
-"""How delta-rs writes the operating system's error number, which its exceptions do not carry."""
+"""How delta-rs writes the operating system's error number in a text. Its exceptions have no field for the number."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BACKTRACE = re.compile(r"\n\s*0: ")
 _ARROWS = re.compile(r"\s*\u21b3\s*")
@@ -240,13 +244,13 @@ def one_line(error: object) -> str:
 
 
 def os_error(error: BaseException | None) -> int | None:
-    """Return the operating system's error number of a failed read or write; None if it has none, as of damaged content."""
+    """Return the operating system's error number of a failed read or write; None without one, as for damaged content."""
     native = _NATIVE.search(str(error))
     return int(native[1]) if native else getattr(error, "errno", None)
 
 
 def unreadable(path: str, error: Exception) -> RewindowError | None:
-    """Return the error of a file that the system did not let us read (77, 74); None if its content is damaged or gone."""
+    """Return the error for a file that the operating system failed to read (74, 77); None if the file is damaged or missing."""
     number = os_error(error)
     if number in (None, errno.ENOENT, errno.ENOTDIR):
         return None
@@ -277,7 +281,7 @@ def _kind_of_io(error: BaseException | None) -> type[LimitError | AccessError | 
 
 
 def unrendered(given: str) -> UsageError:
-    """Return the error of an argument or parameter, in words, that a scheduler should have filled in."""
+    """Return the error for an argument or parameter whose template was not rendered by the scheduler. ``given`` names it."""
     return UsageError(
         "template-unrendered",
         "the {given} contains an unrendered template, which the scheduler should have replaced",
@@ -286,7 +290,7 @@ def unrendered(given: str) -> UsageError:
 
 
 def missing_function(module: str, function: str) -> ConfigError:
-    """Return the error of a module without the function that should build the topology."""
+    """Return the error for a module without the function that should build the topology."""
     return ConfigError(
         "topology-function-missing",
         "{module} has no function {function!r}: fix `topology:` or the module",
@@ -296,9 +300,9 @@ def missing_function(module: str, function: str) -> ConfigError:
 
 
 def not_committed(what: str, attempts: int, failure: BaseException | None) -> RewindowError:
-    """Return the error for a commit that is not in the table after several attempts; its class is that of the failure.
+    """Return the error for a commit that failed in every attempt. Its class is that of the last failure.
 
-    ``what``: the table, or the row of a ledger.
+    ``what`` is the table or the row of a ledger that was to be committed.
     """
     why = f": {one_line(failure)}" if failure else ""
     kind = type(failure) if isinstance(failure, RewindowError) else _kind_of_io(failure)
@@ -313,7 +317,10 @@ def not_committed(what: str, attempts: int, failure: BaseException | None) -> Re
 
 @contextmanager
 def naming(**names: str) -> Iterator[None]:
-    """Fill names into the commands that error messages suggest: ``naming(FEED="orders")`` for ``land FEED``."""
+    """Fill names into the commands that error messages suggest.
+
+    ``naming(FEED="orders")`` turns ``rewindow land FEED`` into ``rewindow land orders``.
+    """
     try:
         yield
     except RewindowError as error:

@@ -1,7 +1,7 @@
 """Output tables and feeds as Airflow assets, which jobs' DAGs update and other DAGs can be scheduled on.
 
-An asset stands for one table, so it is named after the place where the table is: two projects, or two targets with
-warehouses of their own, may have tables of the same name. Projects and targets that share a warehouse share its tables.
+An asset is named after the location of its table, because two projects, or two targets with different warehouses, may have tables
+of the same name. Projects and targets that share a warehouse share its assets.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ _KEPT = "/:@"  # in URIs
 def table_asset(table: str, project: str | os.PathLike[str], target: str = "local") -> Asset:
     """Return the asset of an output table: ``table_asset("shop.daily_orders", "/opt/shop")``.
 
-    ``project`` and ``target`` are those of `make_dags`. The ``extra`` of its events holds: table, version (Delta's), run,
-    epochs, rows, digest, watermark_ms, the interval, and after a Databricks job run also its ``run_id``, ``url`` and
-    ``state``. There is no event if nothing was done. Raises `ConfigError` (78) for an unknown project or target.
+    ``project`` and ``target`` are those of `make_dags`. The ``extra`` of its events holds: table, version (Delta's), run, epochs,
+    rows, digest, watermark_ms, the interval, and after a Databricks job run also the ``run_id``, ``url`` and ``state`` of that
+    run. There is no event if nothing was done. Raises `ConfigError` (78) for an unknown project or target.
     """
     return TableAssets(find_project(Path(project).absolute()), target).of(table)
 
 
 def feed_asset(feed: str, project: str | os.PathLike[str], target: str = "local") -> Asset:
-    """Return the asset of a feed's logs, from which the tables of its jobs are made: ``feed_asset("orders", "/opt/shop")``.
+    """Return the asset of a feed's logs: ``feed_asset("orders", "/opt/shop")``.
 
     The ``extra`` of its events holds: feed, landings, rows, quarantined, watermark_ms and the interval. There is no event if
-    nothing was landed. Raises `ConfigError` (78) as `table_asset`.
+    nothing was landed. Raises `ConfigError` (78) for an unknown project or target.
     """
     return TableAssets(find_project(Path(project).absolute()), target).of_feed(feed)
 
 
 class TableAssets:
-    """The assets of a project and target, whose file is read once. Raises `ConfigError` (78) as `table_asset`."""
+    """The assets of a project and target. The target's file is read once. Raises `ConfigError` (78) if it is unknown."""
 
     def __init__(self, root: Path, target: str) -> None:
         self._catalog: str | None = None
         self._schema = ""
-        if "{{" in target:  # it is known only when a task runs
+        if "{{" in target:  # a template: the target is known only when a task runs
             self._warehouse = f"{root}/{target}"
             return
         config = load_target(root, target)
@@ -53,7 +53,7 @@ class TableAssets:
             self._catalog, _, self._schema = config.catalog.partition(".")
 
     def of(self, table: str) -> Asset:
-        """Return the asset of an output table, named as in the job's file."""
+        """Return the asset of an output table. ``table``: its name in the job's file."""
         if self._catalog is not None:
             return catalog_asset(table if table.count(".") == 2 else f"{self._catalog}.{table}")
         return _at(self._warehouse, table)

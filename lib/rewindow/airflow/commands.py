@@ -9,11 +9,11 @@ from typing import Final
 from rewindow.errors import UsageError, unrendered
 
 _WITHOUT_TARGET: Final = ("check",)
-"""Commands that use no table."""
+"""Commands that use no table, and so have no option ``--target``."""
 
 
 def land(feed: str, until: str | None = None) -> list[str]:
-    """Return `land FEED`, optionally up to a time."""
+    """Return the arguments of `land FEED`, optionally up to a time."""
     return ["land", feed, *_option("--until", until)]
 
 
@@ -26,20 +26,20 @@ def run(
     branch: str | None = None,
     options: Sequence[str] = (),
 ) -> list[str]:
-    """Return `run JOB`, optionally up to an event time or an arrival time. With ``lands`` it lands the feed first.
+    """Return the arguments of `run JOB`, optionally up to an event time or an arrival time. ``lands``: land the feed first.
 
-    ``options`` are those without a value, such as ``--replan``.
+    ``options`` are options without a value, such as ``--replan``.
     """
     bounds = [*_option("--through", through), *_option("--until", until), *_option("--branch", branch)]
     return ["run", job, *(["--land"] if lands else []), *bounds, *options]
 
 
 def command_line(arguments: Sequence[str], *, project: str, target: str, executable: Sequence[str] = ()) -> list[str]:
-    """Return the whole command line, by default with this Python's rewindow.
+    """Return the whole command line. By default, it runs rewindow with the Python of this process.
 
     Raises `UsageError` (2) for an argument with an unrendered template or a NUL.
     """
-    # -P: do not import modules from the worker's current folder.
+    # With -P, Python does not import modules from the worker's current folder.
     line = [*(executable or (sys.executable, "-P", "-m", "rewindow")), *arguments]
     for argument in (*line, project, target):
         if "{{" in argument or "\0" in argument:

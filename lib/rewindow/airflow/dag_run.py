@@ -1,7 +1,7 @@
-"""What a DAG run asks for: its time bounds (the end of its interval, or its param), and its other params. No Airflow is imported.
+"""What a DAG run requests: its time bounds (the end of its interval, or its param), and its other params. Imports no Airflow.
 
-Messages of commands suggest commands and options, and the reader of a task's log has no command line at hand. So a task adds
-which params the options are, and what a command needs on a worker.
+Messages of commands suggest commands and options, but the reader of a task's log has no command line. So a task adds to a message
+which params set these options, and which options a command on a worker needs.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ ACCEPT_CHANGES = "accept_changes"
 REPLAN, TAKEOVER = "replan", "takeover"
 """The DAG params with which a run discards the plan of an attempt that did not finish, or fences a live one."""
 TIME = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])([T ][0-2]\d(:[0-5]\d){1,2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})?)?"
-"""Pattern of a time in a param: ISO 8601, a day or down to fractions of a second; without a zone it is UTC."""
+"""Pattern of a time in a param: ISO 8601, from a day down to fractions of a second. A time without zone is in UTC."""
 BACKFILL_SUFFIX: Final = "__backfill"
-"""What the id of a job's backfill DAG ends with."""
+"""The end of the id of a job's backfill DAG."""
 MAINTENANCE: Final = "maintenance"
-"""A tag of the DAG that drops branches and cleans up. It belongs to no single job, so it has no backfill DAG."""
+"""A tag of the DAG that drops branches and cleans up. That DAG belongs to no single job, so it has no backfill DAG."""
 _OPTION: Final = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
 def through_of(context: Mapping[str, Any]) -> str | None:
-    """Return the time at which a DAG run stops (ISO 8601): its param ``through``, or its interval's end. None: no bound.
+    """Return the time at which a DAG run stops (ISO 8601): its param ``through``, or the end of its interval; None without both.
 
-    A run that was triggered by an asset, or without a logical date, has no interval.
+    A DAG run that was triggered by an asset, or that has no logical date, has no interval.
     """
     through = (context.get("params") or {}).get(THROUGH)
     if through:
@@ -39,15 +39,16 @@ def through_of(context: Mapping[str, Any]) -> str | None:
 
 
 def is_set(context: Mapping[str, Any], param: str) -> bool:
-    """Return whether a param of a DAG run that may be absent is set, such as `ACCEPT_CHANGES`."""
+    """Return whether a param of a DAG run is set, such as `ACCEPT_CHANGES`. False if the DAG does not have it."""
     return bool((context.get("params") or {}).get(param))
 
 
 def lands_through(context: Mapping[str, Any], last_due: Callable[[Any], datetime | None]) -> str | None:
-    """Return the time through which a DAG run lands its feed: where it stops, but later in a backfill.
+    """Return the time through which a DAG run lands its feed: the time at which the run stops, or a later one in a backfill.
 
-    A backfill's run lands everything that the schedule has made due by now, ``last_due`` of its DAG. So one run lands for
-    the whole backfill, and the others find nothing to land. Each interval is a landing of its own in any case.
+    A run of a backfill lands everything through ``last_due`` of its DAG: the end of the last interval that has ended by now. So
+    one run lands for the whole backfill, and the other runs find nothing to land. Each interval becomes a separate landing in any
+    case.
     """
     through = through_of(context)
     is_chosen = bool((context.get("params") or {}).get(THROUGH))
@@ -58,40 +59,38 @@ def lands_through(context: Mapping[str, Any], last_due: Callable[[Any], datetime
 
 
 def is_retry(context: Mapping[str, Any]) -> bool:
-    """Return whether an earlier try of the task may have done its work."""
+    """Return whether this is not the first try of the task. An earlier try may have done the work."""
     return getattr(context.get("ti"), "try_number", 1) > 1
 
 
 def work_of(context: Mapping[str, Any]) -> list[object]:
-    """Return what identifies a task's work: equal for all its tries, different in each DAG run and after each clear.
-
-    The start of the DAG run is part of it, because a deleted DAG run leaves its id to the next one for the same interval.
-    """
+    """Return values that identify a task's work: equal in all its tries, different in each DAG run and after each clear."""
     ti, run = context["ti"], context["dag_run"]
+    # The start of the DAG run is included, because after a DAG run was deleted, the next one for the same interval gets its id.
     return [ti.dag_id, ti.run_id, ti.task_id, ti.map_index, str(run.start_date), int(run.clear_number or 0)]
 
 
 def interval_of(context: Mapping[str, Any]) -> list[str] | None:
-    """Return a DAG run's interval ``[start, end]``, or None."""
+    """Return a DAG run's interval ``[start, end]`` (ISO 8601); None if it has none."""
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
     return None if start is None or end is None else [start.isoformat(), end.isoformat()]
 
 
 def unread(context: Mapping[str, Any]) -> list[str]:
-    """Return the keys of a DAG run's conf that are not params of its DAG, which are usually typos."""
+    """Return the keys of a DAG run's conf that are not params of its DAG. They are usually typos."""
     given = getattr(context.get("dag_run"), "conf", None) or {}
     known = getattr(context.get("dag"), "params", None) or {}
     return sorted(name for name in given if name not in known)
 
 
 def in_a_dag(message: str, *, params: Collection[str], where: str = "", dag_id: str = "") -> str:
-    """Return a message, and how to follow its advice from a DAG.
+    """Return a message, extended by how to follow its advice from a DAG.
 
     Args:
         message: A command's error message.
         params: The DAG's params.
-        where: The options of the task's commands, ``--project /opt/shop --target local``; empty if they run elsewhere.
-        dag_id: The DAG's id if `make_dags` made it, so that there is a backfill DAG too; otherwise empty.
+        where: The options of commands on the worker, ``--project /opt/shop --target local``; empty if they run elsewhere.
+        dag_id: The DAG's id if `make_dags` made it, so that there is a backfill DAG, too; otherwise empty.
     """
     lines = [message]
     options = {option.removeprefix("--").replace("-", "_") for option in _OPTION.findall(message)}

@@ -54,7 +54,7 @@ _FROM = "--from={{ params['from'] }}"
 _TO = "{{ '--to=' ~ params['to'] if params['to'] else '' }}"
 _ACCEPTS = "{{ '--accept-changes' if params['accept_changes'] else '' }}"
 _ENDS = ("dagrun_timeout", "deadline")
-"""Options that would end a DAG which waits for people."""
+"""Options that could end a DAG run while it waits for people."""
 _BODY = """\
 {{% set found = ti.xcom_pull(task_ids='diff') or {{}} -%}}
 Branch **{branch}** of job **{job}** differs from the published tables:
@@ -88,7 +88,7 @@ _ARGUMENTS = (
     f"{{{{ 'drop' if {_DROPS} else '' }}}}",
     "{{ params['job'] or params['feed'] or '' }}",
     f"{{{{ params['branch'] if {_DROPS} else '' }}}}",
-    # A job and a feed may have the same name.
+    # --kind is needed because a job and a feed may have the same name.
     f"{{{{ '' if {_DROPS} else '--kind=job' if params['job'] else '--kind=feed' if params['feed'] else '' }}}}",
     f"{{{{ '' if {_DROPS} else '--keep=' ~ params['keep'] }}}}",
     "{{ '--dry-run' if params['dry_run'] else '' }}",
@@ -126,7 +126,7 @@ def make_dags(
     Args:
         project: The folder with ``conf/`` and ``jobs/``; the same path on every worker.
         target: The target to run against, a file of ``conf/targets``.
-        jobs: Only these jobs; no other job's file is read. Default: every file in ``conf/jobs``.
+        jobs: Make DAGs only for these jobs, and read no other job's file. Default: every file in ``conf/jobs``.
         start_date: Start of the schedule; required for ``catchup``. Airflow creates no task for earlier logical dates.
         end_date: End of the schedule and of all logical dates.
         catchup: Create a run for each interval since ``start_date``. The tables do not need it, because a run takes
@@ -135,19 +135,19 @@ def make_dags(
         pool: The pool of one slot. ``{job}`` and ``{feed}`` in its name are replaced.
         conn_id: The Airflow connection with the credentials of the buckets; see `hooks.BucketHook`.
         reports: Whether tasks write reports: ``warehouse`` (below ``rewindow/reports`` in the warehouse) or ``none``.
-        reports_url: The address at which a web server shows that folder, for the links. Default: the files' own.
+        reports_url: The address at which a web server serves that folder, for the links. Default: the files' own addresses.
         executable: The command line of rewindow if it is installed in another environment.
         default_args: Airflow's default arguments of every task, including ``retries`` and ``retry_delay``.
-        prefix: What the id of each DAG begins with, so that one project can be loaded for several targets.
+        prefix: The beginning of the id of each DAG, so that one project can be loaded for several targets.
         tags: Tags of each DAG besides rewindow's.
         approvers: The ids of the users who may approve a backfill. Default: everybody who may trigger it.
-        maintenance: The id, after ``prefix``, of one more DAG, which drops branches and cleans up. Default: there is none.
+        maintenance: The id, after ``prefix``, of a further DAG that drops branches and cleans up. Default: no such DAG.
         options: Other arguments of Airflow's `DAG`: ``access_control``, ``dagrun_timeout``, ``deadline``,
             ``on_success_callback``, ``on_failure_callback``, ``owner_links`` and so on. The backfill DAG, which waits for
-            people, and that of ``maintenance`` get neither ``dagrun_timeout`` nor ``deadline``.
+            people, and the maintenance DAG get neither ``dagrun_timeout`` nor ``deadline``.
 
-    Raises `ConfigError` (78) for invalid configuration, `UsageError` (2) for an invalid argument, and what Airflow's `DAG`
-    raises for options that it does not have or that are set here.
+    Raises `ConfigError` (78) for invalid configuration, `UsageError` (2) for an invalid argument. Airflow's `DAG` raises errors
+    for options that it does not have or that are set here.
     """
     root = find_project(Path(project).absolute())
     _check_dates(start_date, end_date, catchup=catchup)
@@ -222,7 +222,7 @@ def _doc(job: JobConfig, prefix: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _DagLook:
-    """What all DAGs of a call have in common: the beginning of their ids, their tags and options, and those of their tasks."""
+    """What all DAGs of one call of `make_dags` share: the beginning of their ids, their tags, options and default arguments."""
 
     prefix: str
     tags: tuple[str, ...]
@@ -255,7 +255,7 @@ def _backfill_dag(
 ) -> DAG:
     """Return a job's backfill DAG, which is triggered by hand with the params `params.BACKFILL`.
 
-    ``location`` holds the operators' arguments ``project``, ``target`` and ``executable``, ``assets`` those of the tables.
+    ``location``: the operators' arguments from `location_of`. ``assets``: the assets of the project's tables.
     """
     name, writer = job.job, one_writer(pool, look.default_args)
     assigned = {"assigned_users": [{"id": user, "name": user} for user in approvers]} if approvers else {}
@@ -314,12 +314,13 @@ def _maintenance_dag(
     *,
     pool: str,
 ) -> DAG:
-    """Return the DAG, which is triggered by hand with the params `params.maintenance_params`.
+    """Return the maintenance DAG, which is triggered by hand with the params `params.maintenance_params`.
 
-    ``names`` are those of the jobs and feeds that the trigger's form offers. ``location`` holds the operators' arguments
-    that say where the project is. A ``pool`` for each job or feed is not used, because `gc` may be about several.
+    ``names``: the names of the jobs, then those of the feeds, that the trigger's form offers. ``location``: the operators'
+    arguments from `location_of`.
     """
     with look.by_hand(dag_id, [MAINTENANCE], _DOC) as dag:
+        # `gc` may work on several jobs and feeds, so a pool for each job or feed is not used.
         writer = one_writer("default_pool" if "{" in pool else pool, look.default_args)
         RewindowOperator(task_id="maintain", arguments=_ARGUMENTS, pre_execute=_check_params, **location, **writer)
     set_params(dag, maintenance_params(*names))
@@ -327,7 +328,7 @@ def _maintenance_dag(
 
 
 def _check_params(context: Any) -> None:
-    """Fail the task for params that do not fit together. The patterns of single params are checked by the trigger."""
+    """Fail the task for params that do not fit together. The trigger has already checked the pattern of each param."""
     params = context["params"]
     given = {name for name in ("job", "feed", "branch", "dry_run") if params[name]}
     if params["action"] == DROP:

@@ -1,10 +1,9 @@
 """Hooks: the credentials of buckets and Databricks workspaces from Airflow connections, and so from secrets backends.
 
-Nothing writes them down: a command gets them as environment variables, the Databricks SDK as arguments.
+Credentials are never written to a file: a command gets them as environment variables, the Databricks SDK as arguments.
 
-The fields of a connection are those that the providers of Amazon, Google, Microsoft Azure and Databricks define; the
-providers need not be installed. A field that asks for something that rewindow cannot do is refused, so that no other
-identity is used instead.
+Connections have the fields that the providers of Amazon, Google, Microsoft Azure and Databricks define. These providers need not
+be installed. A field that rewindow does not support is refused, so that no other identity is used instead.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from rewindow.databricks import submit
 from rewindow.errors import ConfigError
 
 _Settings = dict[str, str | None]
-"""Environment variables; None removes one that would be mixed with the others."""
+"""From name to value of environment variables. The value None removes a variable that would be mixed with the others."""
 _AWS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT")
 _AZURE: Final = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET")
@@ -29,7 +28,7 @@ _GOOGLE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
 
 
 def _aws(conn: Fields) -> _Settings:
-    """As `AwsConnectionWrapper`: login and password, else the extra."""
+    """Read a connection as `AwsConnectionWrapper` does: login and password, else the extra."""
     session = conn["session_kwargs"] or {}
     conn.refuse(
         "role_arn", "profile_name", "s3_config_file", instead="use keys, or let the worker itself have the role"
@@ -62,7 +61,7 @@ def _aws(conn: Fields) -> _Settings:
 
 
 def _azure(conn: Fields) -> _Settings:
-    """As `WasbHook`: a connection string, else a service principal, else a key."""
+    """Read a connection as `WasbHook` does: a connection string, else a service principal, else a key."""
     conn.refuse("sas_token", "managed_identity_client_id", instead="use a key or a service principal")
     if text := conn["connection_string"]:
         key = dict(part.partition("=")[::2] for part in str(text).split(";")).get("AccountKey")
@@ -86,7 +85,8 @@ def _azure(conn: Fields) -> _Settings:
 
 
 def _google(conn: Fields) -> _Settings:
-    """As `GoogleBaseHook`, but only with a key file, because both clients of a bucket read one."""
+    """Read a connection as `GoogleBaseHook` does, but accept only a key file."""
+    # Both clients of a bucket read a key file, but none of these fields.
     names = ("keyfile_dict", "key_secret_name", "impersonation_chain", "credential_config_file")
     conn.refuse(*names, instead="give the path of a key file on the worker as key_path")
     return {_GOOGLE: conn["key_path"]} if conn["key_path"] else {}
@@ -98,13 +98,13 @@ _BUCKETS: Final[Mapping[str, Callable[[Fields], _Settings]]] = {
     "wasb": _azure,
     "adls": _azure,
 }
-"""By type of connection."""
+"""From type of connection to the function that reads its settings."""
 
 
 class BucketHook(BaseHook):
     """The settings with which rewindow opens the buckets of a connection: ``aws``, ``google_cloud_platform``, ``wasb``, ``adls``.
 
-    Without a connection there are none, and the environment of the worker decides.
+    Without a connection there are no settings, and the environment of the worker decides.
     """
 
     def __init__(self, conn_id: str | None = None) -> None:
@@ -112,16 +112,16 @@ class BucketHook(BaseHook):
         self.conn_id = conn_id
 
     def get_conn(self) -> _Settings:
-        """Return the settings. Raises `ConfigError` (78) for an unknown connection or one that does not fit."""
+        """Return the settings. Raises `ConfigError` (78) for a connection that is unknown, or that rewindow cannot use."""
         return bucket_settings(_fields(self.conn_id)) if self.conn_id else {}
 
     async def aget_conn(self) -> _Settings:
-        """Return the same in the triggerer."""
+        """Return the settings as `get_conn` does, in the triggerer."""
         return bucket_settings(await _afields(self.conn_id)) if self.conn_id else {}
 
 
 class WorkspaceHook(BaseHook):
-    """The Databricks workspace of a connection of the type ``databricks``, or of the SDK's own configuration without one."""
+    """The Databricks workspace of a connection of type ``databricks``; without a connection, that of the SDK's configuration."""
 
     def __init__(self, conn_id: str | None = None, profile: str | None = None) -> None:
         super().__init__()
@@ -133,13 +133,13 @@ class WorkspaceHook(BaseHook):
         return submit.workspace(self.profile, workspace_settings(_fields(self.conn_id)) if self.conn_id else {})
 
     async def aget_conn(self) -> Any:
-        """Return the same in the triggerer, whose loop the SDK must not block."""
+        """Return the client as `get_conn` does, without blocking the loop of the triggerer."""
         settings = workspace_settings(await _afields(self.conn_id)) if self.conn_id else {}
         return await asyncio.to_thread(submit.workspace, self.profile, settings)
 
 
 def settings_or_fail(conn_id: str | None) -> _Settings:
-    """Return the settings of a bucket. Raises `AirflowFailException` where `BucketHook` raises `ConfigError`."""
+    """Return the settings of a bucket. Raises `AirflowFailException` instead of the `ConfigError` of `BucketHook`."""
     try:
         return BucketHook(conn_id).get_conn()
     except ConfigError as error:
@@ -158,7 +158,7 @@ class Fields:
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __getitem__(self, name: str) -> Any:
-        """Return a field of the extra, also under the prefixed name of older Airflows; None if it is missing or empty."""
+        """Return a field of the extra; None if it is missing or empty. In older versions of Airflow, its name has a prefix."""
         return self.extra.get(name) or self.extra.get(f"extra__{self.conn_type}__{name}") or None
 
     def refuse(self, *names: str, instead: str) -> None:
@@ -177,8 +177,8 @@ class Fields:
 def bucket_settings(conn: Fields) -> _Settings:
     """Return the environment variables with which a command opens a bucket.
 
-    They are empty if the connection contains no credentials; then the worker's own identity is used. Raises `ConfigError`
-    (78) for a connection of another type, and for fields that rewindow cannot use.
+    They are empty if the connection contains no credentials. The worker's own identity is then used. Raises `ConfigError` (78)
+    for a connection of another type, and for fields that rewindow does not support.
     """
     if conn.conn_type not in _BUCKETS:
         types = ", ".join(_BUCKETS)

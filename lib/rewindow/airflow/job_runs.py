@@ -1,8 +1,8 @@
 """`RewindowJobRunOperator`: land and run as a run of a Databricks job, which a retry finds and the triggerer waits for.
 
-The job comes from the bundle (docs/deployment/databricks.md); its parameter ``interval_end`` bounds the run. An idempotency token
-derived from the parameters, the task and its DAG run ensures that a retry never starts the same work twice, and that another DAG
-run, or a task that was cleared, never finds work that was done before. So no run's id is stored, where people could edit it.
+The job is deployed with the bundle (docs/deployment/databricks.md). Its parameter ``interval_end`` bounds the run. An idempotency
+token, derived from the parameters, the task and its DAG run, ensures that a retry does not start the same work twice. Another DAG
+run, and a task that was cleared, have another token and start new work. So the run's id is not stored where people could edit it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class JobRunTrigger(BaseTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", given
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yield one event with the run's id. The task itself then looks up how the run ended."""
+        """Yield one event with the run's id. The task then reads how the run ended."""
         while True:
             try:
                 if (await asyncio.to_thread(submit.look, await self._workspace(), self.run_id)).code is not None:
@@ -58,7 +58,7 @@ class JobRunTrigger(BaseTrigger):
         yield TriggerEvent({"run_id": self.run_id})
 
     async def on_kill(self) -> None:
-        """Cancel the run when the task is stopped, cleared or marked while it is deferred."""
+        """Cancel the run if the task is stopped, cleared or marked while it is deferred."""
         await asyncio.to_thread(submit.cancel, await self._workspace(), self.run_id)
 
     async def _workspace(self) -> Any:
@@ -76,13 +76,13 @@ class RewindowJobRunOperator(BaseOperator):
         deferrable: Wait in the triggerer, which occupies no worker slot.
         poll_s: Seconds between two polls.
 
-    All tries of a task follow one job run, and start another one if it failed. Once the task is cleared, it starts a new one,
-    as people clear a task to run it again.
+    All tries of a task follow one job run, and start another job run if that one failed. A task that was cleared starts a new
+    job run, because people clear a task to repeat it.
 
     Exit codes are those of the command in the job run, with the same effect as for `RewindowOperator`. The result holds
-    the run's id, URL and state, and in ``results``, by task of the run, the JSON that `run` printed. The events of the
-    outlets are those of a `RewindowOperator`; if Databricks has no logs of the task, they hold only the run and the
-    interval, and the task logs a warning.
+    the run's id, URL and state, and in ``results`` a mapping from task of the job run to the JSON that `run` printed. The
+    outlets get the same events as those of a `RewindowOperator`. If Databricks has no logs of the task, the events hold only
+    the run and the interval, and the task logs a warning.
     """
 
     template_fields = ("databricks_job", "parameters", "profile", "conn_id")
@@ -113,7 +113,7 @@ class RewindowJobRunOperator(BaseOperator):
         self._run_id: int | None = None
 
     def execute(self, context: Any) -> dict[str, Any]:
-        """Start the run, or find the one that an earlier try started, and wait until it ends."""
+        """Start the job run, or find the job run that an earlier try started, and wait until it ends."""
         run = self._start(context)
         while run.code is None:
             if self.deferrable:
@@ -130,7 +130,7 @@ class RewindowJobRunOperator(BaseOperator):
         return self._publish_events(context, self._result_of(self._look(int(event["run_id"])), context))
 
     def on_kill(self) -> None:
-        """Cancel the run when the task is stopped."""
+        """Cancel the job run when the task is stopped."""
         if self._run_id is not None:
             submit.cancel(self._workspace(), self._run_id)
 
@@ -138,7 +138,7 @@ class RewindowJobRunOperator(BaseOperator):
         return WorkspaceHook(self.conn_id, self.profile).get_conn()
 
     def _start(self, context: Any) -> submit.JobRun:
-        """Start the run, or return the one that an earlier try started."""
+        """Start the job run, or return the job run that an earlier try started."""
         end = through_of(context)
         given = {**({"interval_end": end} if end else {}), **self.parameters}
         try:
@@ -166,9 +166,9 @@ class RewindowJobRunOperator(BaseOperator):
         return {"run_id": run.run_id, "url": run.url, "state": run.state}
 
     def _publish_events(self, context: Any, result: dict[str, Any]) -> dict[str, Any]:
-        """Describe the updated tables in the events of their assets. Return the result with the printed JSON.
+        """Describe the updated tables in the events of their assets. Return the result extended by the printed JSON.
 
-        As for `RewindowOperator`, a job run that is known to have found nothing to do sends no event.
+        As with `RewindowOperator`, no event is sent if the job run certainly found nothing to do.
         """
         printed = self._printed(result["run_id"])
         found = printed.results.values()
@@ -190,7 +190,7 @@ class RewindowJobRunOperator(BaseOperator):
         return {**result, "results": dict(printed.results)}
 
     def _printed(self, run_id: int) -> Printed:
-        """Return what the run's tasks printed. Errors do not fail the task, because its work is done."""
+        """Return what the tasks of the job run printed. Errors do not fail the Airflow task, because its work is done."""
         try:
             return submit.printed(self._workspace(), run_id)
         except RewindowError as error:

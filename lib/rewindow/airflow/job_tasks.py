@@ -1,4 +1,4 @@
-"""The tasks that land a feed and run a job, in a DAG of their own or as a group of tasks in yours."""
+"""The tasks that land a feed and run a job, as a separate DAG or as a group of tasks in another DAG."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def job_group(
     default_args: Mapping[str, Any] | None = None,
     group_id: str | None = None,
 ) -> TaskGroup:
-    """Return the tasks of a job as a group for a DAG of yours.
+    """Return the tasks of a job as a group for your own DAG.
 
-    Inside of the DAG, write ``extract >> job_group("daily_orders") >> publish``. The tasks are those of the job's DAG. They
-    go to the end of your DAG run's interval, or take everything without one. See `dags.make_dags` for the arguments;
-    ``group_id`` is the job's name by default. Give your DAG ``max_active_runs=1``, and the params `params.RUN` if people
-    trigger it by hand.
+    In your DAG, write ``extract >> job_group("daily_orders") >> publish``. The tasks are those of the job's DAG. They process
+    everything up to the end of your DAG run's interval, or everything if it has no interval. See `dags.make_dags` for the
+    arguments; ``group_id`` is the job's name by default. Give your DAG ``max_active_runs=1``, and the params `params.RUN` if
+    people trigger it by hand.
 
     Raises `ConfigError` (78) for invalid configuration, `UsageError` (2) for an invalid argument.
     """
@@ -64,7 +64,7 @@ def job_group(
 
 
 def location_of(root: Path, target: str, executable: Sequence[str], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that all operators of a project have: where it is, its connection, and its reports."""
+    """Return the arguments that all operators of a project have: its folder, target and executable, connection and reports."""
     check_reports(more["reports"])
     return {"project": str(root), "target": target, "executable": several("executable", executable), **more}
 
@@ -81,7 +81,7 @@ def pool_of(job: JobConfig, pool: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JobTasks:
-    """What the tasks of a job are made of. ``location`` holds what `location_of` returns."""
+    """What is needed to make the tasks of a job. ``location``: the result of `location_of`."""
 
     job: JobConfig
     feed: FeedConfig
@@ -92,7 +92,7 @@ class JobTasks:
     default_args: Mapping[str, Any]
 
     def add(self) -> None:
-        """Add the tasks: land -> run, a single task for a feed without ``every``, or wait -> run."""
+        """Add the tasks: land -> run, or a single task for a feed without ``every``, or wait -> run if the DAG does not land."""
         job, feed = self.job.job, self.feed.feed
         where = {name: self.location[name] for name in ("project", "target", "conn_id")}
         outlets = [self.assets.of(output.table) for output in self.job.outputs.values()]
@@ -122,9 +122,7 @@ class JobTasks:
 
 
 def one_writer(pool: str, default_args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a task that writes: its pool, at most one instance per DAG, and its retries.
-
-    Omits retry settings that ``default_args`` has, because a task's own arguments would override them.
-    """
+    """Return the arguments of a task that writes: its pool, at most one instance per DAG, and its retries."""
+    # A task's own arguments would override the DAG's default arguments, so retry settings in the defaults are omitted here.
     own = {name: value for name, value in _RETRIES.items() if name not in default_args}
     return {"pool": pool, "max_active_tis_per_dag": 1, **own}

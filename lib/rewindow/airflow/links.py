@@ -13,7 +13,7 @@ class ReportLink(BaseOperatorLink):
     name = "Report"
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
-        """Return the report's address; empty if the task wrote none. The worker calls it."""
+        """Return the report's address; empty if the task wrote no report. The worker calls this method."""
         del ti_key
         return str(getattr(operator, "report", None) or "")
 
@@ -24,6 +24,6 @@ class DatabricksRunLink(BaseOperatorLink):
     name = "Databricks run"
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
-        """Return the address of the run that this try of the task started or found; empty before. The worker calls it."""
+        """Return the address of the job run of this try; empty before the try has one. The worker calls this method."""
         del ti_key
         return str(getattr(operator, "run_url", None) or "")

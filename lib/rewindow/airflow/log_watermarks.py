@@ -1,4 +1,4 @@
-"""Read how far a feed's logs are complete from its landing ledger, through delta-rs and without a JVM."""
+"""Read through which time a feed's logs are complete, from its landing ledger, with delta-rs and without a JVM."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rewindow.errors import ConfigError, SourceError, UsageError
 def complete_through(
     project: str, target: str, feed: str, settings: Mapping[str, str | None] | None = None
 ) -> int | None:
-    """Return the watermark of a feed's last landing, in epoch ms; None if it was never landed.
+    """Return the watermark of a feed's last landing, in epoch ms; None if the feed was never landed.
 
-    ``settings`` open the warehouse if it is in a bucket, unless the target has its own; those that are None must not be set
-    in the environment. Raises `ConfigError` (78) for an unknown feed or target, or if a catalog governs it, `StorageError`
-    (74) if the ledger cannot be read.
+    ``settings``: environment variables that open a warehouse in a bucket; storage options of the target take precedence. A
+    variable that is None must not be set in the environment. Raises `ConfigError` (78) for an unknown feed or target, or if a
+    catalog governs the tables, `StorageError` (74) if the ledger cannot be read.
     """
     from rewindow.storage.locations import is_uri, use  # noqa: PLC0415
     from rewindow.tables.delta.warehouse import DeltaTables  # noqa: PLC0415 - parsing a DAG file does not need it
@@ -48,15 +48,15 @@ def complete_through(
 def is_complete(
     project: str, target: str, feed: str, through: str, settings: Mapping[str, str | None] | None = None
 ) -> bool:
-    """Return whether a feed's logs are complete through a time (ISO 8601; without a zone it is UTC)."""
+    """Return whether a feed's logs are complete through a time (ISO 8601; without a zone it is in UTC)."""
     watermark = complete_through(project, target, feed, settings)
     return watermark is not None and watermark >= epoch_ms(through)
 
 
 def _without_mixing(settings: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the settings that are given. Raises `ConfigError` (78) if the environment would add one to them.
+    """Return the settings that have a value. Raises `ConfigError` (78) if the environment sets one whose value is None.
 
-    A command's own environment lacks such variables, but this process is shared with other tasks.
+    Such variables are removed from a command's environment, but not from this process, which other tasks share.
     """
     for name, value in settings.items():
         if value is None and os.environ.get(name):

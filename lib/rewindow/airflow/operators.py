@@ -1,7 +1,7 @@
 """`RewindowOperator`: one rewindow command as a task, which ends with its task. Exit codes decide about retries.
 
-The command sends its events to OpenLineage itself, with the variables that Airflow's provider would use. So the provider
-need not be installed, and its listener need not know rewindow.
+The command itself sends its events to OpenLineage, with the variables that Airflow's provider would use. So Airflow's OpenLineage
+provider need not be installed, and its listener need not support rewindow.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from rewindow.errors import RewindowError, UsageError
 
 _BOUNDS = ("until", "through", "nothing")
 _FLAGS = (ACCEPT_CHANGES, REPLAN, TAKEOVER)
-"""The params of a DAG that are options of `run`."""
+"""The params of a DAG that become options of `run`."""
 _NOT_RUN = (
     "The command ended with exit code 1 and printed no result, so rewindow did not run. Its last lines above say why. "
     "Install rewindow in the Python of this worker, or in the environment that executable= names, then clear this task"
@@ -53,37 +53,38 @@ _OPTIONS: Final = {
     "config_path": "OPENLINEAGE_CONFIG",
     "namespace": "OPENLINEAGE_NAMESPACE",
 }
-"""Options in the section ``[openlineage]`` of Airflow's configuration, and the client's variables for them."""
+"""From option in the section ``[openlineage]`` of Airflow's configuration to the variable of OpenLineage's client."""
 _TRUE: Final = frozenset(("true", "t", "1"))
 
 
 class RewindowOperator(BaseOperator):
-    """Lands a feed, runs a job, or both, up to the end of the DAG run's interval; or runs any other command.
+    """Lands a feed, runs a job, or both, up to the end of the DAG run's interval. Alternatively runs any other command.
 
     Args:
         job: The job to run. With ``feed``, the same process lands its feed first.
         feed: The feed to land.
         arguments: Any other command of a project, such as ``["verify", "daily_orders"]``, instead of ``job`` and ``feed``.
-            Arguments that are empty once rendered are dropped.
-        by: How the interval's end bounds `run`: ``until`` as an arrival time, as for `land` (feeds with ``every``),
-            ``through`` as a watermark, ``nothing`` not at all.
+            Arguments that are empty after their templates were rendered are dropped.
+        by: How the interval's end bounds `run`: ``until``: as an arrival time, as for `land` (feeds with ``every``);
+            ``through``: as an event time; ``nothing``: not at all.
         branch: The branch to run on.
         project: The folder with ``conf/`` and ``jobs/`` on the worker.
         target: The target to run against, a file of ``conf/targets``.
         conn_id: The Airflow connection with the credentials of the buckets; see `hooks.BucketHook`. Only the command's
             environment contains them.
         executable: The command line of rewindow if it is installed in another environment. Default: the worker's Python.
-        accepts: Exit codes that are results, such as ``{1}`` for `diff`, if the command printed its result as JSON.
+        accepts: Further exit codes that count as success if the command printed its result as JSON, such as ``{1}`` for `diff`.
         env: Environment variables in addition to the worker's.
         reports: Whether the task writes a report after `run` and `backfill`: ``warehouse`` (into the warehouse, below
             ``rewindow/reports``) or ``none``.
-        reports_url: The address at which a web server shows that folder, for the task's link. Default: the file's own.
+        reports_url: The address at which a web server serves that folder, for the task's link. Default: the file's address.
         poll_s: Seconds between two polls.
         folder: Folder for the command's output while it runs. Default: the worker's temporary folder.
 
     Every argument that is passed to the command may be a template.
 
-    The command ends with its task, also if the worker is killed. A retry starts it again, and takes over what it had planned.
+    The command ends with its task, even if the worker is killed. A retry starts the command again, which completes the plan of
+    the earlier one.
     Exit code 71 is retried if the first try ends with it; 74, 75, signals and unknown codes are retried; all others fail at
     once. The result is the JSON that the command prints.
     """
@@ -211,7 +212,7 @@ class RewindowOperator(BaseOperator):
         return self._command
 
     def _write_report(self, result: Mapping[str, Any]) -> str | None:
-        """Write the report on what the command did, if there is one, and return its address. An error is only a warning."""
+        """Write the report on what the command did and return its address; None without a report. An error is only a warning."""
         if self.reports == NONE:
             return None
         where = {"project": self._folder, "target": self.target, "executable": self.executable}
@@ -225,13 +226,13 @@ class RewindowOperator(BaseOperator):
         return None
 
     def _publish_events(self, context: Any, result: Mapping[str, Any]) -> None:
-        """Describe the updated tables and feeds in the events of their assets. A command that found nothing to do sends none.
+        """Describe the updated tables and feeds in the events of their assets. A command that found nothing to do sends no event.
 
-        Airflow sends an event for each outlet that the task has when it ends. A retry sends it in any case: the attempt
-        before may have died after its commit.
+        Airflow sends an event for each outlet that the task has when it ends, so outlets without an event are removed.
         """
         for line in lines_of(result, self._where):
             self.log.info("%s", line)
+        # A retry always sends events, because the try before may have ended after its commit without sending them.
         if not is_retry(context) or result.get("on_hold"):
             self.outlets: list[Any] = [one for one in self.outlets if has_event(getattr(one, "extra", {}), result)]
         for asset in self.outlets:
@@ -241,10 +242,10 @@ class RewindowOperator(BaseOperator):
 
 
 def openlineage_env(ti: Any, option: Callable[[str], str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables for the command of a task instance.
+    """Return the environment variables of OpenLineage for the command of a task instance.
 
-    ``option`` returns an option of the section ``[openlineage]``, or an empty text. The client's own variables, which the
-    command inherits, hold for what the section does not set.
+    ``option`` returns an option of the section ``[openlineage]``, or an empty text. For an option that the section does not set,
+    the variable that the command inherits stays in effect.
     """
     given = {variable: value for name, variable in _OPTIONS.items() if (value := option(name))}
     if option("disabled").strip().lower() in _TRUE:
@@ -270,9 +271,9 @@ def _openlineage_option(name: str) -> str:
 
 
 def _last_due(dag: Any) -> datetime | None:
-    """Return the end of the last interval of a DAG's schedule that has ended; None if that is not known.
+    """Return the end of the last interval of a DAG's schedule that has ended; None if it is unknown.
 
-    A worker that has only Airflow's task SDK does not know. Then each run of a backfill lands its own interval.
+    It is unknown on a worker that has only Airflow's task SDK. Each run of a backfill then lands only its own interval.
     """
     try:
         from airflow.serialization.encoders import coerce_to_core_timetable  # noqa: PLC0415 - a part that may be missing
@@ -285,8 +286,8 @@ def _last_due(dag: Any) -> datetime | None:
 
 
 def _ids(ti: Any, namespace: str) -> tuple[str, str]:
-    """Return the ids of the task's and the DAG's run as ``namespace/job/UUID``: the provider's if it is installed."""
-    with suppress(Exception):  # it may be absent, or of a version that takes other arguments
+    """Return the ids of the task's and of the DAG's run as ``namespace/job/UUID``, from Airflow's provider if it is installed."""
+    with suppress(Exception):  # the provider may be absent, or its functions may take other arguments
         from airflow.providers.openlineage.plugins import macros  # noqa: PLC0415 - another provider, which may be absent
 
         return macros.lineage_parent_id(ti), macros.lineage_root_parent_id(ti)

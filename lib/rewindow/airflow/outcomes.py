@@ -16,8 +16,8 @@ def raise_for_exit(
 ) -> None:
     """Return if the work is done. Raises `AirflowException` to retry, `AirflowFailException` to fail at once.
 
-    ``reason`` is the command's own message, shown before the meaning of its exit code in the words of a DAG. ``where`` are
-    the options with which its advice can be followed on a worker.
+    ``reason``: the command's own message. The error shows it with advice for a DAG, before the meaning of the exit code.
+    ``accepts``: further exit codes that count as success. ``where``: the options that a command on a worker needs.
     """
     step = what_next(code, limits_before=int(is_retry(context)), accepts=accepts)
     if step is Next.DONE:

@@ -1,4 +1,4 @@
-"""The params of the DAGs that `make_dags` makes, as the trigger's form shows and checks them."""
+"""The params of the DAGs that `make_dags` makes. The trigger's form shows and checks them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from airflow.sdk import DAG, Param
 from rewindow.airflow.dag_run import ACCEPT_CHANGES, REPLAN, TAKEOVER, THROUGH, TIME
 
 _POSITION = rf"^({TIME}|\d+|[A-Za-z_][A-Za-z0-9_-]*/\d+)$"
-"""An event time, a landing or a run, as `rewindow backfill` takes them."""
+"""An event time, the number of a landing, or a run, as in the options of `rewindow backfill`."""
 
 _BRANCH = r"^[A-Za-z_][A-Za-z0-9_-]{0,99}$"
 _DURATION = r"^(\d{1,19}(ms|[smhdw]))+$"
 
 GC, DROP = "gc", "drop_branch"
-"""What the maintenance DAG can do."""
+"""The actions of the maintenance DAG."""
 
 _ACCEPTS = Param(
     False,
@@ -30,7 +30,7 @@ RUN: Final = {
     THROUGH: Param(
         None,
         type=["null", "string"],
-        format="date-time",  # a calendar in the trigger's form; Airflow validates patterns only
+        format="date-time",  # shows a calendar in the trigger's form; Airflow validates only the pattern
         pattern=f"^{TIME}$",
         title="Through",
         description="Stop at this time, such as 2013-02-01T00:00:00Z (UTC unless it has an offset). "
@@ -110,9 +110,10 @@ def _one_of(names: Sequence[str], title: str, description: str) -> Param:
 
 
 def set_params(dag: DAG, params: Mapping[str, Param]) -> None:
-    """Give a DAG its params, after its tasks.
+    """Give a DAG its params. Must be called after its tasks were added.
 
-    Airflow copies the params that it finds into every task, which took half of the time of parsing, and merges those of
-    the DAG into each run in any case.
+    Airflow copies the params that a DAG has into every task that is added, which took half of the time of parsing. It merges the
+    DAG's params into each run in any case.
     """
-    dag.params.update({name: copy(param) for name, param in params.items()})  # a run resolves a param in place
+    # They are copied, because a DAG run changes its params in place.
+    dag.params.update({name: copy(param) for name, param in params.items()})

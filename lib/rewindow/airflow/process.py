@@ -1,7 +1,7 @@
 """Run a command as a child of this process, which never outlives it.
 
-Nothing about the command is stored, neither in files nor in Airflow. A retry starts the command again, and the ledger decides:
-it takes over a run whose process is gone, and refuses (75) to run beside a live one.
+No state of the command is stored, neither in files nor in Airflow. A retry starts the command again, and the ledger decides: the
+new command takes over a run whose process has ended, and ends with 75 if that process is alive.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from rewindow.airflow import supervisor
 
 
 class Command:
-    """A running command, in a process group of its own. It ends with the ``with`` block at the latest.
+    """A running command in a separate process group. It ends with the ``with`` block at the latest.
 
-    ``env`` extends this process's environment; a variable that is None is removed. The command's working folder is ``cwd``
-    if it exists; its output goes to files without names in ``folder``. Raises `OSError` if no process can be started.
+    ``env`` extends this process's environment. A variable that is None is removed. ``cwd``: the command's working folder, if it
+    exists. ``folder``: the folder for temporary files without names that get the output. Raises `OSError` if no process can be
+    started.
     """
 
     def __init__(
@@ -56,9 +57,9 @@ class Command:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """End the command and whatever is left of its group."""
+        """Stop the command and the remaining processes of its group."""
         self.stop()
-        # The leader is not reaped yet, so no other group can have its number.
+        # The leader of the group was not reaped yet, so no other group can have its number.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._child.pid, signal.SIGTERM)
         self._child.communicate()
@@ -81,7 +82,7 @@ class Command:
             time.sleep(poll_s)
 
     def result(self) -> dict[str, Any]:
-        """Return the JSON that the command printed: its last line that is an object; empty without one."""
+        """Return the last line of the output that is a JSON object; an empty mapping without such a line."""
         for line in reversed(_content(self._out).decode(errors="replace").splitlines()):
             try:
                 printed = json.loads(line)
@@ -102,9 +103,10 @@ class Command:
                 time.sleep(0.1)
 
     def _code(self) -> int | None:
-        """Return the exit code, negative for a signal, None before the end. Does not reap: a signal handler may interrupt it."""
+        """Return the exit code; negative for a signal; None while the command runs."""
         if self._child.returncode is not None:
             return self._child.returncode
+        # WNOWAIT: the process is not reaped, because a signal handler may interrupt this method.
         ended = os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         if ended is None:
             return None
@@ -116,5 +118,5 @@ class Command:
 
 
 def _content(file: IO[bytes], start: int = 0) -> bytes:
-    """Return a file's content from a position, without moving the position at which the command writes."""
+    """Return a file's content from ``start`` on, without moving the position at which the command writes."""
     return os.pread(file.fileno(), os.fstat(file.fileno()).st_size - start, start)

@@ -1,6 +1,6 @@
-"""The report that a task writes after its command: which one, into which file, and its address. Does not import Airflow.
+"""The report that a task writes after its command: its options, its file, and its address. Does not import Airflow.
 
-Each branch of a job has one file, so old reports need no clean-up; a report shows earlier runs, too.
+Each branch of a job has one file, which also covers earlier runs. So there are no old reports to delete.
 """
 
 from __future__ import annotations
@@ -17,25 +17,24 @@ from rewindow.contracts.exit_codes import meaning
 from rewindow.errors import StorageError, UsageError
 
 WAREHOUSE, NONE = "warehouse", "none"
-"""What ``reports=`` may be: reports are files below the warehouse, or there are none."""
+"""The values of ``reports=``: write reports below the warehouse, or none."""
 FOLDER: Final = "rewindow/reports"
-"""Where they are below the warehouse."""
+"""The folder of the reports, below the warehouse."""
 
 _POLL_S = 0.5
 
 
 def check_reports(given: str) -> str:
-    """Return what ``reports=`` is. Raises `UsageError` (2) for anything else."""
+    """Return the value of ``reports=``. Raises `UsageError` (2) if it is invalid."""
     if given not in (WAREHOUSE, NONE):
         raise UsageError("reports-place-unknown", "reports={given!r}: use 'warehouse' or 'none'", given=given)
     return given
 
 
 def report_of(result: Mapping[str, Any]) -> tuple[str, list[str]] | None:
-    """Return the file, below the folder of reports, and the options of the report on what a command did.
+    """Return the report's file, below the folder of reports, and the arguments of the command that writes it; None for no report.
 
-    ``result`` is the ``--json`` output of `run` or `backfill`; there is no report on other commands, and none if nothing
-    was done.
+    ``result``: the ``--json`` output of a command. Only `run` and `backfill` have a report, and only if they did something.
     """
     summary = result.get("summary") or {}
     if summary.get("job"):
@@ -52,10 +51,10 @@ def write_report(
     start: Callable[[list[str]], Command],
     say: Callable[[str], None],
 ) -> str | None:
-    """Write the report on what a command did, and return its address; None if there is no report on it.
+    """Write the report on what a command did, and return its address; None if there is no report.
 
-    ``where`` are the arguments of `commands.command_line` that say where the project is, ``served_at`` the address of the
-    folder. Raises a `RewindowError` with the reason if the report cannot be written.
+    ``where``: the arguments of `commands.command_line` that say where the project is. ``served_at``: the address at which a web
+    server serves the folder. Raises a `RewindowError` with the reason if the report cannot be written.
     """
     wanted = report_of(result)
     if wanted is None:
@@ -78,17 +77,18 @@ def write_report(
 def folder_of(project: str, target: str) -> str | None:
     """Return the folder of a target's reports, as a path or URI; None if a catalog governs the tables.
 
-    Such a report would start Spark. Raises `ConfigError` (78) for an unknown project or target.
+    Raises `ConfigError` (78) for an unknown project or target.
     """
     root = find_project(Path(project).absolute())
     config = load_target(root, target)
+    # Spark would have to be started for such a report.
     if config.catalog is not None:
         return None
     return f"{location_of(root, config.warehouse).removeprefix('file://').rstrip('/')}/{FOLDER}"
 
 
 def address_of(folder: str, file: str, served_at: str | None) -> str:
-    """Return the address of a report: where a web server shows it, else its own."""
+    """Return the address of a report: at the web server ``served_at`` if given, else that of the file."""
     if served_at:
         return f"{served_at.rstrip('/')}/{quote(file)}"
     return f"{folder}/{file}" if "://" in folder else Path(folder, file).as_uri()

@@ -20,7 +20,7 @@ class LogCompleteSensor(BaseSensorOperator):
 
     Args:
         feed: The feed, which another DAG or tool lands.
-        through: The time (ISO 8601). Default: where the DAG run stops, as for `RewindowOperator`.
+        through: The time (ISO 8601). Default: the time at which the DAG run stops, as for `RewindowOperator`.
         project: The folder with ``conf/``.
         target: The target to read, a file of ``conf/targets``.
         conn_id: The Airflow connection with the credentials of the bucket; see `hooks.BucketHook`.
@@ -52,7 +52,7 @@ class LogCompleteSensor(BaseSensorOperator):
         self.deferrable = deferrable
 
     def execute(self, context: Any) -> Any:
-        """Wait, here or in the triggerer."""
+        """Wait in this process, or with ``deferrable`` in the triggerer."""
         through = self.through or through_of(context)
         if through is None:
             raise AirflowFailException(
@@ -78,7 +78,7 @@ class LogCompleteSensor(BaseSensorOperator):
         )
 
     def poke(self, context: Any) -> bool:
-        """Check once."""
+        """Return whether the logs are complete now."""
         del context
         try:
             settings = BucketHook(self.conn_id).get_conn()

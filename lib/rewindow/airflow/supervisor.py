@@ -1,7 +1,7 @@
-"""Run one command and end it when the process that started this one has ended, however that happened.
+"""Run one command, and stop it when the process that started this script has ended for any reason, including SIGKILL.
 
-A script that uses only the standard library: `python supervisor.py COMMAND ...`, the leader of its own process group, whose
-standard input is a pipe that its parent keeps open. The kernel closes the pipe when the parent ends, also by SIGKILL.
+A script that uses only the standard library: `python supervisor.py COMMAND ...`. It is the leader of its own process group. Its
+standard input is a pipe that its parent keeps open and that the kernel closes when the parent ends.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ _PR_SET_PDEATHSIG = 1
 
 
 def run(command: list[str]) -> int:
-    """Run a command to its end and return its exit code, as a shell does: 128 plus the signal's number."""
-    # A handler and not SIG_IGN, which the command would inherit. Signals to the group are meant for the command.
+    """Run a command to its end and return its exit code. After a signal, that is 128 plus the signal's number, as in a shell."""
+    # Signals to the group are for the command, so this process ignores them. It uses a handler, because the command would inherit
+    # SIG_IGN.
     signal.signal(signal.SIGTERM, _ignore)
     signal.signal(signal.SIGINT, _ignore)
     try:
@@ -45,7 +46,7 @@ def _end_with_parent() -> None:
 
 
 def _end_with_supervisor() -> None:
-    """Ask Linux to kill the command if the supervisor is killed. Elsewhere the command then goes on, and the ledger fences it."""
+    """Let Linux kill the command if this script is killed. On other systems the command continues, and the ledger fences it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""What a command's result says in a task's log and in the events of assets. No Airflow is imported."""
+"""The lines about a command's result in a task's log, and the extra of the events of assets. Does not import Airflow."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any, Final
 from rewindow.contracts.instants import instant
 
 TABLE: Final = "table"
-"""Key in an asset's extra of the name of its table, as in the job's file."""
+"""Key in an asset's extra. The value is the name of the asset's table in the job's file."""
 FEED: Final = "feed"
-"""Key in an asset's extra of the name of its feed."""
+"""Key in an asset's extra. The value is the name of the asset's feed."""
 _OUTPUT = "output/"
-"""What the names of targets begin with that are output tables."""
+"""The beginning of the names of targets that are output tables."""
 _COMPARED = {"equal", "different", "only_first", "only_second"}
-"""What `diff` counts for each output."""
+"""The counts in the result of `diff` for each output."""
 
 
 def lines_of(result: Mapping[str, Any], where: str = "") -> Iterator[str]:
-    """Yield the lines that describe the ``--json`` output of `land`, `run`, `backfill` or `promote`; nothing for others.
+    """Yield the lines that describe the ``--json`` output of a command; nothing for an output that is not known here.
 
-    ``where`` are the options with which the command that writes the report finds the project on this worker.
+    ``where``: the options with which a command on this worker finds the project.
     """
     if result.get("landed"):
         yield from _landed(result["landed"])
@@ -39,7 +39,7 @@ def lines_of(result: Mapping[str, Any], where: str = "") -> Iterator[str]:
     if "into" in result:
         done = "promoted to" if result.get("is_new") else "is already part of"
         yield f"Branch {result['branch']}: {done} {result['into']}, which is at {result['at']}"
-    if isinstance(result.get("dropped"), str):  # of `run` it is a mapping, of reasons
+    if isinstance(result.get("dropped"), str):  # `run` has a mapping of reasons under this key
         yield f"Branch {result['dropped']} is dropped. `rewindow gc` deletes its tables once they are old enough"
     for name, one in result.items():
         if isinstance(one, Mapping) and "deleted" in one:
@@ -51,7 +51,7 @@ def lines_of(result: Mapping[str, Any], where: str = "") -> Iterator[str]:
 def is_result(command: str, result: Mapping[str, Any]) -> bool:
     """Return whether the JSON that a command printed is its result.
 
-    A Python without rewindow ends with 1, like a comparison that found a difference, but it compared nothing.
+    A Python without rewindow ends with 1. So does `diff` if it finds a difference, but only `diff` prints counts.
     """
     if command != "diff":
         return bool(result)
@@ -59,7 +59,10 @@ def is_result(command: str, result: Mapping[str, Any]) -> bool:
 
 
 def reason_of(result: Mapping[str, Any]) -> str:
-    """Return why a command failed, of the JSON that it printed: its error, or why the first run on hold is not published."""
+    """Return why a command failed, given its JSON: its error, or why the first run on hold is not published.
+
+    Empty if the JSON has neither.
+    """
     held = next(iter(result.get("on_hold") or ()), None)
     if result.get("error") or held is None:
         return str(result.get("error", ""))
@@ -70,7 +73,7 @@ def reason_of(result: Mapping[str, Any]) -> str:
 
 
 def did_nothing(result: Mapping[str, Any]) -> bool:
-    """Return whether a command found nothing to do. False for commands of which it is not known.
+    """Return whether a command certainly found nothing to do. False for commands whose result does not say so.
 
     The ``--json`` output of `run` has ``published`` and ``run``, that of `promote` ``published`` and ``is_new``, that of
     `publish` ``published`` and ``accepted``, that of `land` ``landings``.
@@ -81,10 +84,10 @@ def did_nothing(result: Mapping[str, Any]) -> bool:
 
 
 def has_event(asset: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
-    """Return whether a command causes an event of an asset, given the asset's extra: whether it changed the table or feed.
+    """Return whether a command changed the table or feed of an asset, so that the asset gets an event. ``asset``: its extra.
 
-    A feed's asset has one after a landing, also one by `run --land`; any other after a command that did something, unless a run
-    is on hold, so that readers do not see what was done.
+    The asset of a feed gets an event after each landing, including one by `run --land`. The asset of a table gets an event if the
+    command did something and no run is on hold, because readers do not see the rows of a run on hold.
     """
     if FEED not in asset:
         return not did_nothing(result) and not result.get("on_hold")
@@ -93,7 +96,7 @@ def has_event(asset: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
 
 
 def told_of(asset: Mapping[str, Any], name: str, result: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what a command printed about an asset with this extra and name: of a feed what it landed; or None."""
+    """Return what a command printed about the table or feed of an asset, given the asset's extra and name; None if nothing."""
     if FEED not in asset:
         return extra_of(str(asset.get(TABLE, name)), [result])
     landed = result.get("landed") or result
@@ -103,10 +106,10 @@ def told_of(asset: Mapping[str, Any], name: str, result: Mapping[str, Any]) -> d
 
 
 def extra_of(table: str, results: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return what `run` or `promote` printed about a table, or None.
+    """Return what `run` or `promote` printed about a table; None if they printed nothing about it.
 
-    ``results`` is the ``--json`` output of commands. A governed table has three name parts there, but may have two in the
-    job's file, because the target supplies the catalog.
+    ``results``: the ``--json`` outputs of commands. There, the name of a governed table has three parts. In the job's file it may
+    have two, because the target supplies the catalog.
     """
     found = [(str(one["table"]).replace("/", "."), one, result) for result in results for one in _tables(result)]
     matches = [one for one in found if one[0] == table] or [one for one in found if one[0].endswith(f".{table}")]
@@ -149,7 +152,7 @@ def _ran(run: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _collected(name: str, files: Sequence[Mapping[str, Any]]) -> str:
-    """Describe what `gc` deleted of a job or feed, or would delete."""
+    """Return a line about the files of a job or feed that `gc` deleted, or would delete."""
     return f"{name}: {len(files)} files that nothing needs, {sum(file['bytes'] for file in files):,} bytes"
 
 

@@ -14,7 +14,7 @@ from rewindow.errors import RewindowError, StorageError
 
 
 class LogCompleteTrigger(BaseTrigger):
-    """Polls a feed's landing ledger every ``poll_s`` seconds and fires when its watermark has reached ``through``."""
+    """Polls a feed's landing ledger every ``poll_s`` seconds and fires when the feed's watermark has reached ``through``."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class LogCompleteTrigger(BaseTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", given
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yield one event: complete, or a permanent error."""
+        """Yield one event: either that the logs are complete, or an error that no retry can repair."""
         where = (self.project, self.target, self.feed, self.through)
         while True:
             try:

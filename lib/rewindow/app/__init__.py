@@ -1,1 +1,1 @@
-"""The application: wires the layers together and talks to people."""
+"""The application: it connects the layers and talks to people."""

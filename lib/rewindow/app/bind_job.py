@@ -28,7 +28,7 @@ from rewindow.tables.shared.paths import EXPECTATIONS, METRICS, QUARANTINE, chan
 
 
 def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed, branch: str) -> Job:
-    """Return a job bound to a feed. Raises `ConfigError` (78) if its code and settings do not fit the feed's logs."""
+    """Return a job bound to a feed. Raises `ConfigError` (78) if the job's code and settings do not fit the feed's logs."""
     mute_others()
     job = config.job
     loader = TopologyLoader(job, config.topology, str(root))
@@ -61,7 +61,7 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
 
 @contextmanager
 def _fits(root: Path, job: str) -> Iterator[None]:
-    """Begin errors of a topology that does not fit together, or its feed, with the line of its code, else of the job's file."""
+    """Begin an error about the topology with the line of the job's code at fault, else with that of ``topology:`` in its file."""
     try:
         yield
     except ConfigError as error:
@@ -85,7 +85,7 @@ def limits_of(config: JobConfig, target: TargetConfig) -> Limits:
 
 
 def _topology(root: Path, config: JobConfig, code: JobCode) -> Topology:
-    """Return the job's topology. A module or function that does not exist is a mistake in the job's file."""
+    """Return the job's topology. If its module or function does not exist, the error names the line in the job's file."""
     try:
         return code.topology
     except ConfigError as error:

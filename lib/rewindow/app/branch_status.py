@@ -1,7 +1,8 @@
-"""What follows a branch's last run: its next run, an attempt that did not finish, results that wait, and rows of removed runs.
+"""What follows a branch's last run: the next run, an unfinished attempt, results that wait, and replayed rows of removed runs.
 
-The ledger does not say how an attempt ended. Its heartbeat does: a process that ends by itself removes it, whatever its error,
-and one that was killed leaves it. For governed tables, only `run` makes the refusals that follow its beginning.
+The ledger does not say how an attempt ended, but the attempt's heartbeat does. A process that ends by itself removes its
+heartbeat, with or without an error. A killed process leaves it. For governed tables, some refusals are made only by `run`, after
+it has planned.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, alive: Alive) -> RunSpec | UpToDate:
-    """Return the next run. Changes nothing. Raises what `run` would raise before it executes."""
+    """Return the next run. Changes nothing. Raises every error that `run` would raise before it executes."""
     later = tables.later_refusals(job, state)
     with naming(JOB=job.name, FEED=job.feed.definition.feed):
         later.check_published(request.branch)
@@ -45,14 +46,14 @@ def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, 
 
 
 def with_all_reasons(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
-    """Return why there is nothing to run, with what else the user should know of the branch and the feed."""
+    """Add to the reason why there is nothing to run all else that the user should know of the branch and the feed."""
     return _with_refused_landing(
         root, job, _with_removed(root, tables, job, request, _with_changes(tables, job, request, done))
     )
 
 
 def _with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
-    """Return why there is nothing to run, with the changes since the checkpoint that the next run will accept."""
+    """Add to the reason why there is nothing to run the changes since the checkpoint that the next run will accept."""
     branch = tables.state(job.name).branch(request.branch)
     changed = changes_since(branch, job.binding)
     if not changed or branch.head is None or branch.is_sealed:
@@ -62,7 +63,7 @@ def _with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDa
 
 
 def _with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
-    """Return why there is nothing to run, and whether the branch has replayed rows of runs that another job no longer has."""
+    """Add to the reason why there is nothing to run: the branch may have replayed rows of another job's removed runs."""
     feed = job.feed.definition.feed
     of = replayed_removed(root, tables, feed, tables.state(job.name).branch(request.branch).last_epoch)
     if not of:
@@ -72,7 +73,7 @@ def _with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, 
 
 
 def _with_refused_landing(root: Path, job: Job, done: UpToDate) -> UpToDate:
-    """Return why there is nothing to run, and what is wrong with the feed's file: nothing more is landed until it is repaired."""
+    """Add to the reason why there is nothing to run: an invalid file of the feed, which prevents further landings."""
     feed = job.feed.definition.feed
     try:
         load_feed(root, feed)
@@ -84,9 +85,10 @@ def _with_refused_landing(root: Path, job: Job, done: UpToDate) -> UpToDate:
 def unfinished(
     warehouse: str, attempt: Attempt, *, in_catalog: bool = False, planned_ms: int | None = None
 ) -> Unfinished:
-    """Return what is known of an attempt that shows no life.
+    """Return what is known of an attempt without a recent heartbeat.
 
-    With tables ``in_catalog``, hosts usually do not share the folder of heartbeats: one on another host may be alive.
+    ``in_catalog``: whether a catalog governs the tables. Hosts then usually do not share the folder of heartbeats, so an attempt
+    on another host may be alive. ``planned_ms``: when the attempt planned its run (epoch ms).
     """
     is_killed = was_killed(warehouse, attempt)
     has_ended = not in_catalog or _is_here(attempt) or is_killed
@@ -94,7 +96,7 @@ def unfinished(
 
 
 def process_of(attempt: Attempt) -> str:
-    """Return the process of an attempt as people read it."""
+    """Return the process id and host of an attempt, in words."""
     return f"process {attempt.pid} on {'this host' if _is_here(attempt) else attempt.host}"
 
 
@@ -103,22 +105,25 @@ def _is_here(attempt: Attempt) -> bool:
 
 
 def killed_hint(warehouse: str, planned: RunSpec | None, again: str) -> str | None:
-    """Return what to do about a planned run whose process was killed; None if its attempt is alive or ended by itself."""
+    """Return advice about a planned run whose process was killed; None if its attempt is alive or ended by itself.
+
+    ``again``: a sentence with the command to execute.
+    """
     attempt = unfinished(warehouse, planned.attempt) if planned else None
     return attempt.hint(again) if attempt and attempt.was_killed else None
 
 
 def rules_of(root: Path, feed: str) -> FeedRules | Unknown:
-    """Return what a feed's file says of its watermark and logs."""
+    """Return the lag of the watermark and the logs that a feed's file defines."""
     spec = known(lambda: load_feed(root, feed))
     return spec if isinstance(spec, Unknown) else FeedRules(spec.lag_ms, frozenset(spec.logs))
 
 
 def after_last_run(root: Path, tables: Warehouse, branch: Branch, feed: Feed, again: str) -> dict[str, Any]:
-    """Return what is left after a branch's last run, as JSON values.
+    """Return what is left to do after a branch's last run, as JSON values.
 
-    ``ended``: how an unfinished attempt ended; ``again`` is the command that goes on. ``silent``: the results that wait for
-    partitions without records; ``unknown`` says why these are not known.
+    ``ended``: how an unfinished attempt ended, with the command ``again``, which completes its run. ``silent``: the results that
+    wait for partitions without records. ``unknown``: why those results are not known.
     """
     pending = branch.pending
     ended = unfinished(tables.warehouse, pending.attempt).hint(f"Run it again: `{again}`") if pending else None
@@ -129,7 +134,7 @@ def after_last_run(root: Path, tables: Warehouse, branch: Branch, feed: Feed, ag
 
 
 def _after_head(root: Path, tables: Warehouse, branch: Branch, feed: Feed) -> Inputs:
-    """Read what the tasks of a branch's last run reported. In a catalog that needs Spark, so it is not read."""
+    """Read what the tasks of a branch's last run reported. In a catalog, that would need Spark, so the reports stay unknown."""
     head = branch.head
     if head is None:
         return Inputs(branch, feed, ())
@@ -142,7 +147,7 @@ def _after_head(root: Path, tables: Warehouse, branch: Branch, feed: Feed) -> In
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A feed of which the landings after ``keep`` hold such rows, and the jobs with runs of these landings."""
+    """A feed whose landings after ``keep`` hold rows of removed runs, and the jobs with runs of these landings."""
 
     feed: str
     keep: int
@@ -150,20 +155,23 @@ class Reader:
 
 
 def outdated_readers(root: Path, tables: Warehouse, job: str) -> Iterator[Reader]:
-    """Yield such readers of a job's outputs. A file that is not a valid feed or job is skipped."""
+    """Yield the feeds that read outputs of a job and hold rows of its removed runs. Skips invalid files of feeds and jobs."""
     for feed in names_of(root, "feeds"):
         if job in _sources(root, feed):
             yield from _outdated(root, tables, feed, job)
 
 
 def replayed_removed(root: Path, tables: Warehouse, feed: str, last_epoch: int) -> str:
-    """Return the jobs of whose removed runs a feed holds rows that a branch has replayed, given its last epoch; else nothing."""
+    """Return the jobs whose removed runs have rows in a feed that a branch has replayed, joined by "and"; empty without any.
+
+    ``last_epoch``: the last epoch that the branch has taken.
+    """
     kept = ((source, *standing_landings(tables, feed, source)) for source in sorted(_sources(root, feed)))
     return " and ".join(source for source, keep, landings in kept if keep < landings and keep < last_epoch)
 
 
 def replayed_of_removed(root: Path, tables: Warehouse, feed: str) -> dict[str, tuple[str, ...]]:
-    """Return the jobs of which a feed holds rows of removed runs, each with the jobs that have replayed these rows."""
+    """Return the jobs whose removed runs still have rows in a feed, each mapped to the jobs that have replayed these rows."""
     return {
         source: reader.jobs
         for source in sorted(_sources(root, feed))
@@ -179,7 +187,7 @@ def _outdated(root: Path, tables: Warehouse, feed: str, source: str) -> Iterator
 
 
 def _sources(root: Path, feed: str) -> set[str]:
-    """Return the jobs whose outputs a feed reads; none for an invalid file."""
+    """Return the jobs whose outputs a feed reads; an empty set if the feed's file is invalid."""
     with suppress(ConfigError):
         return {log.source.job for log in load_feed(root, feed).logs.values() if log.source.job}
     return set()

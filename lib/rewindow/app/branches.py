@@ -1,4 +1,4 @@
-"""A job's branches, as commands change and compare them."""
+"""The commands that change and compare a job's branches."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ from rewindow.tables.shared.warehouse import check_not_deleted
 class Backfilled:
     """Result of a backfill: its branch, the branch's parent run, its first epoch, and the results of its runs.
 
-    ``replaced`` names earlier runs of the branch, which executed other code, ``continues`` the last one that it kept.
-    ``other_keys`` names the outputs that cannot be compared with those of `main`, because their keys have other columns.
+    ``replaced`` names earlier runs of the branch that were replaced because they had executed other code. ``continues`` names the
+    last earlier run that was kept. ``other_keys`` names the outputs that cannot be compared with those of `main`, because their
+    keys have other columns.
     """
 
     branch: str
@@ -57,11 +58,11 @@ class Backfilled:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Result of a comparison of two branches: the last run that they share, the ``epochs`` after it, and each output's diff.
+    """Result of a comparison of two branches: the last run that both have, the ``epochs`` after it, and each output's diff.
 
-    ``has_finals``: the rows of the final runs were compared, too, because both branches end with one after the same epoch;
-    otherwise those of ``left_out`` were not. ``on_hold`` has, for each branch, the run on hold from which on its rows are not
-    published, and so not compared.
+    ``has_finals``: whether the rows of the final runs were compared, too. They are if both branches end with a final run after
+    the same epoch. Otherwise ``left_out`` names the final runs whose rows were not compared. ``on_hold`` has the first run on
+    hold of each branch. Its rows and those of later runs are not published, and so were not compared.
     """
 
     first: str
@@ -75,18 +76,18 @@ class Compared:
 
     @property
     def extent(self) -> str:
-        """What was compared, as a part of a sentence; empty if nothing was."""
+        """What was compared, as a part of a sentence; empty if nothing was compared."""
         epochs = [f"epochs {self.epochs[0]} to {self.epochs[-1]}"] if self.epochs else []
         return " and ".join([*epochs, *(["the final runs"] if self.has_finals else [])])
 
     @property
     def is_held(self) -> bool:
-        """Whether nothing was compared because a run is on hold, so that nobody knows whether the outputs differ."""
+        """Whether a run on hold left nothing to compare. It is then unknown whether the outputs differ."""
         return bool(self.on_hold) and not self.extent
 
     @property
     def differs(self) -> bool:
-        """Whether an output differs."""
+        """Whether an output differs; false if it is unknown."""
         return not self.are_equal and not self.is_held
 
     @property
@@ -96,9 +97,9 @@ class Compared:
 
 
 _BACKFILL = "backfill-"
-"""What the names of branches begin with that `backfill` names itself."""
+"""The beginning of the names that `backfill` gives to branches if the user gives none."""
 _HASH_SEED, OTHER_SEED = "PYTHONHASHSEED", "20130101"
-"""The variable that decides how texts are hashed, and a value other than 0, the default of Spark's workers."""
+"""The variable that decides how texts are hashed, and a value that is not 0, the default of Spark's workers."""
 
 
 class JobBranches:
@@ -117,7 +118,7 @@ class JobBranches:
     def rewind(self, branch: str, to: str, on_step: OnStep = None) -> dict[str, Any]:
         """Return a branch to an earlier run; see `control.branch.rewind`.
 
-        ``lagged`` names the targets that were behind the ledger, as an interrupted command leaves them.
+        ``lagged`` of the result names the targets whose tables lacked committed runs, as after an interrupted command.
         """
         with self._project.telemetry.operation(REWIND, self._job, branch) as observed:
             before, lagged = self.state.branch(branch), self._lagging(branch)
@@ -140,9 +141,9 @@ class JobBranches:
     ) -> Backfilled:
         """Replay epochs on a branch of `main`, creating the branch if needed. Published tables do not change.
 
-        ``start`` and ``end`` are event times, landings or runs. The start is rounded down to the end of a run; the end
-        defaults to the last epoch of `main`. An existing branch continues where it ended, and so does the one that an
-        interrupted backfill without a name had created. If its runs executed other code than today's, it starts over.
+        ``start`` and ``end`` are event times, landings or runs. The start is rounded down to the end of a run. The default end is
+        the last epoch of `main`. An existing branch continues where it ended. Without a name, the branch of an interrupted
+        backfill that had no name either is continued. A branch whose runs executed other code than today's starts over.
         ``accept_changes`` allows code that differs from the parent checkpoint's, if its stores are still compatible.
         """
         if branch == MAIN:
@@ -178,7 +179,7 @@ class JobBranches:
             raise self._nothing_to_replay(start, end, first, last, feed)
         bound = self._project.bind(self._job, name)
         request = self._project.with_acceptance(self._job, request)
-        self._check_owners(MAIN, job.binding)  # it could not be promoted
+        self._check_owners(MAIN, job.binding)  # otherwise the branch could not be promoted
         check_publishable(main, job.binding)
         wanted = Backfill(first, request, bound.feed, bound.binding, this_attempt(), self._project.is_alive)
         drive(begin_backfill(self._job, wanted, self._tables), observed.watching(on_step))
@@ -193,7 +194,7 @@ class JobBranches:
         return Backfilled(name, stands_on, first_epoch, replaced, continues, results, keys)
 
     def _nothing_to_replay(self, start: str, end: str | None, first: int, last: int, feed: Feed) -> UsageError:
-        """Return the error that there is nothing to replay from epoch ``first`` on, if ``last`` is the last that is asked for."""
+        """Return the error for a backfill whose first epoch ``first`` is after the last requested epoch ``last``."""
         if end is not None or first > len(feed.landings):
             return UsageError(
                 "backfill-begins-after-end",
@@ -213,11 +214,11 @@ class JobBranches:
         )
 
     def promote(self, branch: str, into: str, on_step: OnStep = None) -> dict[str, Any]:
-        """Catch a branch up with ``into``, then replace the chain of ``into`` by its own; see `control.branch.promote`.
+        """Let a branch take the epochs that ``into`` has taken, then replace the runs of ``into``; see `control.branch.promote`.
 
-        ``is_new`` is false if it was promoted before, ``lagged`` as of `rewind`, ``fewer`` as of `fewer_rows`.
-        ``other_code`` lists how the project's present code differs from that of the branch, ``waiting`` is how many landings
-        wait for the next run of ``into``, which takes none if it ``is_sealed``.
+        Of the result, ``is_new`` is false if the branch was promoted before. ``lagged`` is as in `rewind`. ``fewer`` is the
+        result of `fewer_rows`. ``other_code`` lists how the project's present code differs from that of the branch. ``waiting``
+        is the number of landings that wait for the next run of ``into``; ``is_sealed`` says that ``into`` takes no more runs.
         """
         with self._project.telemetry.operation(PROMOTE, self._job, branch) as observed:
             done = self._promote(branch, into, on_step, observed.watching(on_step))
@@ -228,7 +229,7 @@ class JobBranches:
         return {**done, "published": published, "outdated": self._outdated(into), "waiting": self._waiting(into)}
 
     def _promote(self, branch: str, into: str, on_step: OnStep, on_own_step: OnStep) -> dict[str, Any]:
-        """Promote; return what happened. ``on_own_step`` is for the steps that are not of a run."""
+        """Promote, and return the result. ``on_own_step`` observes the steps of the promotion, ``on_step`` those of runs."""
         results: list[RunReport | UpToDate] = []
         lagged, before = self._lagging(into), rows_of(self.state.branch(into).runs)
         drive(catch_up(self._job, self._tables, branch, into), on_own_step)
@@ -251,12 +252,12 @@ class JobBranches:
         return {**done, "caught_up": caught_up, "fewer": fewer_rows(before, rows_of(self.state.branch(into).runs))}
 
     def _check_reached(self, branch: Branch, feed: Feed) -> None:
-        """Raise `SourceError` (66) if the feed was landed anew with fewer landings than a branch has: none can catch up."""
+        """Raise `SourceError` (66) if the feed was landed anew with fewer landings than a branch has: no branch can catch up."""
         if branch.last_epoch > len(feed.landings):
             check_landings(branch, feed)
 
     def _check_owners(self, branch: str, binding: JobBinding) -> None:
-        """Raise `ConfigError` (78) if an output table of a branch is another job's, before a ledger row names it."""
+        """Raise `ConfigError` (78) if an output table belongs to another job. Called before a ledger row names the table."""
         outputs = [table for target, table in binding.tables.items() if target.startswith(OUTPUT)]
         self._tables.check_owners(self._job, branch, outputs)
 
@@ -286,9 +287,8 @@ class JobBranches:
     def diff(self, first: str, second: str, samples: int) -> Compared:
         """Compare the outputs of two branches key by key, over the epochs that both replayed since they diverged.
 
-        The rows of final runs are compared if both branches end with one after the same epoch. They are those of a further epoch.
-
-        Raises `UsageError` (2) for a branch without runs, `StorageError` (74) if a table was altered outside rewindow.
+        The rows of final runs are compared if both branches end with a final run after the same epoch. Raises `UsageError` (2)
+        for a branch without runs, `StorageError` (74) if a table was altered outside rewindow.
         """
         state = self.state
         ours, theirs = (with_runs(self._job, state, name) for name in (first, second))
@@ -310,6 +310,7 @@ class JobBranches:
         for target, keys in output_keys.items():
             tables = [branch.tables[target] for branch in (ours, theirs) if target in branch.tables]
             if len(tables) == 2:
+                # The rows of a final run have the number of the epoch after its last one.
                 diffs[target.removeprefix(OUTPUT)] = self._tables.compare(
                     tables[0], tables[1], keys, epochs=(after, through + has_finals), samples=samples
                 )
@@ -319,7 +320,7 @@ class JobBranches:
         return Compared(first, second, shared, range(after + 1, through + 1), diffs, holds, has_finals, left_out)
 
     def code_changes(self, first: str, second: str) -> list[str]:
-        """Return how the job of one branch's last run differs from that of another's, apart from the paths of tables."""
+        """Return how the code of the last runs of two branches differs, apart from the paths of tables."""
         state = self.state
         ours, theirs = (with_runs(self._job, state, name).runs[-1].spec.binding for name in (first, second))
         return differences_besides_tables(ours, theirs)
@@ -327,7 +328,7 @@ class JobBranches:
     def verify(self, branch: str, runs: Sequence[str], on_step: OnStep = None) -> list[Verified]:
         """Replay committed runs, by default a branch's last one, and compare the rows; see `control.verify.verify`.
 
-        First check that the branch's tables have the rows that were published; raises `StorageError` (74).
+        Before that, checks that the branch's tables have the rows that were published. Raises `StorageError` (74) if they do not.
         """
         with other_hash_seed():
             return list(self._verified(branch, runs, on_step))
@@ -342,12 +343,12 @@ class JobBranches:
         project = self._project
         for run in chosen:
             job = project.bind(self._job, run.spec.branch)
-            # Runs all tasks in one worker, in reverse order, so that the layout differs from the run's.
+            # One worker executes all tasks, in reverse order, so that the layout differs from that of the run.
             with naming(JOB=self._job, FEED=job.feed.definition.feed):
                 yield drive(verify(job, run, this_attempt(), project.engine_of(1), self._tables), on_step)
 
     def _waiting(self, branch: str) -> int:
-        """Return how many landings a branch has not taken."""
+        """Return how many landings wait for the next run of a branch; 0 if the branch has no run or is sealed."""
         of = self.state.branch(branch)
         if of.head is None or of.is_sealed:
             return 0
@@ -357,7 +358,7 @@ class JobBranches:
         return list(self._tables.lagging(self._job, self.state, branch))
 
     def _interrupted_backfill(self, state: JobState, base: CommittedRun | None) -> str | None:
-        """Return the branch that a backfill without a name created after a run, and on which it died; None if there is none."""
+        """Return the branch that an interrupted backfill without a name created after the run ``base``; None if there is none."""
         for branch in state.branches.values():
             is_live = branch.pending is not None and self._project.is_alive(branch.pending.attempt)
             is_unnamed = (
@@ -374,7 +375,8 @@ class JobBranches:
         return None
 
     def _outdated(self, branch: str) -> list[dict[str, Any]]:
-        """Return the feeds that hold rows of removed runs, as JSON values. They read only the published branch."""
+        """Return the feeds that hold rows of removed runs, as JSON values."""
+        # Feeds read only the published branch.
         readers = outdated_readers(self._project.root, self._tables, self._job) if branch == MAIN else ()
         return [asdict(reader) for reader in readers]
 
@@ -387,9 +389,9 @@ class JobBranches:
 
 @contextmanager
 def other_hash_seed() -> Iterator[None]:
-    """Let Spark's workers hash texts in another way than in a run, if Spark starts within this block.
+    """If Spark starts within this block, its workers hash texts with another seed than in a run.
 
-    So a replay shows code that depends on the order of a set.
+    A replay then gives other rows if the code depends on the order of a set.
     """
     before = os.environ.get(_HASH_SEED)
     os.environ[_HASH_SEED] = OTHER_SEED

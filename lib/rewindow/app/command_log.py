@@ -1,4 +1,7 @@
-"""The log of a command, on standard error. structlog, which takes a tenth of a second, is loaded if something may log with it."""
+"""The log of a command, on standard error.
+
+Importing structlog takes a tenth of a second, so it is imported only if something may log with it.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,21 @@ import sys
 from typing import Any
 
 _given: dict[str, str | None] = {}
-"""The format of the command line, None if it logs nothing; nothing without a command line, as in a notebook."""
+"""``format``: the log format of the command line, None if the command logs nothing. Empty without a command line, as in a
+notebook."""
 
 
 def configure_logs(wanted: str | None) -> None:
-    """Log in a format. Without one, nothing is logged."""
+    """Log in this format, ``json`` or ``text``; None logs nothing."""
     _given["format"] = wanted
     if wanted is not None or "structlog" in sys.modules:
         _configure(wanted)
 
 
 def mute_others() -> None:
-    """Let others who log with structlog, such as code of the project, print nothing if the command logs nothing.
+    """If the command logs nothing, silence other code that logs with structlog, such as the project's.
 
-    To be called before they are loaded.
+    Must be called before that code is imported.
     """
     if "format" in _given and _given["format"] is None:
         _configure(None)

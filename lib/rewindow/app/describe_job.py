@@ -1,4 +1,4 @@
-"""What a job has done: its runs, tables and metrics, and which tables were altered outside rewindow."""
+"""What a job has done: its runs, tables and metrics. Also which of its tables were altered outside rewindow."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def show_job(project: OpenProject, job: str, *, branch: str = MAIN, hashes: bool = False) -> dict[str, Any]:
-    """Return what `show` says of a job: the runs, tables and metrics of a branch."""
+    """Return the values of `show` for a job: the runs, tables and metrics of a branch."""
     project.job_config(job)
     with naming(JOB=job):
         return describe_job(project.tables, job, branch=safe_name(branch, "branch"), hashes=hashes)
 
 
 def describe_job(tables: Warehouse, job: str, *, branch: str, hashes: bool) -> dict[str, Any]:
-    """Return the runs of a branch, its tables and the totals of its metrics, without rewound runs."""
+    """Return the runs of a branch, its tables and the totals of its metrics. Rewound runs are left out."""
     state = tables.state(job)
     of_branch = state.branch(branch)
     runs = of_branch.runs
@@ -49,7 +49,7 @@ def describe_job(tables: Warehouse, job: str, *, branch: str, hashes: bool) -> d
 
 
 def describe_published(tables: Warehouse, job: str, branch: str) -> list[dict[str, Any]]:
-    """Return the output tables of a branch with their versions and what the last run wrote to them."""
+    """Return the output tables of a branch with their versions and the rows that the last published run wrote to them."""
     of_branch = tables.state(job).branch(branch)
     if not of_branch.published_runs:
         return []
@@ -99,9 +99,9 @@ def _describe_run(run: CommittedRun) -> dict[str, Any]:
 
 
 def _describe_tables(tables: Warehouse, branch: Branch, *, hashes: bool) -> list[dict[str, Any]]:
-    """Return a branch's tables; ``rows`` is None for one that does not exist yet.
+    """Return a branch's tables. ``rows`` is None for a table that does not exist yet.
 
-    Branches share changelogs, so a changelog counts only rows of this branch's runs.
+    Branches share the tables of changelogs, so the count of a changelog has only the rows of this branch's runs.
     """
     described = []
     for target, table in branch.tables.items():
@@ -120,7 +120,7 @@ def _describe_tables(tables: Warehouse, branch: Branch, *, hashes: bool) -> list
 
 
 def _describe_metrics(measures: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the metrics over all runs. Rates are per simulated second; current values are summed over the tasks."""
+    """Return the metrics over all runs. Rates are per second of simulated time. Current values are summed over the tasks."""
     current: Counter[tuple[str, ...]] = Counter()
     for row in measures:
         current[row["level"], row["node"], row["name"], row["reason"]] += row["current"] or 0
@@ -145,14 +145,17 @@ def _describe_metrics(measures: Sequence[Mapping[str, Any]]) -> list[dict[str, A
 
 
 def check_rows(tables: Warehouse, job: str, state: JobState, branch: str) -> None:
-    """Check that the tables of a branch have the rows that were published. Raises `StorageError` (74) naming `republish`."""
+    """Check that the tables of a branch have the rows that were published.
+
+    Raises `StorageError` (74) if they do not, with the command `republish`.
+    """
     _refuse(list(described_drift(tables, job, state, branch)), job, branch)
 
 
 def check_outputs(tables: Warehouse, job: str, state: JobState, branch: str, targets: Iterable[str]) -> None:
-    """Check the outputs of a branch that have files of another writer, as `check_rows` does. Reads no other files.
+    """Check as `check_rows` those outputs of a branch to which another writer has added files. Reads no files of other outputs.
 
-    For governed tables, only the cheap check is made: `check_published`.
+    For governed tables, only the cheap check `check_published` is made.
     """
     tables.check_published(job, state, branch)
     own_tables = state.branch(branch).tables
@@ -175,7 +178,7 @@ def _refuse(altered: Sequence[str], job: str, branch: str) -> None:
 def described_drift(
     tables: Warehouse, job: str, state: JobState, branch: str, target: str | None = None
 ) -> Iterator[str]:
-    """Yield a sentence for each table that is not what was published, or only for that of a target."""
+    """Yield a sentence for each table that differs from what was published. ``target``: check only the table of this target."""
     for drift in tables.drift(job, state, branch):
         if target in (None, drift.target):
             how = "UPDATE, RESTORE, DELETE, a rewrite, deleted files"

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def explain_job(project: OpenProject, job: str, *, spark: bool = False) -> dict[str, Any]:
-    """Return what `explain` says of a job: its topology; with ``spark``, also Spark's plan of each sub-topology in a first run.
+    """Return the values of `explain` for a job: its topology. ``spark``: add Spark's plan of each sub-topology in a first run.
 
-    Before the first landing, the types are those that the sources have now, as far as these decide them.
+    Before the first landing, columns have the types that the sources have now. Types that only the landing decides are json.
     """
     is_landed = project.was_landed(project.job_config(job).feed)
     bound = project.bind(job) if is_landed or spark else project.bind_to_sources(job)
@@ -48,7 +48,7 @@ def describe_topology(
 ) -> dict[str, Any]:
     """Return a job's topology: each sub-topology's sources, execution mode, nodes and stores, and the outputs.
 
-    ``tables`` maps each topic to its log's table if Spark must read it for the tasks.
+    ``tables``: from topic to the table of its log if Spark must read that table for the tasks, else None.
     """
     settings, has_quarantine = job.code.settings, QUARANTINE in job.binding.tables
     logs = job.code.load_logs()
@@ -100,7 +100,10 @@ def _describe_node(node: Mapping[str, Any], batches: str | None) -> dict[str, An
 
 
 def _describe_batches(reason: str | None) -> dict[str, str]:
-    """Return how a node takes its records, if it is a `BatchProcessor`; ``reason``: why it takes them one by one."""
+    """Return how a `BatchProcessor` takes its records; an empty mapping for other nodes, which have no ``reason``.
+
+    ``reason``: why it takes records one by one, or `MANY`.
+    """
     if reason is None:
         return {}
     return {"batches": "many records at a time" if reason == MANY else f"one record at a time, because {reason}"}

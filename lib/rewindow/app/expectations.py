@@ -1,4 +1,4 @@
-"""The expectations of a job's outputs: checked against their columns when the job is bound, observed by each run."""
+"""The expectations of a job's outputs. Binding the job checks them against the columns, each run checks its rows against them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from rewindow.tables.shared.observations import (
 
 @dataclass(frozen=True, slots=True)
 class OutputExpectations:
-    """The expectations of one output, with its columns and the names of those of its key, window included."""
+    """The expectations of one output, its columns, and the names of its key columns, which include those of the window."""
 
     topic: str
     expectations: tuple[Expectation, ...]
@@ -50,7 +50,7 @@ class OutputExpectations:
 
 
 class JobExpectations:
-    """Observes the new rows of a job's outputs. See `control.run.Evaluator`."""
+    """Checks the new rows of a job's outputs. See `control.run.Evaluator`."""
 
     def __init__(self, outputs: Sequence[OutputExpectations]) -> None:
         """Bind to the outputs that have expectations."""
@@ -59,7 +59,7 @@ class JobExpectations:
     def observe(
         self, spec: RunSpec, state: JobState, reports: Sequence[TaskReport], rows: StagedRows
     ) -> list[Observation]:
-        """Return what is observed in the rows of an attempt, in the order of the job's file."""
+        """Return one observation per expectation about the rows of an attempt, in the order of the job's file."""
         observations = []
         for output in self._outputs:
             observed = _observed(output, spec, state, reports, rows)
@@ -70,7 +70,7 @@ class JobExpectations:
 def bound_expectations(
     root: Path, config: JobConfig, binding: JobBinding, topology: Topology, logs: LogShapes
 ) -> JobExpectations | None:
-    """Return a job's expectations; None if it has none.
+    """Return a job's expectations; None if no output has any.
 
     Raises `ConfigError` (78) with file and line for an unknown column, a value of another type, or a query that fails.
     """
@@ -90,7 +90,7 @@ def bound_expectations(
 
 
 def _checked(expectation: Expectation, types: Mapping[str, str], keys: Sequence[str]) -> Expectation:
-    """Return an expectation with its bounds and values in the types of their column. Raises `ConfigError` (78)."""
+    """Return an expectation whose bounds and values have the type of their column. Raises `ConfigError` (78)."""
     for name in expectation.columns:
         if name not in types:
             hint = did_you_mean(name, list(types))
@@ -136,7 +136,10 @@ def _checked(expectation: Expectation, types: Mapping[str, str], keys: Sequence[
 
 
 def _typed(column: str, column_type: str, value: Any) -> Any:
-    """Return a value of the job's file as the column has it. Raises `ConfigError` (78) for one that it cannot have."""
+    """Return a value of the job's file in the type of the column.
+
+    Raises `ConfigError` (78) if the value does not fit the type.
+    """
     try:
         typed = _converted(column_type, value)
         pa.scalar(typed, arrow_schema([Column(column, column_type)]).field(0).type)
@@ -178,14 +181,14 @@ def _check_query(expectation: Expectation, columns: Sequence[Column]) -> None:
 
 
 def _new(columns: Sequence[Column]) -> pa.Schema:
-    """Return the columns of `NEW_ROWS`: without ``_run``, which is another one in each attempt to make a run."""
+    """Return the columns of `NEW_ROWS`, which lack ``_run`` because each attempt of a run has another value for it."""
     return arrow_schema([column for column in columns if column.name != "_run"])
 
 
 def _observed(
     output: OutputExpectations, spec: RunSpec, state: JobState, reports: Sequence[TaskReport], rows: StagedRows
 ) -> dict[str, Observation]:
-    """Return what is observed of an output by the name of the expectation."""
+    """Return the observations of an output, by the name of the expectation."""
     target = OUTPUT + output.topic
     on_values = [
         expectation for expectation in output.expectations if expectation.kind not in (Kind.ROWS, Kind.LATE, Kind.SQL)
@@ -216,7 +219,7 @@ def _queried(
     parent: CommittedRun | None,
     rows: StagedRows,
 ) -> Iterator[Observation]:
-    """Yield what queries return. ``parent``: the run before, whose rows are `PREVIOUS_ROWS`."""
+    """Yield what queries return. ``parent``: the preceding run of the branch, whose rows are `PREVIOUS_ROWS`."""
     new, before = _new(output.columns), arrow_schema(output.columns)
     table = parent.spec.binding.tables.get(target) if parent else None
     if table is not None:
@@ -232,13 +235,14 @@ def _queried(
 
 
 def _returned(expectation: Expectation, queries: RowQueries) -> Observation:
-    """Return how many rows a query returns, and the first in the order of their text: a query need not order its rows."""
+    """Return how many rows a query returns, with examples."""
     count, examples = 0, list[str]()
     try:
         for batch in queries.rows(expectation.query):
             count += batch.num_rows
             names = batch.schema.names
             rows = examples_of(pa.table([as_text(column) for column in batch.columns], names=names))
+            # A query need not order its rows, so the examples are the first rows in the order of their text.
             examples = heapq.nsmallest(MOST_EXAMPLES, [*examples, *rows])
     except QueryError as error:
         raise ExpectationError(
@@ -260,7 +264,7 @@ def _counted(expectation: Expectation, target: str, reports: Sequence[TaskReport
 
 
 def _late(expectation: Expectation, spec: RunSpec, reports: Sequence[TaskReport]) -> Observation:
-    """Return the share of late records of the node that dropped most of them, as `rewindow status` counts it."""
+    """Return the share of late records of the node that dropped most of them. `rewindow status` counts in the same way."""
     records = sum(records_from_feed(spec.binding, report.consumed) for report in reports)
     by_node: dict[str, list[Mapping[str, Any]]] = {}
     for report in reports:

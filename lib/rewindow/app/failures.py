@@ -1,4 +1,4 @@
-"""What went wrong, in the words of a `RewindowError`, whatever was raised: for people, logs, notebooks and telemetry."""
+"""Every error as a `RewindowError`, whatever was raised, for people, logs, notebooks and telemetry."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rewindow.errors import ConfigError, InvariantError, LimitError, RewindowErr
 
 
 class Failure(NamedTuple):
-    """Why a command failed: a message with the fix, the exit code, the name of the error's class, its code and its facts."""
+    """Why a command failed: message with the fix, exit code, name of the error's class, code of the error, and facts."""
 
     message: str
     exit_code: int
@@ -24,15 +24,15 @@ class Failure(NamedTuple):
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Return what to say of an error. An unknown one is a bug of rewindow (70)."""
+    """Return why a command failed with an error. An error of an unknown class is a bug of rewindow (70)."""
     shown = as_rewindow_error(error)
     return Failure(str(shown), shown.exit_code, type(error).__name__, shown.code, shown.facts)
 
 
 def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") -> RewindowError:
-    """Return the error that a user sees, whose class decides the exit code. A `RewindowError` is returned as it is.
+    """Return the error that a user sees, whose class decides the exit code. A `RewindowError` is returned unchanged.
 
-    ``debug``: how to get the stack trace of a bug.
+    ``debug``: how to get the stack trace of a bug, in words.
     """
     if isinstance(error, RewindowError):
         return error

@@ -1,7 +1,8 @@
-"""What a landing needs of the project: versions of functions, how much a refusal may keep, and warnings of unlikely columns.
+"""What a landing needs of the project: code versions, the number of landings to keep after a refusal, and warnings about columns.
 
-Numbers with commas, like ``12,50``, become texts, which no sum takes, and so do numbers among texts like ``n/a``, or codes such
-as ``007`` and ``1E5``. Texts keep the blanks around them, also as keys. Times before 1980 are of something else.
+The warnings are about columns that are unlikely to be meant. Numbers with commas, like ``12,50``, become text, which no sum
+takes. So do numbers in a column with text like ``n/a``, or with codes such as ``007`` and ``1E5``. Text keeps the blanks around
+it, also in a key. A column with times before 1980 probably has no times in milliseconds.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
 
 
 def extractor_versions(config: FeedConfig, root: Path) -> dict[str, str]:
-    """Return the version of the code that each function of ``timestamp`` reaches, by its name ``module:function``.
+    """Return the code version of each function of ``timestamp``, by the function's name ``module:function``.
 
-    Raises `ConfigError` (78) for one that cannot be imported.
+    The version covers all code that the function calls. Raises `ConfigError` (78) for a function that cannot be imported.
     """
     names = sorted({log.timestamp for log in config.logs.values() if ":" in log.timestamp})
     if not names:
@@ -57,9 +58,10 @@ def extractor_versions(config: FeedConfig, root: Path) -> dict[str, str]:
 
 @contextmanager
 def naming_kept(tables: Warehouse, feed: FeedConfig) -> Iterator[None]:
-    """Say how many landings `--keep` may keep, in the refusal of a feed.
+    """Add to an error that refuses a landing how many landings `--keep` may keep.
 
-    Its landed file is gone or has changed, or it holds rows of runs that a job no longer has.
+    The landing was refused because a landed file is gone or has changed, or because the feed holds rows of runs that a job no
+    longer has.
     """
     try:
         yield
@@ -88,21 +90,21 @@ def _landings_before(tables: Warehouse, feed: str, file: str) -> int:
 
 
 _ENOUGH = 1_000
-"""So many rows are looked at."""
+"""The number of rows that are inspected."""
 _FIRST_TIME_MS = 315_532_800_000
-"""1980-01-01: event logs are younger."""
+"""1980-01-01. Event logs have no earlier times."""
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _CODE = re.compile(r"-?0\d|-?\d+[eE]\d")
-"""What a column of numbers would change: zeros at the beginning, and exponents of whole numbers."""
+"""Texts that a column of numbers would change: zeros at the beginning, and exponents of whole numbers."""
 _MOST = 0.8
-"""The share of numbers from which on the others seem to be mistakes."""
+"""If this share of the values are numbers, the other values are probably mistakes."""
 _COMMAS = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+|[+-]?\d{1,3}(,\d{3})+\.\d+")
 
 
 def naming_unlikely_columns(report: LandReport, tables: Warehouse, config: FeedConfig, project_root: str) -> LandReport:
-    """Return the report of a landing with a warning for each such column of a new generation.
+    """Return the report of a landing with a warning for each unlikely column of a new generation.
 
-    None where a look at the log would cost more than the landing, as in a catalog.
+    There is no warning if reading the log would cost more than the landing, as in a catalog.
     """
     if not report.landings:
         return report
@@ -162,7 +164,7 @@ def _unlikely_texts(tables: Warehouse, feed: Feed, inferred: AbstractSet[str]) -
 
 
 def _why_text(values: list[str], *, is_key: bool) -> str | None:
-    """Return why numbers of an inferred column were landed as text; None if they are no numbers."""
+    """Return why a column of numbers whose type was inferred was landed as text; None if its values are no numbers."""
     if all(map(_NUMBER.fullmatch, values)):
         code = next(filter(_CODE.match, values), None)
         return None if code is None else f"values like {code!r} may be codes"
@@ -173,9 +175,10 @@ def _why_text(values: list[str], *, is_key: bool) -> str | None:
 
 
 def _with_blanks(values: list[str], *, is_key: bool) -> str | None:
-    """Return a value with blanks around it, if all values begin with one, or if it is a key, which no other spelling finds."""
+    """Return a value with blanks around it if all values begin with a blank, or if a value of a key has blanks; else None."""
     if all(value[0].isspace() for value in values):
         return values[0]
+    # A key with blanks is not found under its spelling without blanks.
     return next((value for value in values if is_key and value != value.strip()), None)
 
 
@@ -189,7 +192,7 @@ def _is_inferred(spec: LogSpec) -> bool:
 
 
 def _first_texts(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the first values that each column has, without empty ones and null."""
+    """Yield each column's name with its first values. Empty values and nulls are left out."""
     values: dict[str, list[str]] = {name: [] for name in names}
     rows = 0
     try:
@@ -198,7 +201,7 @@ def _first_texts(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iterato
                 values[name] += [text for text in batch.column(name).slice(0, _ENOUGH - rows).to_pylist() if text]
             if (rows := rows + batch.num_rows) >= _ENOUGH:
                 break
-    except StorageError:  # the next command that needs the log says what is wrong with it
+    except StorageError:  # the next command that reads the log reports the error
         return
     yield from ((name, texts) for name, texts in values.items() if texts)
 
@@ -227,11 +230,11 @@ TableLook = Callable[[LogSpec, None, ReadWindow], SourceLook]
 
 
 def lands_next(config: FeedConfig, *, project_root: str, warehouse: str) -> str:
-    """Return a sentence to add to a message: what `land` would land now, as far as intervals of arrival decide.
+    """Return a sentence to add to a message: which intervals of arrival `land` would land now.
 
-    It is empty without intervals, because then anything can be landed. If a source cannot be inspected, that is the sentence.
+    It is empty for a feed without intervals, which can land anything. If a source cannot be inspected, the sentence says why.
     """
-    import pendulum  # noqa: PLC0415 - a landing does without
+    import pendulum  # noqa: PLC0415 - a landing does not need it
 
     from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415 - loads pyarrow
 
@@ -251,11 +254,11 @@ def lands_next(config: FeedConfig, *, project_root: str, warehouse: str) -> str:
 
 
 def expected_feed(config: FeedConfig, look: TableLook, *, project_root: str, warehouse: str) -> Feed:
-    """Return a feed without landings, whose logs have the columns that their sources have now.
+    """Return a feed without landings whose logs have the columns that their sources have now.
 
-    ``look`` inspects a source that is a table. A column whose type only the landing decides is JSON, which fits
-    everything, and so is every column of a source that cannot be inspected. Raises `ConfigError` (78) for a configured
-    column that a source does not have.
+    ``look`` inspects a source that is a table. A column has type json, which fits everything, if only the landing decides its
+    type. So has every column of a source that cannot be inspected. Raises `ConfigError` (78) for a configured column that a
+    source lacks.
     """
     feed = feed_spec(config, project_root=project_root, warehouse=warehouse)
     schemas = log_schemas({spec.topic: _expected(spec, look) for spec in feed.logs})
@@ -273,7 +276,7 @@ def _expected(spec: LogSpec, look: TableLook) -> LogColumns:
         schema = expected_schema(spec, seen)
     except ConfigError:
         raise
-    except RewindowError:  # `land` reports what is wrong with the source
+    except RewindowError:  # `land` reports the error of the source
         schema = None
     if schema is not None:
         return log_columns(spec, schema)

@@ -1,4 +1,4 @@
-"""Whether a feed's sources have something new, and whether `land` would refuse it. Reads no column but times of arrival."""
+"""Whether a feed's sources have something new, and whether `land` would refuse it. The only columns read are times of arrival."""
 
 from __future__ import annotations
 
@@ -27,11 +27,8 @@ from rewindow.errors import ReasonMessage, SourceError, naming
 
 
 def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now_ms: int) -> FeedHealth:
-    """Look at the sources of a feed, given the rows of its landing ledger.
+    """Return the status of a feed from its sources and the rows of its landing ledger.
 
-    With intervals of arrival, new files may hold rows of the current interval only, so their times of arrival are read, unless
-    Spark would land so many, or has to read them. Landed files may hold rows of later intervals: the last landing recorded
-    which (ADR-122). An older version did not, so then theirs are read, too.
     Raises `ConfigError` (78) for an invalid file, `CheckpointError` (76) if the ledger was deleted, `SourceError` (66) if landed
     files are gone, the definition has changed, or new files have other columns.
     """
@@ -45,7 +42,7 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
     health = partial(FeedHealth, progress, is_landing=is_landing, spec=spec, every=str(config.landing.every or ""))
     grid = grid_of(spec) if spec.every else None
     window = ReadWindow(progress.through_ms, grid.start_of(now_ms)) if grid else ReadWindow()
-    # This refuses a changed definition.
+    # `next_generation` raises an error if the definition has changed.
     columns = (
         next_generation(spec, progress, mistakes=_mistakes(spec, progress)).columns if progress.feed is not None else {}
     )
@@ -64,8 +61,8 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
     if not is_complete:
         waiting = waiting_sources(spec, looks, progress.positions, now_ms)
         return health(is_due=False, details=[waiting] if waiting else ())
-    # `fresh` has every file of a job's output, so its new epochs say what is due. `land` skips an epoch that has no rows and
-    # moves no watermark.
+    # Of a job's output, `fresh` has every file, so only new epochs say what is due. `land` skips an epoch that has no rows and
+    # does not advance the watermark.
     fresh = sum(len(looks[log.topic].fresh) for log in spec.logs if not log.is_output)
     times = epoch_times(looks.values())
     epochs = {
@@ -78,6 +75,9 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
     changed = changed_extractors(progress.feed, extractor_versions(config, project.root))
     details = [*new_in_sources(fresh, epochs), *unchecked, *changed]
     if grid is not None:
+        # New files may hold only rows of the current interval, so their times of arrival are read, unless Spark would read them.
+        # Landed files may hold rows of later intervals: the last landing recorded which (ADR-122). If an older version wrote it
+        # without that record, the times of arrival in landed files are read, too.
         files = _Files(spec, columns, looks, progress, window, grid, project.target.most_landed_here)
         if fresh and not epochs and not spec.interval_end and progress.feed is not None:
             is_due = files.new_ones_may_be_due()
@@ -89,15 +89,15 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
 
 
 def _with_rows(spec: FeedSpec, looks: Mapping[str, SourceLook]) -> tuple[dict[str, SourceLook], list[str]]:
-    """Return looks without new Parquet files where none of a log has rows; and the name of the first of them.
+    """Return the given looks, without a log's new Parquet files if none of them has rows; and the first such file of each log.
 
-    `land` lands nothing of such files alone.
+    `land` lands nothing if there are only such files.
     """
     from rewindow.engine.worker.file_fields import has_rows  # noqa: PLC0415 - loads pyarrow
 
     with_rows, names = dict(looks), []
     for log in spec.logs:
-        if log.source.format != "parquet":  # of texts, a look has only files with rows
+        if log.source.format != "parquet":  # of text formats, only files with rows were found
             continue
         fresh = looks[log.topic].fresh
         if fresh and not any(has_rows(log.source, piece.path) for piece in fresh):
@@ -130,7 +130,7 @@ def _looks(project: OpenProject, spec: FeedSpec, progress: Progress, window: Rea
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The files of a feed with intervals: whether they hold rows of a complete one. At most ``most_rows`` are read."""
+    """The files of a feed with intervals of arrival: do they hold rows of a complete interval? At most ``most_rows`` are read."""
 
     spec: FeedSpec
     columns: Mapping[str, LogColumns]
@@ -145,7 +145,7 @@ class _Files:
         return self.window.until_ms or 0
 
     def new_ones_may_be_due(self) -> bool:
-        """Return whether new files may hold rows that are due. If their rows cannot be read here, they may."""
+        """Return whether new files may hold rows of a complete interval. True also if this process cannot read them."""
         for log in (spec for spec in self.spec.logs if self.looks[spec.topic].fresh):
             if log.source.format in TABLE_FORMATS:
                 return True
@@ -153,12 +153,12 @@ class _Files:
             try:
                 if self._hold_due_rows(log, look) is not False:
                     return True
-            except SourceError:  # `land` says what is wrong with them
+            except SourceError:  # `land` reports the error of the files
                 return True
         return False
 
     def landed_ones_are_due(self) -> tuple[bool, ReasonMessage | None]:
-        """Return whether landed files hold rows that are due, and that or what is not known as a message."""
+        """Return whether landed files hold rows of a complete interval, and a message that says so or that it is unknown."""
         unknown = None
         for log in self.spec.logs:
             if log.source.format in TABLE_FORMATS or log.topic not in self.progress.positions:
@@ -174,7 +174,7 @@ class _Files:
         return False, unknown
 
     def _hold_due_rows(self, log: LogSpec, look: SourceLook) -> bool | None:
-        """Return whether the files of a look hold rows that are due; None if only `land` reads that."""
+        """Return whether files hold rows of a complete interval; None if only `land` can read that."""
         from rewindow.engine.worker.landing.source import open_source  # noqa: PLC0415 - loads pyarrow
         from rewindow.engine.worker.landing.source_types import UnsuitableError  # noqa: PLC0415
 
@@ -188,9 +188,9 @@ class _Files:
 def next_columns(
     feed: FeedSpec, columns: Mapping[str, LogColumns], looks: Mapping[str, SourceLook], progress: Progress
 ) -> list[ReasonMessage]:
-    """Return what was not looked at.
+    """Check the columns of new files. Return which columns were not compared.
 
-    Raises `SourceError` (66) for new files that `land` would refuse, `ConfigError` (78) for columns that a first landing lacks.
+    Raises `SourceError` (66) for new files that `land` would refuse, `ConfigError` (78) if a first landing would lack columns.
     """
     from rewindow.engine.worker.landing.source import wrong_columns  # noqa: PLC0415 - only sources without Spark need it
 
@@ -206,7 +206,7 @@ def next_columns(
 
 
 def _compared(spec: LogSpec, columns: LogColumns, look: SourceLook, progress: Progress) -> Iterator[ReasonMessage]:
-    """Compare the columns of new files with the landed ones, as `land` does. Yield what was not compared."""
+    """Compare the columns of new files with the landed columns, as `land` does. Yield what was not compared."""
     from rewindow.engine.worker.file_fields import stored_fields  # noqa: PLC0415 - loads pyarrow
     from rewindow.engine.worker.landing.text_source import TextFiles, text_fields  # noqa: PLC0415
 

@@ -1,8 +1,8 @@
-"""Lint: what makes two runs of a job differ, found in its source. Nothing is run, and no types are known.
+"""Lint: find code of a job that may make two runs differ. It reads the source: nothing is executed, and types are unknown.
 
-Three mistakes are found where they are written: wall clocks, randomness, and state that outlives a call but is in no store.
-`rewindow verify` proves the rest: it runs twice and compares. Misspelt columns and fields, and joins of unequal keys, are found
-when the job is bound to its feed (`dsl.reads`).
+It finds three mistakes: wall clocks, randomness, and state that outlives a call but is in no store. `rewindow verify` finds the
+others, because it replays a run and compares the rows. Misspelt columns and fields, and joins of unequal keys, are found when the
+job is bound to its feed (`dsl.reads`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 ALLOW: Final = "# rewindow: allow"
-"""A comment that accepts the findings of its line."""
+"""The comment that accepts the findings of its line."""
 
 CLOCK, RANDOM, STATE = "wall-clock", "randomness", "shared-state"
 
@@ -38,22 +38,22 @@ _NAMES: Final = {
 }
 _CODES: Final = {name: code for code, names in _NAMES.items() for name in names.split()}
 _SEEDED: Final = ("random.Random", "numpy.random.default_rng")
-"""Deterministic when they are called with a seed."""
+"""Names of generators that are deterministic if they are called with a seed."""
 
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BUILDS: Final = frozenset(("StreamsBuilder", "Topology"))
-"""A function that uses one of these builds the topology: its variables outlive the calls of the functions in it."""
+"""A function that uses one of these names builds the topology. Its variables outlive the calls of the functions defined in it."""
 _PROCESSORS: Final = ("Processor", "Transformer", "TransformerWithKey")
 _BEGIN: Final = ("__init__", "init")
 _END: Final = ("close", "__del__")
 _PART: Final = "[]"
-"""A subscript, in the path of what changes."""
+"""Stands for a subscript in the path of a changed value."""
 _CHANGES: Final = _words(
     "append appendleft extend extendleft insert remove pop popleft popitem clear sort reverse rotate add discard update "
     "setdefault move_to_end subtract difference_update intersection_update symmetric_difference_update"
 )
-"""Methods of containers that change them."""
+"""Methods that change their container."""
 _CHANGES_ARGUMENT: Final = _words("next setattr delattr heappush heappop heapify heapreplace heappushpop insort")
 """Functions that change their first argument."""
 _MUTABLE: Final = _words("list dict set bytearray defaultdict OrderedDict Counter deque count iter")
@@ -61,7 +61,7 @@ _MUTABLE: Final = _words("list dict set bytearray defaultdict OrderedDict Counte
 
 
 class Finding(NamedTuple):
-    """A line that makes two runs differ. ``file`` is relative to the project, ``what`` is the expression."""
+    """A line that may make two runs differ. ``file`` is relative to the project, ``what`` is the expression."""
 
     file: str
     line: int
@@ -75,7 +75,7 @@ class Finding(NamedTuple):
 
 
 def lint(root: Path, files: Sequence[Path]) -> list[Finding]:
-    """Check files and the modules of the project that they import. Return the findings by file and line.
+    """Check files and the modules of the project that they import. Return the findings, sorted by file and line.
 
     Raises `ConfigError` (78) for a file that cannot be read or parsed.
     """
@@ -98,7 +98,7 @@ def _module(root: Path, file: Path) -> Module:
 
 
 def _imports(source: Source, module: Module) -> Iterator[Module]:
-    """Yield the modules of the project that a module imports, with their packages."""
+    """Yield the modules of the project that a module imports, and the packages that contain them."""
     for node in ast.walk(module.tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -120,9 +120,9 @@ def _unaccepted(module: Module, source: Source) -> Iterator[Finding]:
 
 
 def banned_names(tree: ast.Module, imports: Mapping[str, tuple[str, str | None]]) -> Iterator[tuple[int, str, str]]:
-    """Yield line, code and qualified name of each use of a clock, of randomness or of a cache.
+    """Yield line, code of the finding and qualified name of each use of a clock, of randomness or of a cache.
 
-    ``imports`` has the module and the attribute of each imported name.
+    ``imports``: from imported name to its module and attribute; the attribute is None for the module.
     """
     nodes = list(ast.walk(tree))
     seeded = {id(node.func) for node in nodes if isinstance(node, ast.Call) and (node.args or node.keywords)}
@@ -139,7 +139,7 @@ def banned_names(tree: ast.Module, imports: Mapping[str, tuple[str, str | None]]
 
 
 def _path(node: ast.expr) -> list[str]:
-    """Return a name and the attributes and parts that are taken of it; ``[""]`` for what does not begin with a name."""
+    """Return the name at which an expression begins, then its attributes and subscripts; ``[""]`` if it begins with no name."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute | ast.Subscript):
         parts.insert(0, node.attr if isinstance(node, ast.Attribute) else _PART)
@@ -148,7 +148,7 @@ def _path(node: ast.expr) -> list[str]:
 
 
 class _Body:
-    """A function: the names that it binds, and, of a processor's method, the fields that `init` and the class set."""
+    """A function: the names that it binds. For a method of a processor, also the fields that `init` and the class set."""
 
     def __init__(self, function: ast.AST, fields: frozenset[str] = frozenset()) -> None:
         nodes = list(_own_nodes(function))
@@ -162,7 +162,7 @@ class _Body:
 
 
 def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a function without those of the functions in it."""
+    """Yield the nodes of a function, without the nodes of the functions that are defined in it."""
     waiting = [*ast.iter_child_nodes(function)][::-1]
     while waiting:
         node = waiting.pop()
@@ -172,7 +172,7 @@ def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
 
 
 def _shared_state(module: Module, source: Source) -> Iterator[tuple[int, str, str]]:
-    """Yield line, code and text of each place where a function changes what outlives its call."""
+    """Yield line, code of the finding and text of each place where a function changes something that outlives its call."""
     for node, bodies in _in_functions(module.tree, ()):
         if isinstance(node, _FUNCTIONS):
             for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
@@ -192,7 +192,10 @@ def _shared_state(module: Module, source: Source) -> Iterator[tuple[int, str, st
 def _in_functions(
     node: ast.AST, bodies: tuple[_Body, ...], fields: frozenset[str] = frozenset()
 ) -> Iterator[tuple[ast.AST, tuple[_Body, ...]]]:
-    """Yield each node with the functions that it is in, outermost first. ``fields``: those of the class that ``node`` is."""
+    """Yield each node below ``node`` with the functions that contain it, outermost first.
+
+    ``fields``: if ``node`` is a class, the fields of that class.
+    """
     for child in ast.iter_child_nodes(node):
         yield child, bodies
         if isinstance(child, _FUNCTIONS):
@@ -203,7 +206,10 @@ def _in_functions(
 
 
 def _fields(processor: ast.ClassDef) -> frozenset[str]:
-    """Return the fields that a processor's class and its `init` set, without stores. Each landing begins with a new processor."""
+    """Return the fields that a processor's class and its `init` set, except stores.
+
+    A change of such a field is lost after a landing, because each landing begins with a new processor.
+    """
     names: list[str] = []
     if any(_path(base)[-1].endswith(_PROCESSORS) for base in processor.bases):
         for statement in processor.body:
@@ -232,7 +238,7 @@ def _is_mutable(node: ast.expr) -> bool:
 
 
 def _changed(node: ast.expr) -> list[str]:
-    """Return the path of what an expression changes, with the attribute, part or method that changes; else nothing."""
+    """Return the path of what an expression changes, followed by the changing method or "="; empty if it changes nothing."""
     if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
         return [*_path(node), "="]
     if isinstance(node, ast.Call):
@@ -240,13 +246,16 @@ def _changed(node: ast.expr) -> list[str]:
         if len(called) > 1 and called[-1] in _CHANGES:
             return called
         if called[-1] in _CHANGES_ARGUMENT and node.args:
-            # setattr(A, "n", 1) sets an attribute
+            # setattr(A, "n", 1) assigns to a part of A, so its path gets a part and "="
             return [*_path(node.args[0]), *([_PART, "="] if called[-1].endswith("attr") else [called[-1]])]
     return []
 
 
 def _is_shared(path: list[str], bodies: tuple[_Body, ...], module: Module, source: Source) -> bool:
-    """Return whether a changed path begins outside the call: at a module, a class, a field, or the function that builds."""
+    """Return whether a changed path begins outside the call: at a module, a class, a field, or the function that builds.
+
+    The function that builds the topology outlives the calls of the functions defined in it.
+    """
     name, *rest = path
     body = _owner(name, bodies)
     if body is not None:
@@ -263,13 +272,13 @@ def _is_shared(path: list[str], bodies: tuple[_Body, ...], module: Module, sourc
             base, rest = f"{base}.{rest[0]}", rest[1:]
         origin = source.module(base)
         if origin is None:
-            return False  # a library's: what its names hold is unknown
+            return False  # the values of a library's names are unknown
         module, (name, *rest) = origin, rest
-    # A call of a class's method or a module's function changes nothing by itself; a value's own methods do.
+    # `name.add()` changes a value, but not if `name` is a class or function: then only a longer path is a change.
     is_definition = all(isinstance(statement, _DEFINITIONS) for statement in module.bindings[name])
     return len(rest) > (1 if is_definition else 0)
 
 
 def _owner(name: str, bodies: tuple[_Body, ...]) -> _Body | None:
-    """Return the innermost function that binds a name; None for a module's name."""
+    """Return the innermost function that binds a name; None if no function binds it."""
     return next((body for body in reversed(bodies) if name in body.names), None)

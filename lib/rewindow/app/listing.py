@@ -1,6 +1,6 @@
-"""What is in a project and how it is: the status of every feed, job and branch, from one look at each ledger.
+"""The feeds, jobs and branches of a project with their status. Each ledger is read once.
 
-Only the tables of a catalog need Spark. Whatever is wrong with one of them is its own status and hides no other.
+Only the tables of a catalog need Spark. An error of one feed, job or branch becomes its status and does not hide the others.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from rewindow.tables.shared.feeds import find_feed
 
 
 def reading_ledgers(project: OpenProject, feeds: Iterable[str], jobs: Iterable[str]) -> AbstractContextManager[None]:
-    """Return the context of a command that only reads some feeds and jobs. In a catalog, one query reads their ledgers.
+    """Return the context of a command that only reads some feeds and jobs. In a catalog, one query reads all their ledgers.
 
-    There, the Spark session is opened at once: without one the command ends, instead of saying so of each feed and job.
-    Raises `ConfigError` (78) for that.
+    In a catalog, it opens the Spark session at once. Raises `ConfigError` (78) without a session, so that the command ends with
+    one error instead of one for each feed and job.
     """
     named, needed = list(jobs), {*feeds}
     for job in named:
-        with suppress(RewindowError):  # what is said of the job says what is wrong with its file
+        with suppress(RewindowError):  # the status of the job reports the error of its file
             needed.add(load_job(project.root, job).feed)
     return project.tables.reading(sorted(needed), named)
 
@@ -62,17 +62,17 @@ class ProjectView:
         return self._rows[feed]
 
     def feed(self, name: str) -> FeedHealth:
-        """Return what a feed's ledger and sources say. Raises as `look_at_feed`."""
+        """Return what a feed's ledger and sources say. Raises the same errors as `look_at_feed`."""
         if name not in self._feeds:
             self._feeds[name] = look_at_feed(self._project, name, self.rows(name), self.now_ms)
         return self._feeds[name]
 
     def progress(self, feed: str) -> Progress:
-        """Return what a feed's ledger says, whatever its sources are like."""
+        """Return what a feed's ledger says. Does not read its sources."""
         return fold_progress(self.rows(feed))
 
     def job(self, name: str) -> JobState:
-        """Return what a job's ledger says."""
+        """Return the state of a job from its ledger."""
         if name not in self._states:
             self._states[name] = self._project.tables.state(name)
         return self._states[name]
@@ -101,23 +101,23 @@ def list_jobs(project: OpenProject) -> list[Entry]:
 
 
 def feed_entry(name: str, view: ProjectView) -> Entry:
-    """Return one feed of a project. One that is broken keeps what its ledger says."""
+    """Return the entry of a feed. The entry of a broken feed keeps the landings and the watermark of its ledger."""
     entry = _entry_of(name, partial(_feed, name, view))
     return _with_landings(entry, view) if entry.status is Status.BROKEN else entry
 
 
 def job_entry(project: OpenProject, name: str, view: ProjectView | None = None) -> Entry:
-    """Return one job of a project with its branches."""
+    """Return the entry of a job with its branches."""
     return with_feed_trouble(project, _entry_of(name, partial(_job, project, name, view or ProjectView(project))))
 
 
 def branch_entry(project: OpenProject, job: str, branch: str, view: ProjectView) -> Entry:
-    """Return one branch of a job. That of `main` is the job's."""
+    """Return the entry of one branch of a job. Its name is that of the job."""
     return _entry_of(job, partial(_job_branch, project, job, branch, view))
 
 
 def missing_feed(project: OpenProject, entry: Entry) -> FindingMessage | None:
-    """Return that the landed feed of a job has no file any more, so that nothing more is landed; None if it has."""
+    """Return the finding that the feed of a job has no file any more, so that nothing more is landed; None if it has its file."""
     if entry.status is Status.BROKEN or not entry.feed or entry.feed in names_in(project.root, "feeds"):
         return None
     return FindingMessage(
@@ -129,7 +129,7 @@ def missing_feed(project: OpenProject, entry: Entry) -> FindingMessage | None:
 
 
 def removed_runs(project: OpenProject, entry: Entry) -> FindingMessage | None:
-    """Return that a job has replayed rows of another job's runs that are gone; None if it has not."""
+    """Return the finding that a job has replayed rows of another job's removed runs; None if it has not."""
     if entry.status is Status.BROKEN or not entry.feed:
         return None
     of = replayed_removed(project.root, project.tables, entry.feed, entry.epoch or 0)
@@ -143,7 +143,7 @@ def removed_runs(project: OpenProject, entry: Entry) -> FindingMessage | None:
 
 
 def with_feed_trouble(project: OpenProject, entry: Entry) -> Entry:
-    """Return the entry of a job, broken if its feed has no file any more, or holds rows of runs that are gone."""
+    """Return the entry of a job. Its status is broken if its feed has no file any more, or holds rows of removed runs."""
     return _entry_of(entry.name, partial(_with_feed_trouble, project, entry))
 
 
@@ -157,7 +157,7 @@ def _with_feed_trouble(project: OpenProject, entry: Entry) -> Entry:
 
 
 def names_in(root: Path, kind: Kind) -> list[str]:
-    """Return the names of all files, also of those with the wrong ending, which are broken."""
+    """Return the names of all files of a kind. Files that end with yml are included, and their entries are broken."""
     return sorted({path.stem for ending in ("yaml", "yml") for path in (root / "conf" / kind).glob(f"*.{ending}")})
 
 
@@ -177,7 +177,7 @@ def _feed(name: str, view: ProjectView) -> Entry:
 
 
 def _with_landings(entry: Entry, view: ProjectView) -> Entry:
-    with suppress(Exception):  # what is wrong with the ledger is the entry's own detail
+    with suppress(Exception):  # the entry's detail reports an error of the ledger already
         progress = view.progress(entry.name)
         if progress.feed is not None:
             return replace(entry, epoch=len(progress.feed.landings), watermark_ms=known_time(progress.watermark_ms))
@@ -202,7 +202,7 @@ def _job_branch(project: OpenProject, name: str, branch: str, view: ProjectView)
     except SourceError as never_landed:
         try:
             project.bind(name)
-        except SourceError:  # its code is fine
+        except SourceError:  # only the landing is missing: the job's code is valid
             if state.branch(branch).head is not None:
                 raise
             first_line = ReasonMessage.restored(
@@ -214,7 +214,7 @@ def _job_branch(project: OpenProject, name: str, branch: str, view: ProjectView)
 
 
 def _branch(project: OpenProject, config: JobConfig, state: JobState, feed: Feed, name: str) -> Entry:
-    """Return the entry of a branch. That of `main` is the job's."""
+    """Return the entry of a branch."""
 
     def decide() -> RunSpec | UpToDate | RewindowError:
         try:

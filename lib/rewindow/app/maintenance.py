@@ -1,4 +1,4 @@
-"""Maintenance of jobs and feeds: republish drifted tables, resume a dead run, start over, collect garbage."""
+"""Maintenance of jobs and feeds: republish drifted tables, resume an unfinished run, start over, collect garbage."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from rewindow.errors import naming
 from rewindow.tables.shared.warehouse import check_not_deleted
 
 KEEP = "30d"
-"""For how long `gc` keeps state and files that nothing needs, unless it is told otherwise."""
+"""How long `gc` keeps state and files that nothing needs, unless the user gives another duration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The run that was resumed, the attempt that had planned it, and the result. All None without an unfinished run."""
+    """The run that was resumed, the attempt that had planned it, and the result. All are None if there was no unfinished run."""
 
     run: str | None
     attempt: str | None
@@ -42,7 +42,7 @@ class Resumed:
 
 
 class _LazyEngine:
-    """An engine that starts with its first work, because most repairs need none."""
+    """An engine that starts when it gets its first work, because most repairs need no engine."""
 
     def __init__(self, project: OpenProject) -> None:
         self._project = project
@@ -88,7 +88,7 @@ class JobMaintenance:
             return drive(machine, on_step)
 
     def would_collect(self, keep_ms: int) -> Collected:
-        """Return what `collect` would do, except for garbage that its own steps create. Changes nothing."""
+        """Return what `collect` would do, except for garbage that its own steps would create. Changes nothing."""
         gc, state = self._gc, self._project.tables.state(self._job)
         row = decide_forget(state, time.time_ns() // 1_000_000 - keep_ms)
         snapshots = [run.spec.name for run in due_snapshots(state)]
@@ -96,7 +96,7 @@ class JobMaintenance:
         return Collected(snapshots, forgotten, merged=gc.due(MERGE_FROM), deleted=list(gc.garbage(keep_ms)))
 
     def would_reset(self) -> list[str]:
-        """Return the paths of the tables that `reset` would empty; none if the job is at its beginning."""
+        """Return the paths of the tables that `reset` would empty; an empty list if the job is at its beginning."""
         outputs, tables = self._outputs(), self._project.tables
         state = tables.state(self._job)
         row = decide_reset(state, tables.unknown_tables(self._job, state, outputs))
@@ -122,7 +122,7 @@ class JobMaintenance:
         return self._project.adapter.job_gc(self._job, self._project.is_alive)
 
     def resume(self, branch: str, *, replan: bool, take_over: bool, on_step: OnStep = None) -> Resumed:
-        """Complete the plan of an attempt that did not finish unchanged or, with ``replan``, discard it and plan a new run."""
+        """Complete the plan of an unfinished attempt unchanged. With ``replan``, discard the plan and plan a new run."""
         planned = self._project.tables.state(self._job).branch(branch).pending
         if planned is None:
             for _step in self._project.tables.publish(self._job, self._project.tables.state(self._job), branch):
@@ -155,7 +155,7 @@ class FeedMaintenance:
         self._gc = project.adapter.feed_gc(feed, self._is_quiet)
 
     def collect(self, keep_ms: int, *, on_step: OnStep = None) -> FeedCollected:
-        """Merge small files, and delete files that have been superseded for ``keep_ms``, at least one day."""
+        """Merge small files, and delete files that were replaced at least ``keep_ms`` ago, but not within a day."""
         with naming(FEED=self._feed):
             remove_abandoned(self._project.warehouse, keep_ms)
             return drive(collect_feed(self._feed, self._tables.publish_steps, self._gc, keep_ms=keep_ms), on_step)

@@ -12,7 +12,8 @@ from rewindow.config.json_schema import KINDS, modeline, schema_text
 from rewindow.errors import UsageError
 
 _SUFFIXES = {".py.txt": ".py", "gitignore.txt": ".gitignore"}
-"""How names of the examples end in this package, where no tool must take them for its own, and in a project."""
+"""From the end of a file's name in this package to its end in a project. Here, tools must not take the examples for their own
+files."""
 
 
 class Example(StrEnum):
@@ -26,7 +27,7 @@ class Example(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewProject:
-    """The names of the feed and the job of a project, and the files that were written."""
+    """The names of the feed and the job of a new project, and the files that were written."""
 
     feed: str
     job: str
@@ -36,7 +37,7 @@ class NewProject:
 def create_project(root: Path, example: Example) -> NewProject:
     """Write the files of an example below a folder, and the schemas with which editors check its configuration.
 
-    A file that is there already stays. Raises `UsageError` (2), and writes nothing, if one has another content.
+    An existing file with the same content stays. Raises `UsageError` (2), and writes nothing, if a file has other content.
     """
     wanted = dict(_files(resources.files("rewindow.app") / "examples" / example, ""))
     for kind in KINDS:

@@ -1,6 +1,6 @@
 """A project: its configuration, its warehouse, and a Spark session that starts on first use.
 
-This module wires the protocols of `control` to their implementations in `engine` and `tables`.
+This module connects the protocols of `control` to their implementations in `engine` and `tables`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 class OpenProject:
     """A project folder, open on one target: its tables, engines and Spark session, and the commands that need all of them.
 
-    The command line prints what these return. `rewindow.Project` returns it as values that a notebook draws.
+    The command line prints what these methods return. `rewindow.Project` returns it as values that a notebook displays.
     """
 
     def __init__(self, root: Path, target: TargetConfig, *, debug: bool = False) -> None:
@@ -56,7 +56,7 @@ class OpenProject:
 
     @classmethod
     def open(cls, start: str | Path = ".", target: str = "local", *, debug: bool = False) -> OpenProject:
-        """Open the project that contains ``start``. Raises `ConfigError` (78) for no project or an unknown target."""
+        """Open the project that contains ``start``. Raises `ConfigError` (78) if there is no project or no such target."""
         root = find_project(Path(start).absolute())
         check_own_code(root)
         return cls(root, load_target(root, target), debug=debug)
@@ -82,7 +82,8 @@ class OpenProject:
         self._observe(on_step)
         with self.telemetry.operation(LAND, feed) as observed, naming(FEED=feed):
             config = load_feed(self.root, feed)
-            with self.tables.command(feed=feed):  # in it, the new rows of the ledger need not be read again
+            # Within one command, rows that it appends to the ledger are not read again.
+            with self.tables.command(feed=feed):
                 with naming_kept(self.tables, config):
                     observed.planned(lambda: self.gather.landing_planned(self.locator, feed))
                     report = land(
@@ -103,7 +104,7 @@ class OpenProject:
     def bind(self, job: str, branch: str = MAIN) -> Job:
         """Return a job bound to its landed feed.
 
-        Raises `SourceError` (66) if the feed was never landed, after the code was checked against the feed's sources.
+        If the feed was never landed, checks the job's code against the feed's sources and then raises `SourceError` (66).
         """
         config = self.job_config(job)
         try:
@@ -133,11 +134,14 @@ class OpenProject:
         return bind_to_feed(self.root, self.target, config, feed, branch)
 
     def with_acceptance(self, job: str, request: RunRequest) -> RunRequest:
-        """Return a request with what the job's file accepts."""
+        """Return a request that also accepts changed code if the job's file does."""
         return replace(request, accept_code=self.job_config(job).on_code_change == "accept")
 
     def plan(self, job: str, request: RunRequest) -> dict[str, Any]:
-        """Return what `run` would do, as JSON values. Changes nothing. Raises what `run` would raise before it executes."""
+        """Return what `run` would do, as JSON values. Changes nothing.
+
+        Raises all errors that `run` would raise before it executes.
+        """
         from rewindow.app.branch_status import after_last_run, next_run
         from rewindow.control.health.phrases import Command
         from rewindow.control.plan.explain import describe_plan
@@ -153,7 +157,7 @@ class OpenProject:
     def run(self, job: str, request: RunRequest, on_step: OnStep = None) -> RunReport | UpToDate:
         """Execute one run of a job, or return `UpToDate` if there is nothing to do.
 
-        If an unfinished attempt left a plan, this call completes that plan only; the rest of the request needs another call.
+        If an unfinished attempt left a plan, this call only completes that plan. Another call must then execute the request.
         """
         self._observe(on_step)
         with self.telemetry.operation(RUN, job, request.branch) as observed:
@@ -162,9 +166,9 @@ class OpenProject:
                 return self._run(job, config, request, on_step, observed)
 
     def run_to_the_end(self, job: str, request: RunRequest, on_step: OnStep = None) -> list[RunReport | UpToDate]:
-        """Return the results of all runs that a request needs, of which the last one answers it.
+        """Execute all runs that a request needs and return their results. The last result is that of the request itself.
 
-        The plan of an attempt that did not finish is completed first, unchanged, and may stop short of the request.
+        The plan of an attempt that did not finish is completed first, unchanged, and may end before the epochs of the request.
         """
         from rewindow.control.run import RunReport
 
@@ -207,14 +211,14 @@ class OpenProject:
 
     @cached_property
     def locator(self) -> Locator:
-        """Where the tables are, as telemetry names them."""
+        """Where the tables are, for telemetry."""
         from rewindow.app.telemetry.gather import Locator
 
         return Locator(self.root, self.target, self.warehouse, self.tables)
 
     @property
     def gather(self) -> Any:
-        """The module that gathers facts, which is loaded if somebody is told of them."""
+        """The module that gathers facts for telemetry. It is loaded only if there is an observer."""
         from rewindow.app.telemetry import gather
 
         return gather
@@ -258,7 +262,7 @@ class OpenProject:
     def _landed(self, config: JobConfig) -> Feed:
         """Return the job's feed.
 
-        Raises `ConfigError` (78) for an unknown feed, `SourceError` (66) for one that was never landed.
+        Raises `ConfigError` (78) for an unknown feed, `SourceError` (66) for a feed that was never landed.
         """
         try:
             return self.tables.feed(config.feed)
@@ -273,7 +277,7 @@ class OpenProject:
         return lands_next(load_feed(self.root, feed), project_root=str(self.root), warehouse=self.warehouse)
 
     def was_landed(self, feed: str) -> bool:
-        """Return whether a feed has a ledger, or is unknown, which `bind` reports."""
+        """Return whether a feed was ever landed. True also for an unknown feed, for which `bind` raises the error."""
         try:
             return feed not in names_of(self.root, "feeds") or bool(self.tables.feed(feed))
         except SourceError:
@@ -291,7 +295,7 @@ class OpenProject:
 
     @property
     def is_alive(self) -> Callable[..., bool]:
-        """A predicate: whether an attempt's process is alive."""
+        """A predicate that says whether an attempt's process is alive."""
         from rewindow.control.heartbeat import is_alive
 
         return partial(is_alive, self.warehouse)

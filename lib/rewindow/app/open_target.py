@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from rewindow.tables.governed.adapter import CatalogAdapter
 
 _MANY = 50_000
-"""Number of new objects that take a collection milliseconds."""
+"""With more new objects than this, a collection of garbage takes milliseconds."""
 _COLLECTED_EVERY = 16
 _long_pauses = count(1)
 
 
 class UncollectedTables(DeltaTables):
-    """Tables whose ledgers are read while the garbage collector is paused: collections would double the time."""
+    """Tables whose ledgers are read while the garbage collector is paused. Collections would double the time."""
 
     def state(self, job: str) -> JobState:
         """See `DeltaTables.state`."""
@@ -59,7 +59,7 @@ class UncollectedTables(DeltaTables):
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Pause the garbage collector: a long ledger makes millions of live objects, which it would scan without freeing any."""
+    """Pause the garbage collector. A long ledger becomes millions of live objects, which it would scan without freeing any."""
     if not gc.isenabled():
         yield
         return
@@ -73,10 +73,10 @@ def without_collection() -> Iterator[None]:
 
 
 def _make_old() -> None:
-    """Make all objects old ones: otherwise the first collection would search the new ones at once.
+    """Move all objects to the oldest generation: otherwise the first collection would scan all new objects at once.
 
-    That also starts Python's counts anew, by which it finds garbage among old objects. So now and then this is a collection: a
-    process that lives long, such as a notebook's, would otherwise keep what commands leave in cycles.
+    This resets the counts by which Python decides when to collect old objects. Therefore every 16th call collects instead: a
+    process that lives long, such as a notebook's, would otherwise never free the cycles of objects that commands leave.
     """
     if next(_long_pauses) % _COLLECTED_EVERY == 0:
         gc.collect()
@@ -86,15 +86,15 @@ def _make_old() -> None:
 
 
 EXCHANGE = "rewindow/_text"
-"""The folder of tokenized text that workers of other machines share, below the warehouse."""
+"""The folder below the warehouse for tokenized text that workers on several machines share."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Where a target's work is executed, and who is told of it.
+    """Where a target's work is executed, and functions that are told of its progress.
 
-    ``root``: the project's folder. ``on_share`` gets the share of a landing or run that is done, ``on_task`` each task's report,
-    ``on_other`` what is left to Spark, and why.
+    ``root``: the project's folder. ``on_share`` gets the fraction of a landing or run that is done, ``on_task`` each task's
+    report. ``on_other`` gets, in words, which work is left to Spark and why.
     """
 
     target: TargetConfig
@@ -113,19 +113,19 @@ class FileEngines:
     """What executes the landings and runs of a target whose tables are files."""
 
     needs: Sequence[str] = ()
-    """What any command of the target starts Spark for; nothing if small work does without."""
+    """Why any command of the target starts Spark, in words. Empty, because small work does not need it."""
 
     def __init__(self, setting: Setting, warehouse: str) -> None:
         """Nothing is started."""
         self._of, self._warehouse = setting, warehouse
 
     def landing(self, spark: Callable[[], SparkSession], slots: int) -> LandingEngine:
-        """Return the engine of `land`. ``spark`` returns the session, which starts when Spark reads the first row."""
+        """Return the engine of `land`. ``spark`` returns the session, which is started when Spark has to read the first row."""
         from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine  # noqa: PLC0415 - loads pyarrow
 
         of = self._of
 
-        # Loading pyspark takes a third of a small landing, which needs neither.
+        # pyspark is imported in these functions: that takes a third of the time of a small landing, which does not need it.
         def other() -> LandingEngine:
             from rewindow.engine.spark.spark_landing import SparkLandingEngine  # noqa: PLC0415
 
@@ -182,11 +182,11 @@ class FileEngines:
         )
 
     def begin(self, session: SparkSession) -> None:
-        """Do nothing: delta-rs commits."""
+        """Do nothing, because delta-rs commits, not Spark."""
 
 
 def starting_spark(target: TargetConfig, reasons: Sequence[str]) -> str:
-    """Return a line that says that Spark starts now, and why, as far as that is known: for the last of some reasons."""
+    """Return a line that says that Spark starts now, and why if that is known. Of several ``reasons``, the last is used."""
     if reasons:
         return f"starting Spark to {reasons[-1]}"
     if target.is_remote:
@@ -200,7 +200,7 @@ def starting_spark(target: TargetConfig, reasons: Sequence[str]) -> str:
 def open_session(
     root: Path, target: TargetConfig, cores: int, *, begin: Callable[[SparkSession], None], debug: bool = False
 ) -> SparkSession:
-    """Start or join the Spark session of a target, and ``begin`` to use it. Raises `ConfigError` (78) if that fails."""
+    """Start or join the Spark session of a target, and call ``begin`` with it. Raises `ConfigError` (78) if that fails."""
     session = _session(root, target, cores, debug=debug)
     begin(session)
     return session
@@ -223,7 +223,7 @@ def _session(root: Path, target: TargetConfig, cores: int, *, debug: bool) -> Sp
 
 
 class CatalogEngines:
-    """The engines of a target whose tables a catalog governs. Reading the ledgers has started Spark before any work."""
+    """The engines of a target whose tables a catalog governs. Spark is running already, because the ledgers are tables, too."""
 
     needs: Sequence[str] = ("use the tables of the catalog",)
 
@@ -256,7 +256,8 @@ class CatalogEngines:
         return RowsEngine(session, journal_of, slots=slots, import_paths=[of.root], execution=of.execution)
 
     def begin(self, session: SparkSession) -> None:
-        """Hold the tables' folder on a local disk, where only one JVM may commit. A Spark Connect server is one for all."""
+        """If the tables' folder is on a local disk, lock it: only one JVM may commit there."""
+        # All clients of a Spark Connect server share its JVM.
         if not self._of.target.connect:
             from rewindow.tables.governed.commit import hold_local_disk  # noqa: PLC0415
 
@@ -289,7 +290,8 @@ def open_adapter(
 ) -> tuple[FileAdapter | CatalogAdapter, FileEngines | CatalogEngines]:
     """Return the adapter of a target's tables and its engines.
 
-    Tables are committed by delta-rs, or governed by a catalog and committed through Spark. Nothing else asks which.
+    Tables are either files that delta-rs commits, or governed by a catalog and committed through Spark. Only this function
+    decides which.
     """
     target = setting.target
     if target.catalog is None:

@@ -26,7 +26,7 @@ from rewindow.tables.shared.state_query import as_rows
 from rewindow.tables.shared.warehouse import Warehouse, check_not_deleted
 
 INTERNAL = ("_epoch", "_partition", "_offset", "_run")
-"""Columns that people need not see; the run is named."""
+"""Columns that people need not see. The name of the run is shown instead of ``_run``."""
 
 _QUARANTINE = "rewindow.quarantine"
 _SHOWN = ("name", "landing", "topic", "partition", "offset", "timestamp", "node", "reason", "record")
@@ -35,15 +35,15 @@ _SHOWN = ("name", "landing", "topic", "partition", "offset", "timestamp", "node"
 def output_rows(
     project: OpenProject, name: str, *, branch: str | None, limit: int, last: bool, of: str | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield each output table that ``name`` names, a job or a table: its job, topic, path, number of rows and some rows.
+    """Yield each output table of ``name``, a job or a table: its job, topic, path, number of rows and some rows.
 
-    The name ``rewindow.quarantine`` stands for the quarantine, which belongs to no job; ``of`` is a job or feed that put records
-    there, and ``branch`` one of the job's branches (None: all). For outputs, None is the main branch.
+    The name ``rewindow.quarantine`` stands for the quarantine, which belongs to no job. There, ``of`` selects the records of a
+    job or feed, and ``branch`` those of one of the job's branches (None: all branches). For outputs, None is the main branch.
 
     ``keys`` are the columns of the table's key. A row has the table's key and value columns, ``_timestamp``, and as ``_run`` the
-    name of the run that wrote it. A table that does not exist yet has ``count`` None. Raises `UsageError` (2) for a name that no
-    job and no output has, a branch that the job does not have, or a dropped one whose rows `gc` has deleted, `StorageError` (74)
-    if a table or its files are gone.
+    name of the run that wrote the row. ``count`` is None for a table that does not exist yet. Raises `UsageError` (2) for a name
+    of no job and no output, for a branch that the job does not have, and for a dropped branch whose rows `gc` has deleted. Raises
+    `StorageError` (74) if a table or its files are gone.
     """
     if is_quarantine(name):
         yield _quarantine(project, limit, last=last, of=of, branch=branch)
@@ -63,7 +63,7 @@ def output_rows(
     runs = {run.spec.run: run.spec.name for run in of_branch.runs}
     for topic in topics:
         table = of_branch.tables.get(f"{OUTPUT}{topic}")
-        # The job's file may name another table since.
+        # The job's file may name another table than the one that the branch writes.
         named = config.outputs[topic].table if table is None else table.path.replace("/", ".")
         held = [run.spec.name for run in state.on_hold(of_branch.name)]
         described: dict[str, Any] = {
@@ -75,7 +75,7 @@ def output_rows(
         }
         if table is None or tables.version_of(table) is None:
             if table is not None:
-                # Names the repair of a table that runs have written.
+                # If runs have written the table, this raises an error that names the repair.
                 tables.check_published(config.job, state, of_branch.name)
             yield {**described, "count": None, "rows": []}
             continue
@@ -83,7 +83,7 @@ def output_rows(
         try:
             rows = tables.first_rows(table, limit, last=last, keys=keys)
         except StorageError:
-            tables.check_published(config.job, state, of_branch.name)  # if files are gone, it names the repair
+            tables.check_published(config.job, state, of_branch.name)  # if files are gone, this error names the repair
             raise
         shown = [
             {column: value for column, value in row.items() if column not in INTERNAL} | {"_run": runs.get(row["_run"])}
@@ -93,7 +93,7 @@ def output_rows(
 
 
 def _quarantine(project: OpenProject, limit: int, *, last: bool, of: str | None, branch: str | None) -> dict[str, Any]:
-    """Return the quarantine as `output_rows` does its tables: rows of jobs in the order of runs, then those of landings.
+    """Return the quarantine in the form of `output_rows`: first the rows of jobs in the order of runs, then those of landings.
 
     Rows of landings that a later generation replaced are left out; ``replaced`` is their number.
     """
@@ -119,7 +119,7 @@ def _quarantine(project: OpenProject, limit: int, *, last: bool, of: str | None,
 
 
 def _chosen(project: OpenProject, of: str | None, branch: str | None) -> Chosen:
-    """Return which rows of the quarantine are asked for."""
+    """Return the selection of rows of the quarantine for a job or feed and a branch."""
     if branch is None:
         return Chosen(of)
     if of is None or of not in names_of(project.root, "jobs"):
@@ -133,14 +133,14 @@ def _chosen(project: OpenProject, of: str | None, branch: str | None) -> Chosen:
 
 
 class _RunNames:
-    """The names of the runs that put records into the quarantine. A record stays there when its run is taken back."""
+    """The names of the runs that put records into the quarantine. These records stay when their run is rewound."""
 
     def __init__(self, tables: Warehouse) -> None:
         self._tables = tables
         self._known: dict[str, dict[int, str]] = {}
 
     def of(self, row: Mapping[str, Any]) -> str | None:
-        """Return the name of a row's run, and whether no branch has it any more; None for a record that a landing refused."""
+        """Return the name of a row's run, marked if no branch has the run any more; None for a record that a landing refused."""
         job, run = row["name"], row["_run"]
         if run is None:
             return None
@@ -160,11 +160,10 @@ def is_quarantine(name: str) -> bool:
 
 
 def find_outputs(project: OpenProject, name: str, *, or_else: str = "") -> tuple[JobConfig, list[str]]:
-    """Return the job and the output topics that a name stands for: all of a job, or the one of a table.
+    """Return the job and the output topics of a name: all outputs of a job, or the one output of a table.
 
-    ``or_else``: what else the caller takes, as the end of a refusal.
-
-    Raises `UsageError` (2) for a name that no job and no output has.
+    ``or_else``: other names that the caller accepts, as the end of an error's sentence. Raises `UsageError` (2) for a name of no
+    job and no output.
     """
     jobs = names_of(project.root, "jobs")
     if name in jobs:
@@ -192,16 +191,16 @@ def find_outputs(project: OpenProject, name: str, *, or_else: str = "") -> tuple
 
 
 def topic_of(config: JobConfig, name: str) -> str | None:
-    """Return the topic of a job's output, given this topic, or the output's table or path; None for another name."""
+    """Return the topic of a job's output. ``name``: that topic, or the output's table or path. None for another name."""
     outputs = config.outputs.items()
     return next((topic for topic, out in outputs if name in (topic, out.table, out.table.replace(".", "/"))), None)
 
 
 def held_rows(project: OpenProject, name: str, *, branch: str, limit: int, last: bool) -> Iterator[dict[str, Any]]:
-    """Yield each output that ``name`` names, a job or a table, with rows of the run on hold that publishing waits for.
+    """Yield each output of ``name``, a job or a table, with rows of the first run on hold, for which publishing waits.
 
-    They are as those of `output_rows`; ``hold`` describes the run. Raises `UsageError` (2) for a name that no job and no output
-    has, `NothingFoundError` (1) if no run is on hold, `StorageError` (74) if what the run staged is gone.
+    The values are those of `output_rows`; ``hold`` describes the run. Raises `UsageError` (2) for a name of no job and no output,
+    `NothingFoundError` (1) if no run is on hold, `StorageError` (74) if the rows that the run staged are gone.
     """
     config, topics = find_outputs(project, name)
     state = project.tables.state(config.job)
@@ -264,7 +263,7 @@ def _output(
 
 
 def _best(rows: pa.Table, table: TableSpec, limit: int, *, last: bool) -> pa.Table:
-    """Return the rows that come first, or last, in the order of timestamp, record and key."""
+    """Return the first rows, or with ``last`` the last rows, in the order of timestamp, record and key."""
     keys = [column.name for column in table.columns if not column.name.startswith("_")]
     order = "descending" if last else "ascending"
     names: Sequence[str] = [*(column.name for column in OUTPUT_META if column.name != "_run"), *keys]

@@ -1,6 +1,7 @@
-"""Check feeds and jobs of a project, from one look at each ledger. Nothing is changed. Only tables of a catalog need Spark.
+"""Check feeds and jobs of a project. Each ledger is read once, and nothing is changed. Only tables of a catalog need Spark.
 
-What is found is in `control.health`: this module reads. What cannot be read is a finding, and hides no other.
+This module reads, and `control.health` decides what is a finding. An error while reading becomes a finding and does not hide
+others.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ from rewindow.tables.shared.paths import safe_name
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The feeds and jobs that were checked at a time, each list with the most urgent first."""
+    """The feeds and jobs that were checked at the time ``as_of_ms`` (epoch ms), each list with the most urgent first."""
 
     as_of_ms: int
     feeds: Sequence[Subject]
@@ -70,20 +71,20 @@ class Overview:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are feeds and none of them was ever landed, as in a warehouse whose path is misspelt."""
+        """Whether there are feeds and no feed was ever landed, as in a warehouse whose path is misspelt."""
         return bool(self.feeds) and all(feed.figures["landings"] == 0 for feed in self.feeds)
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing was found that somebody has to see to."""
+        """Whether there is no finding that somebody has to act on."""
         return all(subject.level.is_well for subject in chain(self.feeds, self.jobs))
 
 
 def overview(project: OpenProject, names: Collection[str] = (), branch: str = MAIN) -> Overview:
-    """Check the named feeds and jobs, or all. For a branch other than `main`: all jobs that have it.
+    """Check the named feeds and jobs, or all. For a branch other than `main`, check the feeds and all jobs that have the branch.
 
-    Raises `UsageError` (2) for a name or a branch that does not exist, `ConfigError` (78) if a catalog has the tables and there
-    is no Spark session.
+    Raises `UsageError` (2) for a name or a branch that does not exist, `ConfigError` (78) if the tables are in a catalog and
+    there is no Spark session.
     """
     view = ProjectView(project)
     feeds, jobs = _selected(project, "feeds", names), _selected(project, "jobs", names)
@@ -113,7 +114,7 @@ def _check_names(project: OpenProject, names: Collection[str], existing: Collect
 
 
 def _having(branch: str, jobs: Sequence[str], names: Collection[str], view: ProjectView) -> list[str]:
-    """Return the jobs that have an open branch. One whose ledger cannot be read is kept, so that it is reported."""
+    """Return the jobs that have an open branch. A job whose ledger cannot be read is included, so that it is reported."""
     having = []
     for name in jobs:
         try:
@@ -139,7 +140,7 @@ def _having(branch: str, jobs: Sequence[str], names: Collection[str], view: Proj
 
 
 def _check_feed(project: OpenProject, name: str, view: ProjectView) -> Subject:
-    """Return the line of a feed: its sources, its landings, and attempts that died."""
+    """Check a feed: its sources, its landings, and attempts that did not finish."""
     entry, command = feed_entry(name, view), Command(name, project.target.target)
     is_broken, land = entry.status is Status.BROKEN, command("land")
     rows = () if is_broken and entry.epoch is None else view.rows(name)
@@ -177,14 +178,14 @@ def _unfinished(project: OpenProject, attempt: Attempt, planned_ms: int | None) 
 
 
 def _check_job(project: OpenProject, name: str, branch: str, view: ProjectView) -> Subject:
-    """Return the line of a job's branch: its next run, its attempts, its tables, its schedule and the bounds in its file."""
+    """Check a job's branch: its next run, its attempts, its tables, its schedule and the bounds in the job's file."""
     entry, command = branch_entry(project, name, branch, view), Command(name, project.target.target, branch)
     found = [*findings.refused(entry, "run", command("plan"))]
     if missing := missing_feed(project, entry):
         found.append(Finding(Level.BROKEN, "refused", missing, f"{command('run')} --land"))
     try:
         config, state = load_job(project.root, name), view.job(name)
-    except RewindowError:  # the entry says so
+    except RewindowError:  # the entry reports this error already
         return Subject("job", name, entry, progress_figures(entry, None, view.now_ms), found)
     of = state.branch(branch)
     has_files = project.target.catalog is None
@@ -211,7 +212,7 @@ def _check_job(project: OpenProject, name: str, branch: str, view: ProjectView) 
 
 @dataclass(frozen=True, slots=True)
 class _JobCheck:
-    """The checks of a branch that read something. Each yields what it finds, and may add to the figures."""
+    """The checks of a branch that read tables or files. Each check yields its findings, and may add to ``figures``."""
 
     project: OpenProject
     entry: Entry
@@ -223,10 +224,8 @@ class _JobCheck:
     figures: dict[str, Any]
 
     def health(self) -> Iterator[Finding]:
-        """Add what waits and what the last runs dropped; yield results that wait for partitions without records.
-
-        Each task report is a file, so only those of the runs over which shares are taken are read.
-        """
+        """Add figures about waiting and dropped records. Yield a finding for results that wait for partitions without records."""
+        # Each task report is a file, so only reports of the runs from which shares are computed are read.
         config, tables, runs = self.config, self.project.tables, self.branch.runs[-self.config.alerts.runs :]
         inputs = Inputs(
             self.branch,
@@ -243,13 +242,13 @@ class _JobCheck:
         stalled = health.stalled
         self.figures["silent"] = None if isinstance(stalled, Unknown) else [result.as_json() for result in stalled]
         if isinstance(stalled, Unknown) and missing_feed(self.project, self.entry):
-            return  # a finding of its own says that the feed's file is gone
+            return  # another finding reports that the feed's file is gone
         yield from findings.stalled_results(stalled, config.alerts.silent_ms, self.command)
 
     def altered(self) -> Iterator[Finding]:
-        """Yield a finding if a file is missing that a table names or that the next run needs.
+        """Yield a finding if a file is missing that a table contains or that the next run needs.
 
-        In a bucket, `run` and `plan` check only the last files. This checks all of them.
+        In a bucket, `run` and `plan` check only the newest files. This method checks all files.
         """
         try:
             self.project.tables.check_next(self.entry.name, self.state, self.branch.name)
@@ -268,35 +267,36 @@ class _JobCheck:
         yield findings.unfinished_run(pending.name, attempt, self.command)
 
     def lagging(self) -> Iterator[Finding]:
-        """Yield a finding if readers of the branch's tables do not see all that is committed."""
+        """Yield a finding if the branch's tables lack rows of committed runs."""
         tables, entry = self.project.tables, self.entry
         self.figures["lagging"] = lacks = dict(tables.lagging(entry.name, self.state, self.branch.name))
         if entry.exit_code == StorageError.exit_code:
-            # The entry names the table that is gone, and `run` would not make it again.
+            # The entry reports a missing table already, and the command `run` of this finding would not restore it.
             own = self.branch.tables
             lacks = {target: n for target, n in lacks.items() if tables.version_of(own[target]) is not None}
         yield from findings.lagging(lacks, "tables", "commit", self.command("run"))
 
     def replayed(self) -> Iterator[Finding]:
-        """Yield a finding if the branch has replayed rows of another job's runs that are gone."""
+        """Yield a finding if the branch has replayed rows of another job's removed runs."""
         if message := removed_runs(self.project, self.entry):
             land = Command(self.entry.feed or "", self.command.target)("land")
             yield Finding(Level.BROKEN, "replayed", message, land, "It says how to land them again")
 
     def missed(self) -> Iterator[Finding]:
-        """Yield a finding if a landing waits that the run before the last scheduled one should have taken."""
+        """Yield a finding if a landing still waits that a scheduled run should have taken."""
         config, schedule = self.config, self.config.schedule
         if schedule is None or not self.entry.waiting:
             return
+        # The run that was due last may still be about to start, so the two last times are needed.
         due = last_due(schedule, self.view.now_ms, load_feed(self.project.root, config.feed).zone, 2)
         landed_ms = findings.landed_at(self.view.rows(config.feed), (self.entry.epoch or 0) + 1)
         yield from findings.overdue_run(self.entry, landed_ms, schedule, due, self.command)
 
 
 def last_due(cron: str, before_ms: int, zone: str, count: int) -> list[int]:
-    """Return the last ``count`` times (epoch ms) before a time at which a valid schedule was due, newest first.
+    """Return the last ``count`` times (epoch ms) at which a cron schedule was due before a time (epoch ms), newest first.
 
-    Raises `ValueError` for a schedule that is never due.
+    ``zone``: the time zone of the schedule. Raises `ValueError` for a valid schedule that is never due.
     """
     times = croniter(cron, datetime.fromtimestamp(before_ms / 1000, ZoneInfo(zone)))
     return [round(times.get_prev(float) * 1000) for _ in range(count)]
@@ -304,7 +304,7 @@ def last_due(cron: str, before_ms: int, zone: str, count: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """What `gc` would do now about the growth of a branch."""
+    """What `gc` would do now about the state and journal of a branch."""
 
     state: JobState
     head: CommittedRun | None
@@ -313,11 +313,11 @@ class Upkeep:
     """Whether state and journal are files. In a catalog they are rows of one table."""
 
     def forgets(self) -> bool:
-        """Return whether it would forget state that nothing needs, whose files then no longer count."""
+        """Return whether `gc` would forget state that nothing needs. Its files would then no longer count."""
         return decide_forget(self.state, self.now_ms - to_ms(KEEP)) is not None
 
     def writes_snapshot(self) -> bool:
-        """Return whether it would write a snapshot, which replaces the changelogs of earlier runs."""
+        """Return whether `gc` would write a snapshot, which replaces the changelogs of earlier runs."""
         return self.head is not None and is_due(self.state, self.head, EVERY)
 
 
@@ -367,7 +367,7 @@ def _freshness(bounds: AlertsConfig, figures: Mapping[str, Any], command: Comman
 
 
 def _share(kind: str, bound: float, figures: Mapping[str, Any], command: Command) -> Iterator[Finding]:
-    """Yield a finding if the last runs dropped too many records of a kind. Without records there is no share."""
+    """Yield a finding if the last runs dropped too large a share of records as ``kind``. Without records there is no share."""
     lost, records = figures.get(f"{kind}_share"), figures.get("records")
     if lost is None or lost <= bound:
         return
@@ -469,9 +469,10 @@ def _percent(part: float) -> str:
 
 
 def growth_figures(state: JobState, branch: Branch, *, has_files: bool) -> dict[str, Any]:
-    """Return what state and journal have grown to, over all branches, and how many runs a restore reads.
+    """Return the size of state and journal over all branches, and the number of runs that a restore reads.
 
-    ``has_files``: whether they are files. In a catalog they are rows of one table, whose files are not theirs: None.
+    ``has_files``: whether they are files. In a catalog they are rows of a table that all jobs share, so numbers of files are
+    None.
     """
     written = [*sizes_of(state)]
     kept = [one for one in written if one.run not in state.forgotten]

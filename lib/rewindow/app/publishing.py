@@ -1,4 +1,4 @@
-"""Publish what is committed, also a run on hold that somebody accepts."""
+"""Publish committed runs, including a run on hold if somebody accepts it."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from rewindow.tables.shared.paths import safe_name
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The result of `publish`: the run that was accepted, the targets that got commits, and the runs still on hold."""
+    """The result of `publish`: the accepted run, the targets that got commits (``lagged``), and the runs still on hold."""
 
     branch: str
     accepted: str | None
     lagged: list[str]
     on_hold: list[dict[str, Any]]
     not_on_hold: str | None = None
-    """The run that was named but is not on hold."""
+    """The run that the user named although it is not on hold."""
     accepts: bool = False
-    """Whether a run was to be accepted."""
+    """Whether the user asked to accept a run."""
 
 
 def publish(
     project: OpenProject, job: str, branch: str, *, accepts: bool, run: str | None, on_step: OnStep = None
 ) -> Published:
-    """Publish what a branch's tables lack; with ``accepts``, first accept a run on hold, by default the only one.
+    """Publish what a branch's tables lack. With ``accepts``, first accept a run on hold: ``run``, by default the only one.
 
-    Raises `UsageError` (2) for an unknown branch or run, or if it is not clear which run is meant.
+    Raises `UsageError` (2) for an unknown branch or run, or if several runs are on hold and none is named.
     """
     project.job_config(job)
     name, tables = safe_name(branch, "branch"), project.tables
@@ -59,7 +59,7 @@ def publish(
 
 
 def _accept(project: OpenProject, job: str, branch: str, run: str | None, on_step: OnStep) -> LedgerRow | None:
-    """Accept a run on hold. An error says so if only publishing it failed."""
+    """Accept a run on hold. If only publishing the run failed, the error says so."""
     before = len(project.tables.state(job).accepted)
     try:
         return drive(accept(job, branch, run, project.tables), on_step)
@@ -70,7 +70,7 @@ def _accept(project: OpenProject, job: str, branch: str, run: str | None, on_ste
 
 
 def published_lines(job: str, done: Published) -> list[str]:
-    """Return the lines that present the result of `publish`."""
+    """Return the lines that are printed for the result of `publish`."""
     lines = [f"Accepted run {done.accepted} of {job}."] if done.accepted else []
     if done.not_on_hold is not None:
         lines.append(f"Run {done.not_on_hold} of {job} is not on hold.")

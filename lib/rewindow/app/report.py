@@ -1,4 +1,4 @@
-"""Read what a report is made from. Nothing is written, except what a comparison of branches publishes."""
+"""Read the facts of a report. Nothing is written, except that a comparison of branches publishes their committed runs."""
 
 from __future__ import annotations
 
@@ -32,12 +32,15 @@ from rewindow.tables.shared.paths import safe_name
 from rewindow.tables.shared.state_query import Stores
 
 MOST_STORE_ROWS, MOST_STORE_RUNS = 200_000, 1_000
-"""A store is read only if a restore reads at most so many changelog rows, of so many runs."""
+"""A store is read only if a restore reads at most this many changelog rows, from at most this many runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to report on: one ``run``, the runs ``since`` a run or a time of commit, or all; and what to add."""
+    """What to report on: one ``run``, the runs ``since`` a run or a time of commit, or all runs.
+
+    ``diff`` names a branch to compare with. ``verify`` adds a replay of the last run.
+    """
 
     branch: str
     run: str | None = None
@@ -48,7 +51,7 @@ class Wanted:
 
 def report(project: OpenProject, job: str, wanted: Wanted) -> Report:
     """Return the report of a job. Raises `UsageError` (2) for a branch without runs or a run that does not exist."""
-    # Before the ledger is read: for tables of a catalog, that starts Spark.
+    # The hash seed must be set before Spark starts, and reading the ledger of a catalog starts Spark.
     with without_collection(), other_hash_seed() if wanted.verify else nullcontext():
         return _report(project, job, wanted)
 
@@ -93,7 +96,7 @@ def _report(project: OpenProject, job: str, wanted: Wanted) -> Report:
 
 
 def _selected(job: str, state: JobState, branch: Branch, wanted: Wanted) -> tuple[Sequence[CommittedRun], str]:
-    """Return the runs to report on, and the words for them."""
+    """Return the runs to report on, and a description of the selection."""
     if not branch.runs:
         raise no_runs(job, state, branch.name)
     if wanted.run is not None and wanted.since is not None:
@@ -118,7 +121,7 @@ def _selected(job: str, state: JobState, branch: Branch, wanted: Wanted) -> tupl
 
 
 def _read_stores(project: OpenProject, state: JobState, head: CommittedRun) -> dict[str, Columns]:
-    """Return the columns of a run's stores, without those that are large or cannot be read."""
+    """Return the columns of a run's stores, by store. Stores that are too large or cannot be read are left out."""
     if not state.has_state(head.spec.run):
         return {}
     basis, stores = state.basis(head.spec.run), Stores(project.tables, state, head)
@@ -133,7 +136,7 @@ def _read_stores(project: OpenProject, state: JobState, head: CommittedRun) -> d
 
 
 def _outlook(project: OpenProject, job: str, branch: Branch) -> Outlook:
-    """Return what the next run would do."""
+    """Return what the next run would do, and whether an attempt is unfinished."""
     pending = branch.pending
     waits = None
     if pending is not None:
@@ -149,7 +152,7 @@ def _outlook(project: OpenProject, job: str, branch: Branch) -> Outlook:
 
 
 def _compared(branches: JobBranches, first: str, second: str, samples: int = 5) -> BranchDiff:
-    """Compare two branches."""
+    """Compare two branches, with at most ``samples`` differing keys for each output."""
     compared = branches.diff(first, second, samples)
     outputs = [
         OutputDiff(

@@ -1,4 +1,4 @@
-"""The branches, runs and epochs that people name: a run as ``main/3``, an epoch by a landing (``12``) or by an event time."""
+"""The branches, runs and epochs that users name: a run as ``main/3``, an epoch by a landing (``12``) or an event time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rewindow.tables.shared.paths import safe_name
 
 
 def starting_epoch(state: JobState, main: Branch, feed: Feed, text: str) -> int:
-    """Return the epoch at which what ``text`` names begins. Raises `UsageError` (2) for what names nothing."""
+    """Return the first epoch of a run, landing or event time. Raises `UsageError` (2) for a text that is none of these."""
     if "/" in text:
         return find_run(state, main, text).spec.input.first
     number = whole_number(text)
@@ -28,9 +28,9 @@ def starting_epoch(state: JobState, main: Branch, feed: Feed, text: str) -> int:
 
 
 def request_through(state: JobState, main: Branch, branch: str, text: str | None) -> RunRequest:
-    """Return the request for a run of ``branch`` to what ``text`` names, by default to the last epoch of `main`.
+    """Return the request for a run of ``branch`` up to a run, landing or event time, by default the last epoch of `main`.
 
-    Raises `UsageError` (2) for what names nothing.
+    Raises `UsageError` (2) for a text that is none of these.
     """
     if text is None:
         return RunRequest(branch=branch, through_landing=main.last_epoch or None)
@@ -51,13 +51,13 @@ def with_runs(job: str, state: JobState, name: str) -> Branch:
 
 
 def check_has_branch(job: str, state: JobState, branch: str) -> None:
-    """Raise `UsageError` (2) if no command has created a branch. A job has its main branch before its first run."""
+    """Raise `UsageError` (2) if no command has created a branch. The main branch exists before a job's first run."""
     if branch != MAIN and branch not in state.branches:
         raise no_runs(job, state, branch)
 
 
 def unknown_name(root: Path, name: str) -> UsageError:
-    """Return the error of a name that no job and no feed of a project has."""
+    """Return the error for a name of no job and no feed of a project."""
     jobs, feeds = names_of(root, "jobs"), names_of(root, "feeds")
     return UsageError(
         "job-or-feed-unknown",
@@ -70,7 +70,7 @@ def unknown_name(root: Path, name: str) -> UsageError:
 
 
 def no_runs(job: str, state: JobState, branch: str) -> UsageError:
-    """Return the error of a branch without runs."""
+    """Return the error for a branch without runs."""
     others = sorted(name for name, other in state.branches.items() if other.runs)
     more = f" (branches with runs: {', '.join(others)})" if others else f": run `rewindow run {job}` first"
     return UsageError(
@@ -91,12 +91,12 @@ class AsOf(NamedTuple):
 
     @property
     def runs(self) -> tuple[CommittedRun, ...]:
-        """The runs of the branch up to this one."""
+        """The runs of the branch up to and including ``run``."""
         return self.branch.runs[: self.branch.index_of(self.run.spec.run)]
 
 
 def as_of(project: OpenProject, job: str, branch: str, at: str | None) -> AsOf:
-    """Return a job as of a run, by default the branch's last one. Publishes first what an interrupted command has left.
+    """Return a job as of a run, by default the branch's last run. First publishes what an interrupted command left unpublished.
 
     Raises `UsageError` (2) for a branch without runs, or a run that is not on the branch.
     """

@@ -1,4 +1,4 @@
-"""What both the command line and the Python API say about results: sentences, and rows as people read them."""
+"""What both the command line and the Python API show of results: sentences, and rows in a readable form."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from rewindow.tables.shared.diff import TableDiff
 
 _MOST_ROWS = 5
-"""Maximum number of rows that are shown per key and branch."""
+"""The maximum number of rows that are shown per key and branch."""
 TAKES_NO_MORE = "it takes no more runs. `rewindow rewind` to the run before takes that back"
-"""What follows for a branch from its final run."""
+"""The consequence of a final run for its branch, as the end of a sentence."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
-    """Yield the lines that present the result of `land`."""
+    """Yield the lines that are printed for the result of `land`."""
     if not report.landings:
         yield f"Feed {feed}: {report.waiting or 'nothing new to land'}."
         return
@@ -60,7 +60,7 @@ def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
 def backfilled_lines(
     job: str, branch: str, stands_on: str | None, first_epoch: int, replaced: Sequence[str], continues: str | None
 ) -> Iterator[str]:
-    """Yield the lines that present a branch of `backfill`, before those of its runs; see `app.branches.Backfilled`."""
+    """Yield the lines that are printed for a backfill before those of its runs; see `app.branches.Backfilled`."""
     start = f"after run {stands_on}" if stands_on else "at the beginning"
     if continues:
         yield f"Branch {branch} of {job}, which starts {start}, continues after run {continues}."
@@ -71,7 +71,7 @@ def backfilled_lines(
 
 
 def promoted_lines(job: str, done: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines that present the result of `promote`."""
+    """Yield the lines that are printed for the result of `promote`."""
     caught_up = f" It first caught up with {', '.join(done['caught_up'])}." if done["caught_up"] else ""
     if done["is_new"]:
         yield f"Promoted branch {done['branch']} of {job} to {done['into']}, now at {done['at']}.{caught_up}"
@@ -101,14 +101,17 @@ def promoted_lines(job: str, done: Mapping[str, Any]) -> Iterator[str]:
 
 
 def consequences(done: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what else a change of a branch did, and what it asks for."""
+    """Yield the lines about other effects of a change of a branch, and about what has to be done next."""
     if done["lagged"]:
         yield f"Published what {', '.join(done['lagged'])} lacked."
     yield from outdated_lines(done.get("outdated", ()), is_emptied=not done["at"])
 
 
 def outdated_lines(outdated: Iterable[Mapping[str, Any]], *, is_emptied: bool) -> Iterator[str]:
-    """Yield the feeds that hold rows of removed runs of a job, and what follows. ``is_emptied``: it has no run left."""
+    """Yield a line for each feed that holds rows of a job's removed runs, with the command that lands it again.
+
+    ``is_emptied``: whether the job has no run left.
+    """
     for reader in outdated:
         keep = f" --keep {reader['keep']}" if reader["keep"] else ""
         which = f"its landings after {reader['keep']} hold" if reader["keep"] else "it holds"
@@ -124,7 +127,7 @@ def outdated_lines(outdated: Iterable[Mapping[str, Any]], *, is_emptied: bool) -
 
 
 def reset_question(job: str, tables: Sequence[str]) -> str:
-    """Return what `reset` asks, given the paths of the tables that it changes."""
+    """Return the question that `reset` asks, given the paths of the tables that it would change."""
     own, shared = _own_and_shared(tables)
     parts = [
         f"forget all runs and branches of {job}",
@@ -137,7 +140,7 @@ def reset_question(job: str, tables: Sequence[str]) -> str:
 
 
 def reset_line(job: str, tables: Sequence[str]) -> str:
-    """Return what `reset` did, given the paths of the tables that it changed."""
+    """Return the sentence that says what `reset` did, given the paths of the tables that it changed."""
     own, shared = _own_and_shared(tables)
     emptied = f" Emptied: {own}." if own else ""
     removed = f" Removed the rows of {job}, and no others, from {shared}." if shared else ""
@@ -152,7 +155,7 @@ def _own_and_shared(tables: Sequence[str]) -> tuple[str, str]:
 
 
 def verified_lines(job: str, proofs: Sequence[Verified]) -> Iterator[str]:
-    """Yield the lines that present replayed runs."""
+    """Yield the lines that are printed for replayed runs."""
     for proof in proofs:
         if not proof.differences:
             yield f"Run {proof.run} of {job}: the replay reproduced all {_counts(proof.counts)}."
@@ -161,14 +164,14 @@ def verified_lines(job: str, proofs: Sequence[Verified]) -> Iterator[str]:
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    """Return how many rows a replay made, in all and for each target, which `show` lists; outputs first."""
+    """Return how many rows a replay wrote, in all and for each target that `show` lists. Outputs come first."""
     listed = sorted(counts.items(), key=lambda item: not item[0].startswith(OUTPUT))
     each = ", ".join(f"{rows:,} of {target}" for target, rows in listed)
     return f"{counted(sum(counts.values()), 'row')} that it wrote{f': {each}' if each else ''}"
 
 
 def compared_line(compared: Compared) -> str:
-    """Return which epochs of two branches were compared, as a sentence."""
+    """Return a sentence that says which epochs of two branches were compared."""
     from rewindow.report.text import told_holds, told_left_out  # noqa: PLC0415 - few commands compare
 
     first, second = compared.first, compared.second
@@ -185,7 +188,7 @@ def compared_line(compared: Compared) -> str:
 
 
 def compared_rows(compared: Compared) -> list[dict[str, Any]]:
-    """Return for each output how many keys differ between two branches."""
+    """Return a row for each output with the numbers of its equal and differing keys on two branches."""
     return [
         {
             "output": output,
@@ -199,9 +202,9 @@ def compared_rows(compared: Compared) -> list[dict[str, Any]]:
 
 
 def notes_on(diff: TableDiff, option: str) -> Iterator[str]:
-    """Yield what the numbers of a comparison do not say: keys that differ in the landing alone, and keys that are not shown.
+    """Yield notes on a comparison: how many keys differ only in their landing, and how many differing keys are not shown.
 
-    ``option``: what shows more keys, with ``{}`` for their number.
+    ``option``: the option that shows more keys, with ``{}`` for their number.
     """
     if diff.only_epoch:
         have = "has" if diff.only_epoch == 1 else "have"
@@ -217,21 +220,21 @@ def shown_rows(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def as_assignments(row: Mapping[str, Any], keys: Iterable[str] = ()) -> str:
-    """Return a row as ``name=value, name=value`` in one line, with the times of rewindow's own columns as text.
+    """Return a row as ``name=value, name=value`` in one line. Times in rewindow's own columns are written as text.
 
-    ``keys`` are the columns of the row that are the key of an output or store.
+    ``keys``: the key columns of the output or store.
     """
     (readable,) = with_readable_times([row], keys)
     return in_one_line(", ".join(f"{name}={value}" for name, value in readable.items()))
 
 
 def in_one_line(text: str) -> str:
-    """Return a text with its line breaks and control characters escaped, which would break a list or steer a terminal."""
+    """Return a text with its line breaks and control characters escaped. They would break a list or control a terminal."""
     return _CONTROL.sub(lambda control: control[0].encode("unicode_escape").decode(), text)
 
 
 def readable(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of JSON values as people read it: names with blanks, times, lists and truths as text."""
+    """Return a row of JSON values for people: names have blanks instead of underscores; times, lists and booleans are text."""
     return {
         "complete through" if name == "watermark_ms" else name.replace("_", " "): _shown(name, value)
         for name, value in row.items()

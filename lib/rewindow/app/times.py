@@ -12,7 +12,7 @@ from rewindow.errors import UsageError
 from rewindow.streams.serde.schema import has_bounds
 
 ZONE = "(UTC unless it has an offset)"
-"""What the help of an option with a time says."""
+"""The note on time zones in the help of an option that takes a time."""
 
 _HOW = "write it like 2013-02-01 or 2013-02-01T06:00:00Z (UTC unless it has an offset like +02:00)"
 
@@ -20,9 +20,9 @@ _TIMESTAMP = "_timestamp"
 
 
 def parse_time(text: str | None) -> int | None:
-    """Return an ISO 8601 time in epoch milliseconds, in UTC if it names no zone. Raises `UsageError` (2) if invalid.
+    """Return an ISO 8601 time in epoch milliseconds. A time without zone is in UTC. Raises `UsageError` (2) if it is invalid.
 
-    A time of day is refused: which day it means would depend on when the command runs.
+    A time of day without a date is refused, because its date would depend on when the command runs.
     """
     if text is None:
         return None
@@ -60,15 +60,15 @@ def parse_through(text: str | None, until: str | None = None, **others: Any) -> 
 
 
 def whole_number(text: str | None) -> int | None:
-    """Return the number that ASCII digits spell, or None for any other text."""
+    """Return the number that a text of ASCII digits represents; None for any other text."""
     return int(text) if text is not None and text.isascii() and text.isdecimal() else None
 
 
 def time_columns(keys: Iterable[str]) -> frozenset[str]:
-    """Return the columns in which rewindow keeps times, of an output or store with these key columns.
+    """Return the columns of an output or store that contain times of rewindow, given the key columns.
 
-    They are ``_timestamp`` and the bounds of windows, also of windows within windows, with which a key ends. A field of a value
-    may have the name of a bound and mean something else.
+    They are ``_timestamp`` and the bounds of windows at the end of the key, also of windows within windows. Fields of values are
+    left out: they may have the name of a bound and another meaning.
     """
     own, times = [name for name in keys if not name.startswith("_")], {_TIMESTAMP}
     while has_bounds(own):
@@ -78,7 +78,7 @@ def time_columns(keys: Iterable[str]) -> frozenset[str]:
 
 
 def with_readable_times(rows: Sequence[Mapping[str, Any]], keys: Iterable[str]) -> list[dict[str, Any]]:
-    """Return rows of an output or store with these key columns, with the times of rewindow's own columns as text."""
+    """Return rows of an output or store, with the times in rewindow's own columns as text. ``keys``: its key columns."""
     times = time_columns(keys)
     return [
         {name: instant(value) if name in times and isinstance(value, int) else value for name, value in row.items()}

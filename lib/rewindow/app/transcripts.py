@@ -19,9 +19,9 @@ _MARK = "transcript:"
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A case that was played. ``failure`` is None if it passed; with ``cut``, tasks were restored between any two steps.
+    """A played case and whether it passed: ``failure`` is then None. ``cut``: whether tasks were restored between any two steps.
 
-    A case that is invalid fails once, without being played. It is named ``document 2`` if it has no name, or is not YAML.
+    An invalid case fails once, without being played. If it has no name, or is not YAML, its name is like ``document 2``.
     """
 
     file: str
@@ -68,7 +68,7 @@ def _failure_of(case: Any, *, cut: bool) -> str | None:
         check(case, cut=cut)
     except TranscriptError as error:
         return str(error)
-    except RewindowError as error:  # such as a topology that there is not
+    except RewindowError as error:  # such as a topology that does not exist
         return str(error) if str(error).startswith(f"{case.name}: ") else f"{case.name}: {error}"
     return None
 

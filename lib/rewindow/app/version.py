@@ -1,4 +1,4 @@
-"""The version that is running, and whether it is the code of the project's own tree."""
+"""The version of rewindow that is running, and a check that it is the code of the project's own source tree."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from rewindow.errors import ConfigError
 
 _PACKAGE = Path("lib", "rewindow", "__init__.py")
 RUNNING = str(Path(__file__).parents[1] / "__init__.py")
-"""The package whose code is running."""
+"""The file of the package whose code is running."""
 _WITH = ("pyspark", "delta-spark", "deltalake", "pyarrow")
 
 
 def running_version() -> str:
-    """Return the version of what is running, not of what is installed."""
+    """Return the version of the code that is running. The installed version may differ."""
     version: str = sys.modules["rewindow"].__version__
     return version
 
 
 def check_own_code(root: Path, running: str = RUNNING) -> None:
-    """Raise `ConfigError` (78) if the project is a tree of rewindow, and ``running`` is the package of another tree."""
+    """Raise `ConfigError` (78) if the project is a source tree of rewindow, but the code of another tree is running.
+
+    ``running``: the file of the running package.
+    """
     own, used = root / _PACKAGE, Path(running).resolve()
     other = used.parents[len(_PACKAGE.parts) - 1]
     is_tree = used == other / _PACKAGE and (other / "pyproject.toml").is_file()
@@ -38,8 +41,8 @@ def check_own_code(root: Path, running: str = RUNNING) -> None:
 
 
 def version_lines() -> list[str]:
-    """Return the versions of rewindow and what it works with, and where it is installed."""
-    import platform  # noqa: PLC0415 - other commands do without
+    """Return lines with the versions of rewindow and of the software it works with, and where rewindow is installed."""
+    import platform  # noqa: PLC0415 - other commands do not need it
     from importlib import metadata  # noqa: PLC0415
 
     versions = []

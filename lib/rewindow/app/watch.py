@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from rewindow.contracts.staged_files import TaskReport
 
 DECISIONS = ("decide", "commit", "snapshot", "forget", "restage", "republish", "give up")
-"""The steps that append to a ledger begin so."""
+"""The beginnings of the names of steps that append to a ledger."""
 
 _PUBLISH = "publish "
-"""Begins the steps that publish a commit: the target and the commit's number follow."""
+"""The beginning of the names of steps that publish a commit. The target and the number of the commit follow."""
 
 
 class Watch:
-    """Observer of a command's steps. ``commits`` counts those that committed or published something.
+    """Observer of a command's steps. ``commits`` counts the steps that committed or published something.
 
-    ``lagged`` names the targets that it published before it decided anything: they lacked what an earlier command had decided,
-    as an interrupted one leaves them.
+    ``lagged`` names the targets to which the command published before it appended to a ledger. They lacked what an earlier,
+    interrupted command had committed.
     """
 
     def __init__(self, bars: Bars | None = None, console: Console | None = None, log: Any = None) -> None:
-        """Create an observer. ``bars`` shows the steps on a terminal, ``console`` takes lines, ``log`` the steps."""
+        """Create an observer. ``bars`` shows the steps on a terminal, ``console`` prints lines, ``log`` logs steps and tasks."""
         self.commits = 0
         self.lagged: list[str] = []
         self._bars, self._console = bars, console
@@ -42,7 +42,7 @@ class Watch:
         self._has_decided = False
 
     def __call__(self, step: str) -> None:
-        """Record a step that is about to start, with the details that a `control.steps.Step` carries."""
+        """Record a step that is about to start, with the details of a `control.steps.Step`."""
         name = str(step)
         self._step = name
         self._has_decided |= name.startswith(DECISIONS)
@@ -57,7 +57,7 @@ class Watch:
             self._bars.begin(name, self._known.get("records"))
 
     def say(self, line: str) -> None:
-        """Log a line about what takes time now, or print it if nothing is logged."""
+        """Log a line about something that takes time now, or print the line if nothing is logged."""
         if self._log and self._log.is_enabled_for(logging.INFO):
             self._log.info(line)
         elif self._console:
@@ -85,7 +85,7 @@ class Watch:
             self._bars.move(done)
 
     def what_is_kept(self) -> str:
-        """Return what an interrupted command leaves, and what to do next."""
+        """Return a text that says what an interrupted command has kept, and what to do next."""
         where = f"interrupted at the step {self._step!r}" if self._step else "interrupted before the first step"
         if self._has_decided:
             return f"{where}. What it had committed is kept: the same command again publishes it and continues"
@@ -98,7 +98,7 @@ class Watch:
 
 
 class Bars:
-    """A line that shows the current step; for a sub-topology a bar over its records, with the estimated time left."""
+    """A line that shows the current step. For a sub-topology, it has a bar over the records and the estimated time left."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -106,7 +106,7 @@ class Bars:
         self._total = 0.0
 
     def begin(self, name: str, records: int | None) -> None:
-        """Show the next step. ``records`` is the number of offsets it will read, if known."""
+        """Show the next step. ``records``: the number of records that the step will read; None if unknown."""
         if self._task is not None:
             self._progress.remove_task(self._task)
         self._total = float(records or 0)
@@ -114,7 +114,7 @@ class Bars:
         self._task = self._progress.add_task(shown, total=self._total or None)
 
     def move(self, share: float) -> None:
-        """Move the bar of the current step."""
+        """Move the bar of the current step. ``share``: the fraction that is done, from 0 to 1."""
         if self._task is not None:
             total = self._total or 1.0
             self._progress.update(self._task, total=total, completed=share * total)
@@ -122,7 +122,7 @@ class Bars:
 
 @contextmanager
 def watched(console: Console, *, is_quiet: bool) -> Iterator[Watch]:
-    """Yield an observer of a command's steps; it shows bars if the console is a terminal."""
+    """Yield an observer of a command's steps. It shows bars if the console is a terminal."""
     if is_quiet or not console.is_terminal:
         yield Watch(console=None if is_quiet else console, log=command_log())
         return

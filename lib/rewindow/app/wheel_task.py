@@ -1,11 +1,11 @@
 """Entry point of the Databricks wheel task: translates job parameters into `land` and `run`, and exit codes into errors.
 
-Parameters come as ``--name=value``. Schedules, native backfills and manual runs all set ``interval_end``. Each command
-prints one line of JSON, which `databricks.submit` reads from the task's logs. ``secrets`` names environment variables that
-are read from secret scopes, because serverless compute has no environment of its own.
+Parameters have the form ``--name=value``. Schedules, native backfills and manual runs all set ``interval_end``. Each command
+prints one line of JSON, which `databricks.submit` reads from the task's logs. ``secrets`` lists environment variables whose
+values are read from secret scopes, because on serverless compute no environment variables can be set.
 
-Databricks retries a failed task whatever the reason, so the bundle sets ``max_retries: 0``, and the task itself repeats a
-command whose exit code asks for it.
+Databricks retries a failed task for any reason. Therefore the bundle sets ``max_retries: 0``, and the task itself repeats a
+command whose exit code asks for a retry.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from rewindow.databricks.submit import ended
 from rewindow.errors import RewindowError, UsageError
 
 STOPPED = (130, 143)
-"""Exit codes of a command that somebody stopped. Schedulers may retry them, but the task itself must not go on."""
+"""Exit codes of a command that somebody stopped. Schedulers may retry such a command, but the task itself must end."""
 PAUSES_S = (60, 120, 240)
-"""Seconds before each repetition of a command. A fourth failure ends the task."""
+"""Seconds before each repetition of a command. The failure after the last repetition ends the task."""
 
 
 class TaskError(RuntimeError):
-    """The failure of a task. Databricks keeps its text, in which `rewindow databricks submit` finds the exit code."""
+    """The failure of a task. Databricks keeps its text, from which `rewindow databricks submit` reads the exit code."""
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def _repeated(command: list[str]) -> int:
-    """Run a command, again after a pause if its exit code asks for a retry, and return its last exit code."""
+    """Run a command and return its last exit code. After a pause, repeat it if its exit code asks for a retry."""
     limits = 0
     for pause_s in PAUSES_S:
         code = run_command(command)
@@ -64,7 +64,7 @@ def _repeated(command: list[str]) -> int:
 def commands_of(arguments: Sequence[str]) -> list[list[str]]:
     """Return the command lines for a task's parameters.
 
-    Raises `UsageError` (2) for invalid parameters, and for references that the platform did not resolve.
+    Raises `UsageError` (2) for invalid parameters, and for references that Databricks did not resolve.
     """
     for argument in arguments:
         if "{{" in argument:
@@ -81,7 +81,7 @@ def commands_of(arguments: Sequence[str]) -> list[list[str]]:
     parse_time(until)
     common = ["--target", given.target, "--project", str(root), "--json"]
     upto = ["--until", until] if until else []
-    # If watermarks are interval ends, `run` stops at one too. Otherwise it takes everything that was landed.
+    # If watermarks are ends of intervals, `run` stops at the end of the interval, too. Otherwise it takes all landings.
     ends = load_feed(root, job.feed).landing.watermark == "interval_end"
     through = ["--through", until] if until and ends else []
     accepts = ["--accept-changes"] if given.accept_changes == "true" else []

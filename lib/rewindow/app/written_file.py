@@ -1,4 +1,4 @@
-"""Write a file that a user has named: on a disk, or in a bucket."""
+"""Write a file to a path or URI that the user named."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rewindow.errors import UsageError
 from rewindow.storage.locations import BUCKETS, failed, filesystem_of
 
 _WITH_TYPES = ("s3://", "s3a://")
-"""Stores to which Arrow passes a content type, with which a browser shows a page instead of saving it."""
+"""Stores to which Arrow passes a content type. With a content type, a browser shows a page instead of saving it."""
 
 
 def check_is_file(path: Path, name: str) -> None:
-    """Raise `UsageError` (2) if a path is a folder; the message suggests a ``name`` in it."""
+    """Raise `UsageError` (2) if a path is a folder. The message suggests a file with this ``name`` in the folder."""
     if path.is_dir():
         raise UsageError(
             "written-file-is-folder",
@@ -24,9 +24,9 @@ def check_is_file(path: Path, name: str) -> None:
 
 
 def write_text(path: Path, text: str) -> str:
-    """Write a text and return its path or URI. An earlier file is replaced.
+    """Write a text and return its path or URI. An existing file is replaced.
 
-    Raises `UsageError` (2) if it cannot be written, `AccessError` (77) or `StorageError` (74) for a bucket.
+    Raises `UsageError` (2) if the file cannot be written; for a bucket, `AccessError` (77) or `StorageError` (74).
     """
     uri = _uri_of(path)
     if uri is not None:
@@ -47,7 +47,7 @@ def write_text(path: Path, text: str) -> str:
 
 
 def _uri_of(path: Path) -> str | None:
-    """Return the URI that was given as a path, which has lost a slash; None for a path."""
+    """Return the URI that `Path` has shortened by one slash; None for a path."""
     scheme, _, rest = str(path).partition(":/")
     return f"{scheme}://{rest.lstrip('/')}" if scheme in BUCKETS and rest else None
 

@@ -1,4 +1,4 @@
-"""Read secrets of a workspace into environment variables, for compute that has no environment of its own (serverless).
+"""Read secrets of a workspace into environment variables, for compute on which none can be set (serverless).
 
 A secret is named ``SCOPE/KEY`` and never printed. `databricks-sdk` is imported on use; it is part of Databricks' runtimes.
 """
@@ -19,12 +19,12 @@ _ONE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?P<scope>[\w.@-]+)/(?P<key
 
 
 def named(text: str) -> dict[str, tuple[str, str]]:
-    """Parse ``NAME=SCOPE/KEY``, separated by spaces, to scope and key by name. Raises `UsageError` (2) for anything else."""
+    """Parse words ``NAME=SCOPE/KEY`` to a mapping from name to scope and key. Raises `UsageError` (2) for any other word."""
     found = {}
     for word in text.split():
         match = _ONE.fullmatch(word)
         if match is None:
-            # The word itself might be a secret.
+            # The message does not show the word, because it might be a secret.
             raise UsageError(
                 "secret-name-malformed",
                 "secrets must be NAME=SCOPE/KEY, separated by spaces, such as OPENLINEAGE_API_KEY=rewindow/key",
@@ -34,10 +34,10 @@ def named(text: str) -> dict[str, tuple[str, str]]:
 
 
 def read(wanted: Mapping[str, tuple[str, str]], client: WorkspaceClient | None = None) -> dict[str, str]:
-    """Return the secrets' values by name.
+    """Return the secrets' values, by name of the environment variable.
 
-    Raises `ConfigError` (78) if a secret does not exist, `AccessError` (77) if the identity of the run may not read it, and
-    `StorageError` (74) if Databricks does not answer.
+    ``wanted``: from name to scope and key. Raises `ConfigError` (78) if a secret does not exist, `AccessError` (77) if the
+    identity of the run may not read it, and `StorageError` (74) if Databricks does not answer.
     """
     values: dict[str, str] = {}
     for name, secret in wanted.items():

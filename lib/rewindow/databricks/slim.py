@@ -1,4 +1,4 @@
-"""Remove dependencies that Databricks provides from a wheel, because its own Spark would replace the platform's.
+"""Remove from a wheel those dependencies that Databricks provides, because they would replace the platform's own Spark.
 
 ``python -m rewindow.databricks.slim dist/rewindow-*.whl`` rewrites wheels in place; `make databricks-wheel` does this.
 """
@@ -16,7 +16,7 @@ PLATFORM_HAS = ("pyspark", "delta-spark", "pandas", "pyarrow")
 
 
 def slim(wheel: Path) -> None:
-    """Remove the platform's packages from a wheel's requirements. Idempotent."""
+    """Remove the platform's packages from a wheel's requirements. A second call changes nothing."""
     with zipfile.ZipFile(wheel) as old:
         files = {info.filename: (info, old.read(info)) for info in old.infolist()}
     (name,) = [name for name in files if name.endswith(".dist-info/METADATA")]

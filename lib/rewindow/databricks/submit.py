@@ -1,12 +1,12 @@
 """Start a run of a Databricks job and follow it to its end, through the `databricks-sdk`, which is imported on use.
 
-An idempotency token derived from job, parameters and caller identifies the run, so that a caller that starts it again finds
-the active or successful run.
+An idempotency token derived from job, parameters and caller identifies the run, so that a caller that starts it again finds the
+active or successful run.
 
-The wheel task fails with a line that contains the exit code (`ended`). Databricks keeps that line as the task's error, so
-the exit code survives the way through the platform. It keeps the last 5 MB of the task's logs, which contain everything
-written to stdout or stderr. The result is the last line with a JSON object like those that `rewindow run --json` prints, or
-with the error of a failed command.
+The wheel task fails with a line that contains the exit code (`ended`). Databricks keeps that line as the task's error, from which
+the exit code is read. Databricks also keeps the last 5 MB of the task's logs, which contain everything written to stdout or
+stderr. The result is the last line with a JSON object that looks like the output of `rewindow run --json`, or of a failed
+command.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FOLLOW = "submit again to follow it, or after --new look at it in the workspace
 _ACTIVE: Final = frozenset(["BLOCKED", "PENDING", "QUEUED", "RUNNING", "TERMINATING", "WAITING", "WAITING_FOR_RETRY"])
 """Life cycle states in which a run has not ended."""
 _UNKNOWN_CODE: Final = 74
-"""The code of a run that failed for an unknown reason. It asks for a retry, which is always safe."""
+"""The exit code for a run that failed for an unknown reason. It asks for a retry, which is always safe."""
 _CODES: Final = {
     "SUCCESS": 0,
     "SUCCESS_WITH_FAILURES": _UNKNOWN_CODE,  # a failed task never counts as done
@@ -56,7 +56,7 @@ _DECODER: Final = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """The state of a job run. ``code`` is None until it has ended."""
+    """The state of a job run. ``code`` is the exit code, None until the run has ended."""
 
     run_id: int
     url: str
@@ -68,9 +68,8 @@ class JobRun:
 def workspace(profile: str | None = None, settings: Mapping[str, str] | None = None) -> WorkspaceClient:
     """Return a client of the workspace in the SDK's configuration (environment, ~/.databrickscfg).
 
-    ``settings`` are arguments of the SDK's client, such as ``host`` and ``token``, which override its configuration.
-
-    Raises `ConfigError` (78) if the SDK is missing or no workspace is configured.
+    ``settings``: arguments of the SDK's client, such as ``host`` and ``token``, which override that configuration. Raises
+    `ConfigError` (78) if the SDK is missing or no workspace is configured.
     """
     try:
         from databricks.sdk import WorkspaceClient  # noqa: PLC0415 - the extra, and slow to load
@@ -100,18 +99,17 @@ def start(
 ) -> JobRun:
     """Start a run of a job, given by name or id, or return the run that an earlier call started.
 
-    Starts no second run of the same job and parameters for the same ``caller`` while one is active or after one succeeded,
-    unless ``new``. ``again`` says how the caller starts one more run after `_TRIES` have failed.
-
-    Raises `ConfigError` (78) for an unknown or ambiguous job and after `_TRIES` failed runs, `UsageError` (2) for a parameter
-    with an unrendered template, `AccessError` (77) and `StorageError` (74).
+    Unless ``new``, an active or successful run of the same job, parameters and ``caller`` is returned instead of starting a
+    second one. ``again`` says, in words, how the caller starts another run after `_TRIES` runs have failed. Raises `ConfigError`
+    (78) for an unknown or ambiguous job and after `_TRIES` failed runs, `UsageError` (2) for a parameter with an unrendered
+    template, `AccessError` (77) and `StorageError` (74).
     """
     for name, value in parameters.items():
         if "{{" in value:
             raise unrendered(f"parameter {name}={value!r}")
     with errors():
         job_id = _job_id(client, job)
-    # The SDK repeats a request whose answer was lost, so a new run needs a token, too.
+    # The SDK repeats a request if no answer arrives, so even a ``new`` run needs a token.
     work = [job_id, sorted(parameters.items()), *caller, *([uuid4().hex] if new else [])]
     for number in range(1, _TRIES + 1):
         with errors(retry=_RETRY_NEW if new else _RETRY_START):
@@ -131,9 +129,9 @@ def start(
 
 
 def look(client: WorkspaceClient, run_id: int, *, retry: str = _RETRY) -> JobRun:
-    """Return the current state of a run, and of a failed one the error of its first failed task.
+    """Return the current state of a run. For a failed run, it contains the error of the first failed task.
 
-    ``retry`` is what helps if Databricks does not answer (`StorageError`, 74).
+    ``retry``: advice for the case that Databricks does not answer (`StorageError`, 74).
     """
     with errors(retry=retry):
         run = client.jobs.get_run(run_id)
@@ -149,7 +147,7 @@ def look(client: WorkspaceClient, run_id: int, *, retry: str = _RETRY) -> JobRun
 
 
 def printed(client: WorkspaceClient, run_id: int) -> Printed:
-    """Return what `run` printed in each task of a successful run. Errors of single tasks are reported, not raised."""
+    """Return the JSON that `run` printed in each task of a successful run. Errors of single tasks are returned, not raised."""
     results, missing = {}, {}
     with errors(retry=""):
         tasks = _last_attempts(client.jobs.get_run(run_id))
@@ -176,7 +174,10 @@ def wait(
     poll_s: float = _POLL_SECONDS,
     on_state: Callable[[JobRun], None] | None = None,
 ) -> JobRun:
-    """Follow a run to its end. Raises `NotNowError` (75) after ``timeout_s``; the run continues."""
+    """Follow a run to its end. Raises `NotNowError` (75) after ``timeout_s`` seconds; the run then continues.
+
+    ``on_state`` is called when the state of the run changes.
+    """
     end = None if timeout_s is None else time.monotonic() + timeout_s
     seen = ""
     while True:
@@ -199,7 +200,7 @@ def wait(
 
 
 def cancel(client: WorkspaceClient, run_id: int) -> None:
-    """Cancel a run. The next run repeats what it had not committed."""
+    """Cancel a run. The next run repeats the work that this run had not committed."""
     with errors():
         client.jobs.cancel_run(run_id)
 
@@ -208,7 +209,7 @@ def cancel(client: WorkspaceClient, run_id: int) -> None:
 def errors(fix: str = "", *, retry: str = _RETRY) -> Iterator[None]:
     """Translate the SDK's errors.
 
-    ``fix``: what helps if what was asked for was refused or does not exist. ``retry``: what helps if there was no answer.
+    ``fix``: advice if a request was refused or its object does not exist. ``retry``: advice if Databricks did not answer.
     """
     from databricks.sdk import errors as sdk  # noqa: PLC0415 - the extra, and slow to load
 
@@ -239,7 +240,7 @@ def errors(fix: str = "", *, retry: str = _RETRY) -> Iterator[None]:
 
 
 def ended(code: int, message: str) -> str:
-    """Return the line that a task fails with, in which `exit_code` finds the code."""
+    """Return the line with which a task fails. `exit_code` reads the exit code from it."""
     return f"rewindow ended with {code}: {message}"
 
 
@@ -249,7 +250,7 @@ def is_active(life_cycle: str) -> bool:
 
 
 def exit_code(life_cycle: str, result: str | None, error: str | None = None) -> int:
-    """Return the exit code of a run that has ended. ``error`` is the error of its first failed task."""
+    """Return the exit code of a run that has ended. ``error`` is the error of the run's first failed task."""
     word = result or life_cycle
     if word in {"FAILED", "UPSTREAM_FAILED", "INTERNAL_ERROR", "SUCCESS_WITH_FAILURES"}:
         match = _ENDED.search(error or "")
@@ -259,19 +260,19 @@ def exit_code(life_cycle: str, result: str | None, error: str | None = None) -> 
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """The results of a job run's tasks by task key, and the reasons why others have none."""
+    """The results of a job run's tasks, by task key, and the reasons why other tasks have no result."""
 
     results: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
 
 
 def result_in(logs: str) -> dict[str, Any] | None:
-    """Return the JSON that `run` printed, or None."""
+    """Return the JSON object that `run` printed; None if the logs have none."""
     return _last(logs, '"published"', lambda found: isinstance(found.get("published"), list) and "run" in found)
 
 
 def error_in(logs: str, code: int) -> str | None:
-    """Return the message of the command that failed with this exit code, or None."""
+    """Return the message of the command that failed with this exit code; None if the logs have none."""
     found = _last(logs, '"exit_code"', lambda found: found.get("exit_code") == code and "error" in found)
     return None if found is None else str(found["error"])
 
@@ -304,7 +305,7 @@ def _state(run: Run) -> tuple[str, str | None, str]:
 
 
 def _failed(client: WorkspaceClient, run: Run) -> RunOutput | None:
-    """Return the output of the first task that failed itself, because only tasks have outputs, not job runs."""
+    """Return the output of the first task that failed itself. Job runs have no output, only their tasks have."""
     for task in _last_attempts(run):
         failed = task.state and task.state.result_state and task.state.result_state.value == "FAILED"
         if failed and task.run_id is not None:
@@ -313,7 +314,7 @@ def _failed(client: WorkspaceClient, run: Run) -> RunOutput | None:
 
 
 def _last_attempts(run: Run) -> list[RunTask]:
-    """Return the last attempt of each task of a run, which may list every attempt of a retried task."""
+    """Return the last attempt of each task of a run. A run may list several attempts of a retried task."""
     last: dict[str, RunTask] = {}
     for task in run.tasks or ():
         known = last.get(task.task_key)

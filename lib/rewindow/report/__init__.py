@@ -1,1 +1,1 @@
-"""The report of a job: what its ledgers, task reports and stores say, as data and as one HTML page."""
+"""The report on a job: what its ledgers, task reports and stores contain, as data and as one HTML page."""

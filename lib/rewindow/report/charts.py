@@ -1,4 +1,4 @@
-"""The charts of a report, as static SVG. Colours come from the page's style sheet, so that they fit light, dark and print."""
+"""The charts of a report, as static SVG. The page's style sheet sets their colours for light and dark screens and for print."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from rewindow.streams.metrics import DROPS
 WIDTH, HEIGHT = 720, 210
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 22, 34
 MOST_BARS = 90
-"""More values than these are added up in groups of equal size."""
+"""The maximum number of bars. More values are added up in groups of equal size."""
 MOST_STEPS = 120
-"""More runs than these share steps of a timeline."""
+"""The maximum number of steps in a timeline. With more runs, several runs share a step."""
 WIDEST_BAR = 70
 _ROOM_FOR_TIMES = 330
-"""Fewer pixels of bars have room for names below them, but not for times."""
+"""If all bars together are narrower than this (pixels), the labels below them have names but no times."""
 CLOCKS = {"STREAM_TIME": "stream time", "WALL_CLOCK_TIME": "wall clock (simulated)"}
-"""The names of the clocks, by their types."""
+"""From type of clock to its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar: its label, and its parts from the bottom to the top."""
+    """A bar: its label, and the values of its parts from the bottom to the top."""
 
     label: str
     parts: Sequence[float]
@@ -39,7 +39,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """How far a clock went in one run, and how many punctuators it called."""
+    """How far a clock advanced in one run, and how many punctuators it called."""
 
     from_ms: int
     to_ms: int
@@ -47,14 +47,14 @@ class Span:
 
 
 def records_chart(report: Report) -> Markup:
-    """Return how many records each run took."""
+    """Return a chart of the number of records that each run took."""
     groups = grouped([Bar(dated(run), [run.records]) for run in report.runs])
     per = _per(groups, report.runs)
     return bars(f"Records taken by each {per}: {number(report.progress.records)} in all", groups, ["records"])
 
 
 def drops_chart(report: Report, detailed: Sequence[RunFigures]) -> Markup:
-    """Return how many records each run dropped, by kind. ``detailed``: the runs of which that is known."""
+    """Return a chart of the records that each run dropped, by kind. ``detailed``: the runs whose dropped records are known."""
     kinds = [kind for kind in DROPS.values() if any(drop.kind == kind for drop in report.drops)]
     groups = grouped([Bar(dated(run), [(run.dropped or {}).get(kind, 0) for kind in kinds]) for run in detailed])
     per = _per(groups, detailed)
@@ -63,14 +63,14 @@ def drops_chart(report: Report, detailed: Sequence[RunFigures]) -> Markup:
 
 
 def seconds_chart(report: Report) -> Markup:
-    """Return how long each run took."""
+    """Return a chart of the time that each run took."""
     timed = [Bar(dated(run), [run.seconds]) for run in report.runs if run.seconds is not None]
     groups = grouped(timed)
     return bars(f"Seconds from plan to commit, by {_per(groups, timed)}", groups, ["seconds"])
 
 
 def lateness_chart(node: Lateness) -> Markup:
-    """Return how many records of a node needed which grace, with a mark at its own."""
+    """Return a chart of how many records of a node need which grace period, with a mark at the node's own grace period."""
     values = [
         Bar("more" if bucket.up_to_ms is None else in_words(bucket.up_to_ms), [bucket.records])
         for bucket in node.buckets
@@ -85,7 +85,7 @@ def lateness_chart(node: Lateness) -> Markup:
 
 
 def timed_clocks(clocks: Sequence[Clocks]) -> list[Clocks]:
-    """Return the clocks after the runs after which one of them has a time."""
+    """Return the clocks after those runs after which stream time or wall clock is known."""
     return [run for run in clocks if run.stream_time_ms is not None or run.wall_clock_ms is not None]
 
 
@@ -99,7 +99,11 @@ def clocks_chart(clocks: Sequence[Clocks]) -> Markup:
 
 
 def _track(steps: Sequence[tuple[int | None, int]], simulated_ms: Sequence[int]) -> list[Span]:
-    """Return the spans of a clock, given its time and calls after each run, and the time that each run simulated."""
+    """Return the spans of a clock, at most `MOST_STEPS`.
+
+    ``steps``: for each run, the clock's time after the run and the number of its calls. ``simulated_ms``: the time that each run
+    simulated.
+    """
     each = -(-len(steps) // MOST_STEPS)
     timed = zip(steps, simulated_ms, strict=True)
     before = next((time - simulated for (time, _), simulated in timed if time is not None), None)
@@ -118,7 +122,7 @@ def _per(groups: Sequence[Bar], runs: Sequence[object]) -> str:
 
 
 def grouped(bars: Sequence[Bar]) -> list[Bar]:
-    """Return at most `MOST_BARS` bars, adding up neighbours."""
+    """Return at most `MOST_BARS` bars. If there are more, neighbours are added up."""
     each = -(-len(bars) // MOST_BARS) or 1
     groups = [bars[index : index + each] for index in range(0, len(bars), each)]
     return [
@@ -135,7 +139,10 @@ def grouped(bars: Sequence[Bar]) -> list[Bar]:
 def bars(
     title: str, values: Sequence[Bar], names: Sequence[str], *, mark: tuple[int, str] | None = None, every: bool = False
 ) -> Markup:
-    """Return a chart of bars. ``mark``: a dashed line after so many bars, with its text. ``every``: label each bar."""
+    """Return a bar chart. ``names``: the names of the parts. ``every``: label each bar, not only the first and the last.
+
+    ``mark``: a number of bars and a text; a dashed line with this text is drawn after so many bars.
+    """
     drawn: list[svg.Element] = []
     top = _nice(max((sum(bar.parts) for bar in values), default=0))
     room, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
@@ -169,7 +176,7 @@ def bars(
 
 
 def timeline(title: str, clocks: Sequence[tuple[str, Sequence[Span]]]) -> Markup:
-    """Return a timeline: a track for each clock, a step for each run, and a bar for the calls of punctuators."""
+    """Return a timeline with a track for each clock. A track has a step for each run, and a bar for the calls of punctuators."""
     spans = [span for _, track in clocks for span in track]
     if not spans:
         return Markup("")
@@ -202,7 +209,7 @@ def timeline(title: str, clocks: Sequence[tuple[str, Sequence[Span]]]) -> Markup
 
 
 def _calls(track: Sequence[Span]) -> str:
-    """Return how often a clock called punctuators, in all and at most in one step."""
+    """Return how often a clock called punctuators, in total and at most in one step."""
     whole, most = sum(span.calls for span in track), max((span.calls for span in track), default=0)
     if not whole:
         return "no calls"
@@ -210,7 +217,7 @@ def _calls(track: Sequence[Span]) -> str:
 
 
 def _figure(title: str, drawn: list[svg.Element], names: Sequence[str]) -> Markup:
-    """Return a drawing with a title for people who do not see it, and a legend."""
+    """Return a drawing with a legend, and with a title for screen readers."""
     legend: list[svg.Element] = []
     x = float(WIDTH - RIGHT)
     for series, name in reversed(list(enumerate(names))):
@@ -250,7 +257,7 @@ def _text(x: float, y: float, text: str, anchor: str, css: str = "label") -> svg
 
 
 def _nice(most: float) -> float:
-    """Return the end of an axis: 1, 2, 4 or 8 times a power of ten, which a quarter divides."""
+    """Return the end of an axis: 1, 2, 4 or 8 times a power of ten, so that its quarters are round numbers."""
     if most <= 0:
         return 4.0
     power = 10.0 ** (len(str(int(most))) - 1) if most >= 1 else 0.01

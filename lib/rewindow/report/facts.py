@@ -1,4 +1,4 @@
-"""What a report says, as plain values. Times are epoch milliseconds in UTC, None if unknown; durations are milliseconds."""
+"""The contents of a report, as plain values. Times are epoch ms in UTC, None if unknown. Durations are in milliseconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rewindow.errors import VerdictMessage
 
 
 class Level(StrEnum):
-    """How much a sentence of the verdict matters."""
+    """How important a sentence of the verdict is."""
 
     GOOD = "good"
     NOTE = "note"
@@ -24,7 +24,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """A run. ``seconds`` passed between its plan and its commit. ``dropped`` counts by kind; None if not read."""
+    """A run. ``seconds`` passed between its plan and its commit. ``dropped``: from kind to number; None if it was not read."""
 
     run: str
     first_epoch: int
@@ -54,7 +54,11 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The clocks of one task after a run, how often each called punctuators during the run, and the time that the run covers."""
+    """The clocks of the task that is furthest behind after a run.
+
+    ``stream_calls`` and ``wall_calls``: how often each clock called punctuators during the run, in all tasks. ``simulated_ms``:
+    the time that the run simulated.
+    """
 
     run: str
     committed_at_ms: int | None
@@ -67,7 +71,7 @@ class Clocks:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A schedule: the node, its clock, its interval, and when it is due next in the partition that is due first."""
+    """A schedule: its node, its clock, its interval, and the earliest time in any partition at which it is due next."""
 
     node: str
     clock: str
@@ -79,7 +83,10 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class StoreSize:
-    """A store: its kind, entries (None if it was not read), and the changelog's rows and bytes that selected runs wrote."""
+    """A store: its kind and number of entries (None if it was not read).
+
+    ``rows`` and ``bytes`` are what the selected runs wrote to its changelog.
+    """
 
     store: str
     kind: str
@@ -91,7 +98,10 @@ class StoreSize:
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """A step of the last ``runs`` of which its times are known; ``waiting_seconds`` forecasts it for what waits now."""
+    """The time that one step took in the last ``runs`` runs with known times.
+
+    ``waiting_seconds`` is a forecast of its time for the records that wait now.
+    """
 
     step: str
     runs: int
@@ -104,8 +114,8 @@ class StepCost:
 class Cost:
     """Time from plan to commit, and a forecast: fixed seconds of a run, and seconds for each million records.
 
-    ``fixed_seconds`` is None if the runs do not suffice for a forecast. ``waiting_seconds`` forecasts what waits now,
-    ``all_seconds`` one replay of all records.
+    ``fixed_seconds`` is None if there are too few runs for a forecast. ``waiting_seconds`` is the forecast for the records that
+    wait now, ``all_seconds`` the forecast for one replay of all records.
     """
 
     runs: int
@@ -121,7 +131,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """What a run wrote to one table: the digest of its rows does not depend on files, cluster or time."""
+    """What a run wrote to one table. The digest of the rows depends on their content only, not on files, cluster or time."""
 
     target: str
     table: str
@@ -131,7 +141,7 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a branch is. ``waiting_*``: landed, not yet replayed. ``slowest`` names what the watermark waits for."""
+    """How far a branch is. ``waiting_*``: landed and not yet replayed. ``slowest``: what the feed's watermark waits for."""
 
     runs: int
     first_epoch: int
@@ -151,7 +161,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of the verdict. The first one is the headline."""
+    """A sentence of the verdict. The first sentence is the headline."""
 
     level: Level
     code: str
@@ -165,7 +175,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One figure of the last run beside that of the run before."""
+    """A figure of the previous run and of the last run."""
 
     what: str
     before: float | None
@@ -174,7 +184,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changed since the previous run: code and settings as lines, figures, and what the plan had accepted."""
+    """The differences between the previous run and the last run.
+
+    ``since``: the previous run. ``lines``: changes of code and settings. ``accepted``: the changes that the last run's plan
+    accepted.
+    """
 
     since: str | None
     lines: Sequence[str]
@@ -194,7 +208,7 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A key whose rows differ between two tables, as text."""
+    """A key whose rows differ between two tables. Key and rows are texts."""
 
     key: str
     first: Sequence[str]
@@ -215,10 +229,10 @@ class OutputDiff:
 
 @dataclass(frozen=True, slots=True)
 class BranchDiff:
-    """A comparison of two branches, over the epochs that both published after the run that they ``shared``.
+    """A comparison of two branches, over the epochs that both published after the last run that both have (``shared``).
 
-    ``extent``: what was compared, in words; None if nothing was. ``left_out``: final runs whose rows were not compared.
-    ``on_hold``: for each branch the run on hold, if any, whose rows and those of later runs are not compared.
+    ``extent``: what was compared, in words; None if nothing was compared. ``left_out``: final runs whose rows were not compared.
+    ``on_hold``: the first run on hold of each branch. Its rows and those of later runs were not compared.
     """
 
     first: str
@@ -234,7 +248,10 @@ class BranchDiff:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What the next run would do. ``refused`` is the error that it would end with, ``pending`` an attempt that did not finish."""
+    """What the next run would do, in words. ``refused``: the error with which it would end.
+
+    ``pending``: an unfinished attempt.
+    """
 
     next_run: str
     refused: str | None = None
@@ -243,7 +260,7 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first row of a target that the replay of a run made differently."""
+    """The first row of a target that differs between a run and its replay."""
 
     run: str
     target: str
@@ -252,7 +269,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether runs were replayed for this report, and what differed. ``checked`` is empty if none was."""
+    """The runs that were replayed for this report, and the rows that differed. ``checked`` is empty if no run was replayed."""
 
     checked: Sequence[str] = ()
     differences: Sequence[Difference] = ()

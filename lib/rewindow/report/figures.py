@@ -1,4 +1,4 @@
-"""The figures of a report: what the runs did, what changed since the run before, what a promotion replaced, what runs cost."""
+"""The figures of a report: what the runs did, what changed since the previous run, what a promotion replaced, and the cost."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from rewindow.streams.serde.schema import PARTITION
 
 _STREAM, _WALL = "STREAM_TIME", "WALL_CLOCK_TIME"
 _RUNS = 200
-"""The last runs, from which the forecast is made."""
+"""The maximum number of runs, counted from the last, from which the forecast is made."""
 STEPPED_RUNS = 24
-"""The last runs, whose steps are told apart: each takes two reads."""
+"""The maximum number of runs, counted from the last, whose steps are timed. Each run takes two reads."""
 _ENOUGH = 3
-"""Fewer runs than these make no forecast."""
+"""The minimum number of runs for a forecast."""
 _CLEAR = 0.8
-"""With a lower correlation of records and seconds, other things than records decide how long the runs took."""
+"""The minimum correlation of records and seconds for a forecast. Below it, other things decided how long the runs took."""
 STEPS = ("execute", "stage", "audit and commit", "publish")
 
 _Timed = list[tuple[int, float]]
-"""Records and seconds of each run."""
+"""Number of records and seconds of each run."""
 _MOST_PUBLICATIONS = 1000
-"""A promotion with more publications after it is not looked for."""
+"""The maximum number of publications, counted from the last, among which a promotion is searched."""
 
 
 def progress(inputs: Inputs, health: JobHealth) -> Progress:
-    """Return how far the head is, and what waits."""
+    """Return how far the last run is, and what waits."""
     head = inputs.head
     return Progress(
         runs=len(inputs.runs),
@@ -88,7 +88,7 @@ def run_figures(inputs: Inputs) -> Iterator[RunFigures]:
 
 
 def clocks(inputs: Inputs) -> list[Clocks]:
-    """Return the clocks after each run whose reports are read: those of the task that is furthest behind."""
+    """Return the clocks after each run whose task reports are known: those of the task that is furthest behind."""
     clocks_of_tasks = []
     for run in inputs.runs:
         reports = inputs.known_reports.get(run.spec.run)
@@ -114,7 +114,7 @@ def clocks(inputs: Inputs) -> list[Clocks]:
 
 
 def schedules(inputs: Inputs) -> list[Schedule]:
-    """Return the schedules after the head, by node, clock and interval, with the calls of the selected runs."""
+    """Return the schedules after the last run, by node, clock and interval, with the number of calls in the selected runs."""
     grouped: dict[tuple[str, str, int], list[int | None]] = {}
     for state in inputs.known_tasks.values():
         for schedule in state["schedules"]:
@@ -133,7 +133,7 @@ def schedules(inputs: Inputs) -> list[Schedule]:
 
 
 def store_sizes(inputs: Inputs) -> list[StoreSize]:
-    """Return the stores after the head: entries, and what the selected runs wrote to the changelogs."""
+    """Return the stores after the last run: entries, and what the selected runs wrote to the changelogs."""
     kinds = {store["name"]: store["kind"] for part in inputs.head.spec.binding.topology for store in part["stores"]}
     sizes = []
     for store in sorted(inputs.head.spec.binding.stores):
@@ -154,12 +154,12 @@ def store_sizes(inputs: Inputs) -> list[StoreSize]:
 
 
 def _least(times: Any) -> int | None:
-    """Return the earliest of the known times; None if there is none."""
+    """Return the earliest of the known times; None if no time is known."""
     return min((time for time in times if time != UNKNOWN), default=None)
 
 
 def changes(inputs: Inputs) -> Changes:
-    """Return how the head differs from the run before it."""
+    """Return how the last run differs from the run before it."""
     head, before = inputs.head, inputs.before
     if before is None:
         return Changes(None, (), head.spec.accepted, ())
@@ -197,7 +197,7 @@ def _changelog(run: CommittedRun) -> int:
 
 
 def replaced(inputs: Inputs) -> Replaced | None:
-    """Return what the last promotion replaced, as far as its runs are among the report's; None without one."""
+    """Return what the last promotion replaced; None if there is no promotion, or none of its runs is in the report."""
     promotion = _last_promotion(inputs)
     if promotion is None or not {run.spec.run for run in promotion.adds} & {run.spec.run for run in inputs.runs}:
         return None
@@ -228,7 +228,7 @@ def _named(runs: Sequence[CommittedRun]) -> str:
 
 
 def cost(inputs: Inputs, waiting_records: int) -> Cost:
-    """Return the time of the selected runs from plan to commit, and what it says of the records that wait."""
+    """Return the time of the selected runs from plan to commit, and a forecast for the records that wait."""
     timed = [(records_of(run), seconds) for run in inputs.runs if (seconds := inputs.seconds_of(run)) is not None]
     records, seconds = sum(one for one, _ in timed), sum(one for _, one in timed)
     typical = median([one for _, one in timed]) if timed else 0.0
@@ -259,7 +259,7 @@ def _steps(inputs: Inputs, waiting_records: int) -> Sequence[StepCost]:
 
 
 def _seconds(run: CommittedRun, planned_ms: int | None, ended: StepTimes | None) -> Mapping[str, float]:
-    """Return the seconds of the steps of a run whose begin and end are known."""
+    """Return the seconds of a run's steps, by step. Steps whose begin or end is unknown are left out."""
     if ended is None:
         return {}
     times = (planned_ms, ended.executed_ms, ended.staged_ms, run.recorded_at, ended.published_ms)
@@ -268,14 +268,14 @@ def _seconds(run: CommittedRun, planned_ms: int | None, ended: StepTimes | None)
 
 
 def _line(timed: _Timed) -> tuple[float, float] | None:
-    """Return the fixed seconds of a run and those of each record; None if they cannot be estimated from the runs."""
+    """Return the fixed seconds of a run and the seconds per record; None if they cannot be estimated from these runs."""
     if len(timed) < _ENOUGH:
         return None
     sizes, seconds = [float(records) for records, _ in timed], [one for _, one in timed]
     try:
         each, fixed = linear_regression(sizes, seconds)
         is_clear = correlation(sizes, seconds) >= _CLEAR
-    except StatisticsError:  # all runs are of one size, or took the same time
+    except StatisticsError:  # raised if all runs have the same size or took the same time
         return None
     if not is_clear:
         return None

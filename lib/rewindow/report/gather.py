@@ -1,4 +1,4 @@
-"""Gather a report from its inputs: the facts, and the verdict, which someone who was woken at night needs first."""
+"""Gather a report from its inputs: the facts, and the verdict, which somebody who was woken at night needs first."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def gather(
     verification: Verification,
     diff: BranchDiff | None = None,
 ) -> Report:
-    """Return the report on a branch, or on the runs of it that are selected."""
+    """Return the report on the selected runs of a branch. ``selection`` describes the selection in words."""
     spec, commit = inputs.head.spec, inputs.head.commit
     done = progress(inputs, health)
     report = Report(
@@ -85,7 +85,7 @@ def gather(
 
 
 def as_json(report: Report) -> Mapping[str, Any]:
-    """Return a report as JSON values, with nulls for what is unknown."""
+    """Return a report as JSON values. Unknown values are null."""
     return asdict(report)
 
 
@@ -193,7 +193,7 @@ def _behind(job: str, report: Report, health: JobHealth, *, is_newest: bool) -> 
 
 
 def _stalled(health: JobHealth) -> Iterator[Sentence]:
-    """Yield the results that wait for partitions without records, and what is not known."""
+    """Yield sentences about results that wait for partitions without records, and about what is unknown."""
     if not isinstance(health.stalled, Unknown):
         for result in health.stalled:
             message = VerdictMessage("verdict-results-wait", "{what}. {fix}", what=result.what, fix=result.fix)
@@ -312,7 +312,10 @@ def _verified(job: str, progress: Progress, verification: Verification) -> Itera
 
 
 def _told(kind: str, drops: list[Drop]) -> str:
-    """Return the drops of a kind. Only those of one node are a share of the records: another node may drop the same ones."""
+    """Return a text about the drops of one kind.
+
+    Only the drops of a single node are given as a share of the records, because several nodes may drop the same record.
+    """
     by_node: dict[str, int] = {}
     for drop in drops:
         by_node[drop.where] = by_node.get(drop.where, 0) + drop.records
@@ -325,7 +328,7 @@ def _told(kind: str, drops: list[Drop]) -> str:
 
 
 def expectations(inputs: Inputs) -> list[Expected]:
-    """Return the results of the expectations of the selected runs, oldest first."""
+    """Return the results of all expectations in the selected runs, oldest run first."""
     return [expected for run in inputs.runs for expected in _of_run(run, is_accepted=run.spec.run in inputs.accepted)]
 
 
@@ -339,7 +342,7 @@ def _of_run(run: CommittedRun, *, is_accepted: bool) -> Iterator[Expected]:
 
 
 def _expectations(job: str, results: Sequence[Expected]) -> Iterator[Sentence]:
-    """Yield what the verdict says of expectations that were not met; ``job`` as a command line names it."""
+    """Yield the sentences about expectations. ``job``: the words that name job and branch on a command line."""
     held = [result for result in results if result.became == ON_HOLD]
     if held:
         runs = list(dict.fromkeys(result.run for result in held))

@@ -1,6 +1,6 @@
 """A report as one HTML page, from the templates of this folder: the verdict, then a section for each question.
 
-Every text and attribute is escaped, and a name that a template misspells is an error.
+Every text and attribute is escaped. A name that a template misspells raises an error.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ SECTIONS = {
     "runs": "Runs",
     "digests": "Digests",
 }
-"""The sections of a page, each the name of a template, and their headings. One whose template renders to nothing is left out."""
+"""From name of a template to the heading of its section. A section whose template renders to nothing is left out."""
 _STATES = {Level.GOOD: "OK", Level.NOTE: "NOTE", Level.WARNING: "ATTENTION", Level.BAD: "REFUSED"}
 
 
 def page(report: Report) -> str:
-    """Return the page. It needs no script, no font and no network."""
+    """Return the report as an HTML page, which needs no script, font or network."""
     environment = _environment()
     sections = []
     for name, heading in SECTIONS.items():
         content = environment.get_template(f"{name}.html").render(report=report).strip()
         if content:
-            sections.append((name, heading, Markup(content)))  # noqa: S704 - its template has escaped it
+            sections.append((name, heading, Markup(content)))  # noqa: S704 - the template has escaped the content
     return environment.get_template("report.html").render(report=report, sections=sections)
 
 
@@ -78,14 +78,14 @@ def _environment() -> Environment:
 
 
 def with_code(sentence: str) -> Markup:
-    """Return a sentence in which what stands between backticks is code."""
+    """Return a sentence as HTML. Text between backticks becomes code."""
     parts = sentence.split("`")
     code = Markup("<code>{}</code>")
     return Markup("").join(code.format(part) if index % 2 else escape(part) for index, part in enumerate(parts))
 
 
 def moved(change: Change) -> str:
-    """Return by how much a figure changed, as a share of what it was; empty if it did not."""
+    """Return by how much a figure changed, as a share of its value before; empty if it did not change."""
     if change.before is None or change.now is None or change.before == change.now:
         return ""
     by = change.now - change.before
@@ -95,12 +95,12 @@ def moved(change: Change) -> str:
 
 
 def the_last(runs: int) -> str:
-    """Return ``the last 3 runs``."""
+    """Return the words ``the last 3 runs`` for 3."""
     return "the last run" if runs == 1 else f"the last {text.number(runs)} runs"
 
 
 def kept_by_grace(node: Lateness) -> list[tuple[int, int]]:
-    """Return pairs of a grace in milliseconds and the number of records that it would have kept, in order."""
+    """Return pairs: a grace period in milliseconds, and the number of records that it would have kept; by grace period."""
     records = accumulate([node.in_time, *(bucket.records for bucket in node.buckets)])
     bounds = [0, *(node.needed_ms if bucket.up_to_ms is None else bucket.up_to_ms for bucket in node.buckets)]
     kept = dict(zip(bounds, records, strict=True))

@@ -1,4 +1,4 @@
-"""Numbers, times and durations as people read them."""
+"""Numbers, times and durations in a readable form."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ DASH = "–"  # noqa: RUF001 - the dash of an empty cell
 
 
 def told_left_out(runs: Sequence[str]) -> str:
-    """Return that the rows of final runs were not compared, as a sentence without its full stop."""
+    """Return a sentence that the rows of final runs were not compared, without its full stop."""
     named = f"final run {runs[0]}" if len(runs) == 1 else f"final runs {' and '.join(runs)}"
     return f"The rows of {named} are not compared: the branches do not both end with a final run after the same epoch"
 
 
 def told_holds(holds: Sequence[Hold]) -> str:
-    """Return what a comparison of branches leaves out because runs are on hold, as sentences; empty if none is."""
+    """Return sentences that say what a comparison of branches leaves out because of runs on hold; empty without such runs."""
     return " ".join(
         f"Run {hold['run']} is on hold, so neither its rows nor those of later runs are published: "
         f"`rewindow head {command_words(hold['job'], hold['branch'])} --held` shows its rows, `{hold['accept']}` publishes them."
@@ -31,28 +31,28 @@ def told_holds(holds: Sequence[Hold]) -> str:
 
 
 def instant(time_ms: int | None) -> str:
-    """Return a time as everywhere (`instants.instant`); a dash if it is unknown."""
+    """Return a time in the form of `instants.instant`; a dash if it is unknown."""
     return instants.instant(time_ms, DASH)
 
 
 def to_the_second(time_ms: int | None) -> str:
-    """Return a time as everywhere (`instants.to_the_second`); a dash if it is unknown."""
+    """Return a time in the form of `instants.to_the_second`; a dash if it is unknown."""
     return instants.to_the_second(time_ms, DASH)
 
 
 def day(time_ms: int, span_ms: int) -> str:
-    """Return a time as the label of an axis that covers a span."""
+    """Return a time as the label of an axis. Axes that cover more than five days have dates only."""
     text = instant(time_ms)
     return text[:10] if span_ms > 5 * 86_400_000 else text[5:16]
 
 
 def dated(run: RunFigures) -> str:
-    """Return a run's name with the time through which it made the results complete."""
+    """Return a run's name, followed by the time through which its results are complete."""
     return run.run if run.watermark_ms is None else f"{run.run} ({instant(run.watermark_ms)[:16]})"
 
 
 def span(duration_ms: float, *, at_most: bool = False) -> str:
-    """Return a duration with its two largest units; ``at_most``: rounded up, because nothing is longer."""
+    """Return a duration with its two largest units. ``at_most``: round up, for a duration that nothing exceeds."""
     whole = round(duration_ms)
     for unit in (86_400_000, 3_600_000, 60_000, 1_000):
         if whole >= 2 * unit:
@@ -62,7 +62,7 @@ def span(duration_ms: float, *, at_most: bool = False) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """Return seconds; from two minutes on, with larger units."""
+    """Return a number of seconds in words, with larger units from two minutes on."""
     if value is None:
         return DASH
     return (
@@ -77,7 +77,7 @@ def seconds(value: float | None) -> str:
 
 
 def where_results_wait(waiting_results: OpenWindows) -> str:
-    """Return ``in 2 windows and in joins``; empty where a time limit or nothing holds them."""
+    """Return where results wait, such as ``in 2 windows and in joins``; empty if they wait in neither."""
     windows = f"in {counted(waiting_results.windows, 'window')}" if waiting_results.windows else ""
     joins = "in joins" if any(waiting.waits_for is not None for waiting in waiting_results.shown) else ""
     return " and ".join(filter(None, (windows, joins)))
@@ -101,7 +101,7 @@ def size(count: int) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """Return a percentage that is 0 % or 100 % only if it is exactly that."""
+    """Return a part of a whole in percent. A share close to 0 % or 100 % is not rounded to that."""
     if not whole:
         return DASH
     percent = 100 * part / whole
@@ -114,6 +114,6 @@ def share(part: float, whole: float) -> str:
 
 
 def share_of_records(drops: Sequence[Drop]) -> str:
-    """Return which part of the records one node dropped, in words; nothing if it may count a record several times."""
+    """Return the share of the records that one node dropped, in words; empty if the node may have counted a record repeatedly."""
     shares = [drop.share for drop in drops if drop.share is not None]
     return f"{share(sum(shares), 1)} of the records" if len(shares) == len(drops) else ""

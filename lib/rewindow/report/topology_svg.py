@@ -1,11 +1,11 @@
 """A topology as an SVG drawing: topics, nodes with their stores, and a frame around each sub-topology.
 
-The boxes are arranged in layers, so that no two overlap and no line crosses a box. Each step is a standard one of layered
-drawing: layers by the longest path, an order within each layer that avoids crossings, and positions near the neighbours. The same
-topology always gets the same drawing.
+Boxes are arranged in layers, so that boxes do not overlap and lines do not cross boxes. The steps are the standard ones of
+layered drawing: layers by the longest path, an order within each layer that avoids crossings, and positions near the neighbours.
+The same topology always gets the same drawing.
 
-Colours are attributes, for viewers that drop style sheets; the style sheet replaces them where the reader prefers the dark. The
-drawing has a ground of its own, so it is readable on any page.
+Colours are attributes, for viewers that ignore style sheets. The style sheet replaces them for readers who prefer dark colours.
+The drawing has its own background, so it is readable on any page.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from unicodedata import east_asian_width
 import svg
 
 MARGIN, PAD, ROW_GAP, HEAD = 18.0, 10.0, 34.0, 26.0
-"""Around the drawing; within a box; between two layers; for the title of a sub-topology."""
+"""Space around the drawing; space within a box; space between two layers; space for the title of a sub-topology."""
 GAP, LINE_WIDTH = 22.0, 10.0
-"""Between two boxes of a layer; for a line that passes a layer."""
+"""Space between two boxes of a layer; width that a line takes where it passes a layer."""
 LINE, TITLE, TEXT = 16.0, 12, 11
-"""The height of a line of text, and the sizes of titles and other text."""
+"""The height of a line of text; the font size of titles; the font size of other text."""
 _LETTER = 0.62
-"""The width of a character, as a share of the size: that of the widest of the common monospaced fonts."""
+"""The width of a character, as a share of the font size, in the widest of the common monospaced fonts."""
 _LONGEST, _MOST_LINES = 44, 3
-"""Longer descriptions are cut; the tooltip has all of it."""
+"""The maximum number of characters in a line of a description, and of lines. The tooltip has the full description."""
 _TIP = 8.0
 """The length of the tip of an arrow."""
 _TURNS = 12
-"""How often the order and the positions are improved."""
+"""The number of passes that improve the order within layers, and of passes that improve the positions."""
 
 _FONT = "ui-monospace, 'Liberation Mono', Menlo, Consolas, monospace"
 _LIGHT = {
@@ -55,27 +55,27 @@ _DARK = {
     "store": ("#2e2438", "#c39ad6"),
 }
 _INK, _SOFT, _ARROW = ("#1b2330", "#e4e9f0"), ("#4a5562", "#aab6c3"), ("#52606d", "#a9b4bf")
-"""Each in the light and in the dark."""
+"""Colours of text, secondary text and arrows. Each has a value for light and a value for dark."""
 
 Edge = tuple[str, str]
-"""The names of two boxes, the upper one first."""
+"""The names of two connected boxes, the upper box first."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """Where an edge passes a layer between its ends."""
+    """The point at which an edge passes a layer between its two boxes."""
 
     edge: Edge
     layer: int
 
 
 _Item = str | _Pass
-"""What a layer has side by side: the name of a box, or the passing of an edge."""
+"""What stands side by side in a layer: the name of a box, or the passing of an edge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A node: its kind, its title, the lines of its description, its stores, and the sub-topology that it is in."""
+    """A node: its kind, its title, the lines of its description, its stores, and its sub-topology (``part``)."""
 
     name: str
     kind: str
@@ -88,19 +88,19 @@ class Box:
 
     @property
     def width(self) -> float:
-        """How wide it is."""
+        """The width of the box."""
         texts = [_text_width(self.title, TITLE), *(_text_width(line, TEXT) for line in self.lines)]
         return max([60.0, *texts, *(_text_width(store, TEXT) + 12 for store in self.stores)]) + 2 * PAD
 
     @property
     def height(self) -> float:
-        """How high it is."""
+        """The height of the box."""
         return 2 * PAD + LINE * (1 + len(self.lines)) + (LINE + 4) * len(self.stores) - 4
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A topology with the place of everything."""
+    """A topology with the positions of all boxes and edges."""
 
     parts: Sequence[int]
     boxes: Mapping[str, Box]
@@ -110,29 +110,29 @@ class Picture:
     layers: Mapping[str, int]
     """The layer of each box, from 0 at the top."""
     centres: Mapping[_Item, float]
-    """The x of the centre of each box, and of each passing of an edge."""
+    """The x coordinate of the centre of each box, and of each passing of an edge."""
     tops: Sequence[float]
     heights: Sequence[float]
-    """Where each layer begins, and how high it is."""
+    """The y coordinates at which the layers begin are in ``tops``, their heights in ``heights``."""
     width: float
     height: float
 
     def top(self, name: str) -> float:
-        """Return the y at which a box begins."""
+        """Return the y coordinate of the upper edge of a box."""
         layer = self.layers[name]
         return self.tops[layer] + (self.heights[layer] - self.boxes[name].height) / 2
 
     def bottom(self, name: str) -> float:
-        """Return the y at which a box ends."""
+        """Return the y coordinate of the lower edge of a box."""
         return self.top(name) + self.boxes[name].height
 
     def frame(self, part: int) -> tuple[float, float]:
-        """Return where the frame of a sub-topology begins and ends."""
+        """Return the y coordinates of the upper and the lower edge of a sub-topology's frame."""
         layers = [self.layers[box.name] for box in self.boxes.values() if box.part == part]
         return self.tops[min(layers)] - HEAD, self.tops[max(layers)] + self.heights[max(layers)] + PAD
 
     def points(self, edge: Edge) -> list[tuple[float, float, float]]:
-        """Return what an edge passes, from top to bottom: an x, and the y's between which it stays there."""
+        """Return the straight parts of an edge, from top to bottom: x, and the y coordinates of both ends of the part."""
         upper, lower = edge
         begin, end = self.layers[upper], self.layers[lower]
         passed = [
@@ -144,7 +144,7 @@ class Picture:
 
 
 def topology_svg(title: str, parts: Sequence[Mapping[str, Any]]) -> str:
-    """Return the drawing of the sub-topologies that `explain` describes, as the text of an SVG file."""
+    """Return the drawing of a topology, as the text of an SVG file. ``parts``: the sub-topologies as `explain` describes them."""
     shown = picture(parts)
     drawn: list[svg.Element] = []
     for part in shown.parts:
@@ -171,7 +171,7 @@ def topology_svg(title: str, parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def picture(parts: Sequence[Mapping[str, Any]]) -> Picture:
-    """Return the picture of the sub-topologies that `explain` describes."""
+    """Return the boxes and edges with their positions. ``parts``: the sub-topologies as `explain` describes them."""
     nodes = [node for part in parts for node in part["nodes"]]
     read = {node["topic"] for node in nodes if node["topic"] is not None and not node["parents"]}
     internal = {node["topic"] for node in nodes if node["topic"] in read and node["parents"]}
@@ -201,7 +201,7 @@ def _box(node: Mapping[str, Any], part: int, internal: set[str]) -> Box:
 
 
 def _description(text: str) -> list[str]:
-    """Return a description in lines. What does not fit into the last one is cut."""
+    """Return a description as lines. Text that does not fit into `_MOST_LINES` lines is cut."""
     lines = wrap(text, _LONGEST, break_on_hyphens=False)
     if len(lines) <= _MOST_LINES:
         return lines
@@ -213,7 +213,7 @@ def _head(part: int) -> str:
 
 
 def _text_width(text: str, size: float) -> float:
-    """Return how wide a text is at most; ideographs take twice the room."""
+    """Return the maximum width of a text. Ideographs count as two characters."""
     letters = sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
     return letters * size * _LETTER
 
@@ -221,7 +221,7 @@ def _text_width(text: str, size: float) -> float:
 def _layers(boxes: Collection[Box], edges: Sequence[Edge]) -> dict[str, int]:
     """Return the layer of each box: below all boxes that lead to it, and below all earlier sub-topologies.
 
-    The boxes are listed in an order in which each comes after those above it.
+    ``boxes`` must be in an order in which each box comes after the boxes above it.
     """
     above: dict[str, list[str]] = {box.name: [] for box in boxes}
     below: dict[str, list[str]] = {box.name: [] for box in boxes}
@@ -234,7 +234,7 @@ def _layers(boxes: Collection[Box], edges: Sequence[Edge]) -> dict[str, int]:
         members = [box.name for box in boxes if box.part == part]
         for name in members:
             layers[name] = max([start, *(layers[upper] + 1 for upper in above[name])])
-        for name in members:  # what begins here moves down to what it leads to
+        for name in members:  # a box without a box above it moves down next to the box that it leads to
             if not above[name] and below[name]:
                 layers[name] = max(start, min(layers[lower] for lower in below[name] if lower in layers) - 1)
         start = 1 + max(layers[name] for name in members)
@@ -242,7 +242,7 @@ def _layers(boxes: Collection[Box], edges: Sequence[Edge]) -> dict[str, int]:
 
 
 def _rows(boxes: Collection[Box], layers: Mapping[str, int]) -> tuple[list[float], list[float]]:
-    """Return where each layer begins, and how high it is."""
+    """Return the y coordinates at which the layers begin, and the heights of the layers."""
     rows = [[box for box in boxes if layers[box.name] == layer] for layer in range(_count(layers))]
     heights = [max(box.height for box in row) for row in rows]
     tops, y = list[float](), MARGIN + HEAD
@@ -260,7 +260,7 @@ def _count(layers: Mapping[str, int]) -> int:
 def _centres(
     boxes: Mapping[str, Box], layers: Mapping[str, int], edges: Sequence[Edge]
 ) -> tuple[dict[_Item, float], float]:
-    """Return the x of the centres of boxes and passing edges, and the width of the whole."""
+    """Return the x coordinates of the centres of boxes and passing edges, and the width of the drawing without margins."""
     rows: list[list[_Item]] = [[] for _ in range(_count(layers))]
     for name in boxes:
         rows[layers[name]].append(name)
@@ -293,7 +293,10 @@ _Neighbours = Mapping[_Item, Sequence[_Item]]
 
 
 def _ordered(rows: list[list[_Item]], above: _Neighbours, below: _Neighbours) -> list[list[_Item]]:
-    """Order each layer by the mean position of its neighbours, down and up in turns; return the order with fewest crossings."""
+    """Return the order of each layer that has the fewest crossings.
+
+    Alternately downwards and upwards, each layer is sorted by the mean position of its items' neighbours.
+    """
     best, fewest = rows, _crossings(rows, below)
     for turn in range(_TURNS):
         is_down = turn % 2 == 0
@@ -324,11 +327,12 @@ def _index_of(row: Sequence[_Item]) -> dict[_Item, int]:
 
 
 def _spread(row: Sequence[_Item], wanted: Mapping[_Item, float], widths: Mapping[_Item, float]) -> dict[_Item, float]:
-    """Return the positions nearest to those that are wanted, by least squares, at which nothing in a layer overlaps."""
+    """Return the positions of a layer's items: without overlaps, and nearest to ``wanted`` by least squares."""
     offsets = [0.0]
     for item, following in pairwise(row):
         offsets.append(offsets[-1] + (widths[item] + widths[following]) / 2 + GAP)
-    blocks: list[tuple[float, int]] = []  # sum and number of neighbours that share a position
+    # A block is a group of neighbouring items that share a position: the sum of their wanted positions, and their number.
+    blocks: list[tuple[float, int]] = []
     for item, offset in zip(row, offsets, strict=False):
         blocks.append((wanted[item] - offset, 1))
         while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] >= blocks[-1][0] / blocks[-1][1]:
@@ -343,7 +347,7 @@ def _mean(values: Sequence[float], default: float) -> float:
 
 
 def _arrow(points: Sequence[tuple[float, float, float]], *, is_dashed: bool) -> list[svg.Element]:
-    """Return an edge: straight down through the layers that it passes, curved only between two layers."""
+    """Return an edge as an arrow. It is straight within the layers that it passes, and curved only between two layers."""
     (x, top, bottom), *rest = points
     path: list[svg.PathData] = [svg.M(round(x, 1), round(top, 1)), svg.V(round(bottom, 1))]
     for to, start, stop in rest:

@@ -1,4 +1,4 @@
-"""`TopologyTestDriver`: pipe records into a topology and read what it sends."""
+"""`TopologyTestDriver`: pipe records into a topology and read the records that the topology sends."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Input = tuple[str, Any, Any, int]
 class TopologyTestDriver:
     """Runs a topology over piped records, like Kafka's `TopologyTestDriver`, with the real `streams.task`.
 
-    It simulates everything that a replay does to a record, with the same code; waiting for idle topics
-    (``max_task_idle_ms``, KIP-353); stream time, wall clock, watermarks, epochs and checkpoints; and several partitions,
-    including repartitions.
+    It simulates everything that a replay does to a record, with the same code: processing; waiting for idle topics
+    (``max_task_idle_ms``, KIP-353); stream time, wall clock, watermarks, epochs and checkpoints; several partitions, with
+    repartitions.
 
     It does not simulate landings, Spark, Delta or typed columns. A record is processed when it is piped, as in a live
-    application, so records of several topics are processed in the order of the calls. A replay orders the whole epoch
-    first (L1), and so the records of a repartition (D21); use `pipe_all` to have several records ordered. The wall clock
-    stands still until `advance_wall_clock` makes it jump (D8), unless the semantics let it follow the records.
+    application, so records of several topics are processed in the order of the calls. A replay first orders all records of an
+    epoch (L1), and so those of a repartition (D21); `pipe_all` orders the records of one call. The wall clock stands still until
+    `advance_wall_clock` makes it jump (D8), unless the semantics let it follow the records.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class TopologyTestDriver:
     ) -> None:
         """Start with empty stores and initialise all processors.
 
-        ``topology`` may be the function that builds it; then `cut` builds it again, as a new process does.
-        ``wall_clock_ms`` is the initial wall clock; with ``Semantics(wall_clock="stream_time")`` it is unknown until the
-        first record. ``max_task_idle_ms``: -1 and 0 do not wait, because there is no lag here; a larger value waits for
-        topics without records until the clock has advanced by that much. ``semantics``, ``on_error`` and ``limits`` are
-        those of a job's file, as in ``Semantics(stream_time_from="watermark", wall_clock="run")``; `dropped` returns the
-        quarantined records. Raises what a processor's ``init`` raises, and `TopologyError` for an invalid topology.
+        ``topology`` may be the function that builds the topology; then `cut` calls it again, as a new process does.
+        ``wall_clock_ms`` is the initial wall clock. With ``Semantics(wall_clock="stream_time")``, the wall clock is unknown until
+        the first record. ``max_task_idle_ms``: -1 and 0 do not wait, because there is no lag here; a larger value waits for
+        topics without records until the clock has advanced by that much. ``semantics``, ``on_error`` and ``limits`` are those of
+        a job's file, as in ``Semantics(stream_time_from="watermark", wall_clock="run")``; `dropped` returns the quarantined
+        records. Raises the errors of the processors' ``init``, and `TopologyError` for an invalid topology.
         """
         self._semantics = semantics or Semantics(wall_clock="run")
         self._rebuilding = None
@@ -99,14 +99,14 @@ class TopologyTestDriver:
         self._process_ready()
 
     def pipe(self, topic: str, key: Any, value: Any, timestamp: int) -> None:
-        """Pipe one record and process all records that are ready. Raises `DataError` if the topology fails on it."""
+        """Pipe one record and process all records that are ready. Raises `DataError` if the topology fails on a record."""
         self.pipe_all([(topic, key, value, timestamp)])
 
     def pipe_all(self, records: Iterable[Input]) -> None:
         """Pipe several records ``(topic, key, value, timestamp)`` at once, and process them in the order of L1.
 
-        A named tuple becomes a row with its fields, as of a log with several columns. Raises `ConfigError` for an unknown
-        topic or a timestamp that is not an int, and what `pipe` raises.
+        A named tuple becomes a row with its fields, as in a log with several columns. Raises `ConfigError` for an unknown topic
+        or a timestamp that is not an int, and the errors of `pipe`.
         """
         self._check_open()
         for topic, key, value, timestamp in records:
@@ -130,7 +130,7 @@ class TopologyTestDriver:
         self._process_ready()
 
     def advance_wall_clock(self, by: str | timedelta) -> None:
-        """Advance the wall clock: each due schedule fires once (D5, D8), then records that waited may be processed.
+        """Advance the wall clock. Each due schedule fires once (D5, D8), then records that waited may be processed.
 
         Raises `ConfigError` for a negative duration.
         """
@@ -149,9 +149,9 @@ class TopologyTestDriver:
         self._process_ready()
 
     def advance_watermark(self, watermark_ms: int) -> None:
-        """End the epoch with a watermark; records up to it no longer wait (D16, D22).
+        """End the epoch with a watermark. Records up to it no longer wait (D16, D22).
 
-        Raises `ConfigError` if the watermark would fall.
+        Raises `ConfigError` if the watermark is below the present one.
         """
         self._check_open()
         if watermark_ms < self._watermark_ms:
@@ -171,12 +171,12 @@ class TopologyTestDriver:
         self._is_finished = True
 
     def cut(self) -> None:
-        """End the epoch and the run: checkpoint every task, discard it, and restore a new one.
+        """End the epoch and the run: checkpoint every task, discard it, and restore a new task.
 
-        By L2 (cut invariance) this has no visible effect, unless code keeps state outside stores: in a processor's fields
-        or, if the driver was given a function that builds the topology, in modules, classes, defaults and closures. The
-        function's modules are imported anew then, and a `RuntimeWarning` names what held state. Raises `ConfigError` if
-        the function cannot be found again, or builds another topology.
+        By L2 (cut invariance) this has no visible effect, unless code keeps state outside stores: in a processor's fields, or in
+        modules, classes, defaults and closures. The latter are noticed only if the driver was given a function that builds the
+        topology: its modules are then imported anew, and a `RuntimeWarning` names the variables that held state. Raises
+        `ConfigError` if the function cannot be found again, or builds another topology.
         """
         self._check_open()
         self._end_epoch(UNKNOWN, released_ms=UNKNOWN)
@@ -219,7 +219,7 @@ class TopologyTestDriver:
         return {key: value for task in tasks for key, value in task.stores[name].rows()}
 
     def checkpoints(self) -> list[str]:
-        """Return every task's checkpoint as text, upstream first: equal texts are equal states."""
+        """Return every task's checkpoint as text, upstream first. Equal texts mean equal states."""
         return [queued.local.checkpoint() for queued in self._tasks]
 
     @property
@@ -232,7 +232,7 @@ class TopologyTestDriver:
 
     @property
     def dropped(self) -> list[Dropped]:
-        """The records dropped since the start, which a job can send to the quarantine."""
+        """The records dropped since the start. A job can put them into the quarantine."""
         return list(self._dropped)
 
     @property
@@ -257,17 +257,17 @@ class TopologyTestDriver:
 
     @property
     def schedules(self) -> list[Schedule]:
-        """The active schedules, by task and order of registration."""
+        """The active schedules, by task, then in the order in which they were registered."""
         return [schedule for queued in self._tasks for schedule in queued.local.task.task_context.schedules]
 
     @property
     def wall_clock_ms(self) -> int:
-        """The wall clock of the test."""
+        """The wall clock of the test (epoch ms)."""
         return self._now_ms
 
     @property
     def ties(self) -> int:
-        """Number of records that preceded one with the same timestamp only because of the order of topics."""
+        """How many records were taken before another record with the same timestamp only because of the order of topics."""
         return sum(queued.group.ties for queued in self._tasks)
 
     def _planned(self, topology: Topology) -> Blueprint:
@@ -292,7 +292,7 @@ class TopologyTestDriver:
                 queued.enqueue(sink.topic, key, value, timestamp)
 
     def _process_ready(self) -> None:
-        """Process all ready records in turns: see `QueuedTask.turn`."""
+        """Process all ready records. After each record, it is the turn of the first ready task; see `_QueuedTask.turn`."""
         while any(self._step(queued) for queued in self._next_first):
             pass
 
@@ -345,9 +345,10 @@ class _QueuedTask:
 
     @property
     def turn(self) -> tuple[bool, int, int]:
-        """When it is the task's turn: first tasks that send to a global table, because its readers order the records.
+        """A sort key: the ready task with the smallest value is next.
 
-        Then downstream ones, so that a record passes all repartitions before the next starts.
+        Tasks that send to a global table come first, because the readers of the table order the records. Then downstream tasks
+        come first, so that a record passes all repartitions before the next record starts.
         """
         part = self.local.part
         return not any(sink.is_global for sink in part.sinks), -part.index, self.local.partition

@@ -1,6 +1,6 @@
 """Build a topology again from freshly imported modules, as the process of a later run does.
 
-What code kept in its modules, classes, default arguments and caches is gone then, like in a run.
+State that code kept in its modules, classes, default arguments and caches is then lost, as between two runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def can_be_found_again(build: Callable[..., Any]) -> bool:
-    """Return whether a freshly imported module has the function, too."""
+    """Return whether the function can be found again in a fresh import of its module."""
     function = build.func if isinstance(build, partial) else build
     return (
         isinstance(function, FunctionType)
@@ -36,10 +36,13 @@ def can_be_found_again(build: Callable[..., Any]) -> bool:
 
 
 class Rebuilding:
-    """Builds a topology, each time from other modules."""
+    """Builds a topology repeatedly, each time from freshly imported modules."""
 
     def __init__(self, build: Build) -> None:
-        """Build nothing yet. Raises `ConfigError` for a function that cannot be found again."""
+        """Build the topology a first time, from the modules that the test has imported.
+
+        Raises `ConfigError` for a function that cannot be found again.
+        """
         if not can_be_found_again(build):
             raise ConfigError(
                 "cut-function-not-importable",
@@ -54,9 +57,9 @@ class Rebuilding:
         self.topology = build()
 
     def again(self) -> Topology:
-        """Build the topology from freshly imported modules, and warn of what held state in the present ones.
+        """Build the topology from freshly imported modules. Warn of the variables that held state in the present modules.
 
-        Raises `ConfigError` if the module cannot be imported again, or if the topology is another one.
+        Raises `ConfigError` if the module cannot be imported again, or if the function builds another topology.
         """
         where, name = self._function.__module__, self._function.__name__
         with without_modules(partial(is_of_project, _root_of(sys.modules[where]))) as known:
@@ -91,9 +94,9 @@ class Rebuilding:
 
 @contextmanager
 def without_modules(is_hidden: Callable[[str, ModuleType], bool]) -> Iterator[dict[str, ModuleType]]:
-    """Yield the imported modules of a kind, which imports do not know meanwhile and know again afterwards.
+    """In this block, imports do not find the modules that ``is_hidden`` selects. Yield these modules by name.
 
-    Those of the kind that are imported meanwhile are forgotten.
+    Afterwards the modules are imported as before, and those of the kind that were imported in the block are forgotten.
     """
     known = {name: module for name, module in list(sys.modules.items()) if is_hidden(name, module)}
     for one in known:
@@ -107,7 +110,7 @@ def without_modules(is_hidden: Callable[[str, ModuleType], bool]) -> Iterator[di
 
 
 def is_of_project(root: Path, name: str, module: ModuleType) -> bool:
-    """Return whether a module is code below a folder, and neither rewindow's nor an installed package's."""
+    """Return whether a module's code is below a folder, and belongs neither to rewindow nor to an installed package."""
     is_own = name.partition(".")[0] not in {"rewindow", "__main__"}
     return is_own and any(_is_below(root, path) for path in _paths(module))
 
@@ -118,7 +121,7 @@ def _root_of(module: ModuleType) -> Path:
 
 
 def _paths(module: ModuleType) -> Iterator[str]:
-    """Yield the file of a module, or the folders of a package without one."""
+    """Yield the file of a module; for a package without a file, its folders."""
     file = getattr(module, "__file__", None)
     if file is not None:
         yield file
@@ -127,12 +130,12 @@ def _paths(module: ModuleType) -> Iterator[str]:
 
 
 def _is_below(root: Path, path: str) -> bool:
-    # Texts, not paths: a cut asks this of every module of the process, which took half of a transcript's time.
+    # It compares texts, not `Path`s: a cut checks every module of the process, which took half of a transcript's time.
     return path.startswith(f"{root}{os.sep}") and "site-packages" not in path and not path.endswith((".so", ".pyd"))
 
 
 def _lost(name: str, before: ModuleType, fresh: ModuleType) -> Iterator[str]:
-    """Yield the names in a module whose value is not what a fresh import of it has."""
+    """Yield the names in a module whose value differs from the value in a fresh import of the module."""
     for variable, value in list(vars(before).items()):
         if variable.startswith("__") or variable not in vars(fresh):
             continue
@@ -155,7 +158,7 @@ def _differs(value: Any, fresh: Any) -> bool:
 
 
 def _held_by(function: Any) -> str:
-    """Return the default arguments of a function, and the values that are set on it, as text."""
+    """Return the default arguments of a function and the values that were set on it as attributes, as text."""
     attributes = {
         name: one for name, one in vars(function).items() if isinstance(one, int | str | float | list | dict | set)
     }
@@ -163,7 +166,7 @@ def _held_by(function: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """Return a value as text without addresses; an object that has nothing else, by its fields."""
+    """Return a value as text without addresses. For an object without its own `repr`, the text has the object's fields."""
     text = _ADDRESS.sub("", repr(value))
     is_bare = vars(object)["__repr__"] is getattr(type(value), "__repr__", None)
     return f"{text} {_ADDRESS.sub('', repr(vars(value)))}" if is_bare and hasattr(value, "__dict__") else text

@@ -1,4 +1,4 @@
-"""A real task whose checkpoint is kept in memory as text instead of in files and tables."""
+"""A real task whose checkpoint is kept in memory as text, instead of in files and tables."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from rewindow.streams.task_context import Drop
 from rewindow.streams.topology import SubTopology, Topology
 
 _Deliver = Callable[[SinkNode, int, Record, int, int], None]
-"""Takes a sink, the task's partition, the record, its order key in the epoch (D21) and its number in the topic."""
+"""Called with a sink, the task's partition, the record, its order key in the epoch (D21) and its number in the topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """What all tasks of a topology share, computed once."""
+    """What all tasks of a topology share. It is computed once."""
 
     topology: Topology
     parts: tuple[SubTopology, ...]
     logs: LogShapes
     sinks: LogShapes
-    """The shapes of each sink's key and value."""
+    """From topic to the shapes of key and value that its sink writes."""
     config: TaskConfig
 
     @classmethod
@@ -47,7 +47,7 @@ class Blueprint:
         return cls(topology, parts, logs, sinks, config)
 
     def round_trip(self, sink: SinkNode, record: Record) -> tuple[Any, Any]:
-        """Return a record's key and value as read back from the sink's table.
+        """Return a record's key and value as they are read back from the sink's table.
 
         Raises `DataError`, which names the topic, for values that do not fit its columns, as a real run does.
         """
@@ -63,7 +63,10 @@ class Blueprint:
 
 
 class MemorySpill:
-    """See `streams.state.spill.Spill`. ``writes`` counts all rows ever written, to show that a store spilled."""
+    """A `streams.state.spill.Spill` in memory.
+
+    ``writes`` counts all rows ever written, so that tests see that a store spilled.
+    """
 
     writes = 0
 
@@ -146,7 +149,7 @@ class LocalTask:
     ) -> None:
         """Start a task. ``wall_clock_ms`` is the initial wall clock.
 
-        With ``is_bound``, stores spill when they exceed ``store_memory``, as in a run.
+        ``is_bound``: whether stores spill when they exceed ``store_memory``, as in a run.
         """
         self._adopt(blueprint, part)
         self.partition = partition
@@ -158,7 +161,7 @@ class LocalTask:
         self.task = self._restored()
 
     def checkpoint(self) -> str:
-        """Update the checkpoint with the changes since the last one, and return it as text; equal states, equal texts."""
+        """Update the checkpoint with the changes since the last one, and return it as text. Equal states give equal texts."""
         for name, store in self.task.stores.items():
             key_shape, value_shape = self._shapes[name]
             rows = self._changelogs[name]
@@ -172,7 +175,10 @@ class LocalTask:
         return json.dumps({"state": json.loads(self._state), "stores": self._live_rows()}, sort_keys=True)
 
     def restart(self, blueprint: Blueprint | None = None) -> None:
-        """Discard the task and restore a new one from the last checkpoint, of another blueprint of the same topology."""
+        """Discard the task and restore a new one from the last checkpoint.
+
+        ``blueprint``: a blueprint of the same topology that the new task uses instead of the present one.
+        """
         if blueprint is not None and blueprint is not self._blueprint:
             self._adopt(blueprint, blueprint.parts[self.part.index])
         self.task = self._restored()
@@ -199,10 +205,11 @@ class LocalTask:
         return lambda record, order_ms, number: self._deliver(sink, self.partition, record, order_ms, number)
 
     def _rows(self, name: str) -> list[tuple[Any, Any]]:
-        """Return a store's rows sorted by their text, because a restore must not depend on their order (L3)."""
+        """Return a store's rows in the order of their text, which differs from the order of a run."""
         key_shape, value_shape = self._shapes[name]
         return [
             (key_shape.decode(load_value(key)), value_shape.decode(load_value(value)))
+            # A restore must not depend on the order of the rows (L3).
             for key, value in sorted(self._changelogs[name].items())
         ]
 

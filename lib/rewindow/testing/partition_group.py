@@ -1,16 +1,16 @@
-"""Kafka's partition group: which record a task takes next, and whether it waits for more (KIP-353, KIP-695).
+"""Kafka's partition group: which record a task takes next, and whether it waits for more records (KIP-353, KIP-695).
 
-A replay does not need it, because landings are known: ordering is one sort (`streams.ordering`), and waiting is recorded
-in the landings (D16). The test driver uses it to process records one by one, and the tests to check the sort (L1).
+A replay does not need this class, because landings are known: ordering is one sort (`streams.ordering`), and waiting is recorded
+in the landings (D16). The test driver uses the class to process records one by one, and tests use it to check the sort (L1).
 
 The rules:
 
-1. The partition whose head has the smallest timestamp is next; ties go to the first partition of the group. Within a
+1. The partition whose head has the smallest timestamp is next. Ties go to the first partition of the group. Within a
    partition, records keep their offset order.
 2. A record's timestamp is validated when the record becomes the head. An invalid (negative) timestamp fails, is skipped,
    or is replaced by the partition time, which covers the records taken so far.
 3. A group is ready if each partition either has a record or timed out, and at least one has a record. An empty partition
-   whose lag is unknown or positive never times out. One without lag times out after it has been empty for
+   whose lag is unknown or positive never times out. An empty partition without lag times out after it has been empty for
    ``max_task_idle_ms``. Timers run one after the other, because the check stops at the first partition to wait for.
    A partition of a global table is never waited for.
 """
@@ -27,7 +27,7 @@ from rewindow.streams.metrics import ENFORCED_PROCESSING, SKIPPED_RECORDS, Metri
 from rewindow.streams.record import MAX_MS, UNKNOWN, TopicPartition
 
 NEVER_WAIT = -1
-"""Value of ``max_task_idle_ms`` that never waits."""
+"""The value of ``max_task_idle_ms`` with which a task never waits."""
 
 
 class InvalidTimestamp(Enum):
@@ -39,7 +39,10 @@ class InvalidTimestamp(Enum):
 
 
 class Picked(NamedTuple):
-    """A record taken from the group. ``is_corrupted``: a skipped one with timestamp -1, which only advances the offset."""
+    """A record taken from the group.
+
+    ``is_corrupted``: the record was skipped. It has timestamp -1 and only advances the offset.
+    """
 
     partition: TopicPartition
     offset: int
@@ -50,7 +53,7 @@ class Picked(NamedTuple):
 
 
 class PartitionGroup:
-    """The queues of a task, in the order that decides ties: topics as in the topology, then partitions."""
+    """The queues of a task. Their order decides ties: topics as in the topology, then partitions."""
 
     def __init__(
         self,
@@ -63,7 +66,7 @@ class PartitionGroup:
     ) -> None:
         """Start empty. ``max_task_idle_ms``: `NEVER_WAIT`, 0 (wait only for known lag), a duration, or `MAX_MS`.
 
-        ``not_awaited``: the partitions of global tables.
+        ``not_awaited``: the partitions of global tables, for which the task does not wait.
         """
         self.metrics = metrics or Metrics()
         self.stream_time_ms = UNKNOWN
@@ -79,21 +82,21 @@ class PartitionGroup:
     def add(self, partition: TopicPartition, rows: Iterable[tuple[int, int, Any, Any]]) -> None:
         """Add records ``(offset, timestamp, key, value)`` to a partition's queue.
 
-        Raises `DataError` for an invalid timestamp at the head, unless the group skips or replaces it.
+        Raises `DataError` for an invalid timestamp at the head, unless the group skips such records or replaces their timestamp.
         """
         self._queues[partition].add(rows)
 
     def set_lag(self, partition: TopicPartition, lag: int | None) -> None:
-        """Set the number of records that the log has beyond the queue; None if unknown."""
+        """Set the number of records that the log has beyond those in the queue; None if it is unknown."""
         self._lags[partition] = lag
 
     def set_partition_time(self, partition: TopicPartition, timestamp: int) -> None:
-        """Restore a partition time. Stream time becomes at least the largest partition time."""
+        """Restore a partition time. Stream time becomes at least as large."""
         self._queues[partition].time_ms = timestamp
         self.stream_time_ms = max(self.stream_time_ms, timestamp)
 
     def is_ready(self, now_ms: int) -> bool:
-        """Return whether the task may take a record now. Starts timers, and counts enforced processing (rule 3)."""
+        """Return whether the task may take a record now (rule 3). Starts timers, and counts enforced processing."""
         if self._max_idle_ms == NEVER_WAIT:
             return True
         given_up = held = awaited = 0
@@ -116,9 +119,10 @@ class PartitionGroup:
         return bool(held)
 
     def pick(self, released: Mapping[TopicPartition, int] | None = None) -> Picked | None:
-        """Take the next record, even if the group is not ready; None if there is none.
+        """Take the next record, even if the group is not ready; None if there is no record.
 
-        ``released`` maps partitions to the largest timestamp that may be taken. A later head blocks its partition.
+        ``released`` maps partitions to the largest timestamp that may be taken. A head with a larger timestamp blocks its
+        partition.
         """
         best: _Queue | None = None
         tied = False
@@ -139,11 +143,11 @@ class PartitionGroup:
 
     @property
     def partition_times(self) -> dict[TopicPartition, int]:
-        """The largest timestamp taken from each partition, -1 before the first."""
+        """The largest timestamp taken from each partition, -1 before the first record."""
         return {partition: queue.time_ms for partition, queue in self._queues.items()}
 
     def buffered(self, partition: TopicPartition | None = None) -> int:
-        """Return the number of waiting records, in all partitions or in one."""
+        """Return the number of waiting records in a partition, or in all partitions."""
         queues = self._queues.values() if partition is None else (self._queues[partition],)
         return sum(len(queue) for queue in queues)
 
@@ -183,7 +187,7 @@ class _Queue:
                 dropped = Picked(self._partition, offset, UNKNOWN, None, None, is_corrupted=True)
             else:
                 self.head = Picked(self._partition, offset, timestamp, key, value)
-        # Kafka commits only offsets of taken records, so the last skipped record stands for all skipped ones.
+        # Kafka commits only offsets of taken records, so the last skipped record is taken, for the offset of all skipped ones.
         self.head = self.head or dropped
 
     def _valid(self, offset: int, timestamp: int) -> int:

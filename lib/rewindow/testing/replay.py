@@ -1,6 +1,6 @@
-"""A replay in memory: epochs in, outputs and checkpoints out, in the order of a real run and without files.
+"""A replay in memory: it takes epochs and makes outputs and checkpoints, in the order of a real run and without files.
 
-As in a run, each sub-topology processes all epochs, task by task, before the next one starts. Records that it sends
+As in a run, each sub-topology processes all epochs, task by task, before the next sub-topology starts. Records that it sends
 through a repartition become an internal log (D21).
 """
 
@@ -26,7 +26,7 @@ from rewindow.testing.local_task import Blueprint, LocalTask
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What a landing releases: records ``(topic, key, value, timestamp)`` in offset order, and a watermark."""
+    """The records that a landing releases, ``(topic, key, value, timestamp)`` in offset order, and a watermark."""
 
     records: tuple[tuple[str, Any, Any, int], ...] = ()
     watermark_ms: int = UNKNOWN
@@ -44,7 +44,7 @@ class Sent(NamedTuple):
 
 
 class LocalReplay:
-    """A branch in memory: each `run` continues where the last one ended."""
+    """A branch in memory. Each call of `run` continues where the last one ended."""
 
     def __init__(
         self,
@@ -83,9 +83,10 @@ class LocalReplay:
     ) -> None:
         """Replay epochs, then checkpoint, discard and restore every task.
 
-        ``wall_clock_ms`` is the time to which the clock jumps after the records (D8, ``run``). The other parameters vary
-        what must not change the result: without ``restarts`` the tasks live on, a task and so a `BatchProcessor` gets at
-        most ``batch`` records at once, and ``backwards`` runs the tasks of each sub-topology in reverse order.
+        ``wall_clock_ms`` is the time to which the clock jumps after the records (D8, ``run``). The other parameters must not
+        change the result. With ``restarts=False``, the tasks are kept instead of restored. ``batch``: the maximum number of
+        records that a task, and so a `BatchProcessor`, gets at once. ``backwards``: run the tasks of each sub-topology in reverse
+        order.
         """
         logs = [self._by_partition(epoch) for epoch in epochs]
         order = sorted(self._tasks, key=lambda index: (index[0], -index[1] if backwards else index[1]))
@@ -106,23 +107,23 @@ class LocalReplay:
 
     @property
     def dropped(self) -> list[Dropped]:
-        """The dropped records, by source, node and reason."""
+        """The dropped records, sorted by source, node and reason."""
         return sorted(self._dropped, key=lambda one: (one.at.topic or "", *one[0][1:], one.node, one.reason))
 
     @property
     def metrics(self) -> dict[tuple[str, str, str, str], tuple[int, int, int | None, int | None]]:
-        """Count, total, minimum and maximum of each measure over the branch, by level, node, name and reason."""
+        """From level, node, name and reason to count, total, minimum and maximum of a measure over the branch."""
         rows = [*self._past_metrics]
         for local in self._tasks.values():
             rows += local.task.metrics_rows
         return {key: _numbers(measure) for key, measure in sorted(add_up(rows).items())}
 
     def checkpoints(self) -> dict[tuple[int, int], str]:
-        """Return every task's checkpoint as text, by sub-topology and partition; equal texts are equal states."""
+        """Return every task's checkpoint as text, by sub-topology and partition. Equal texts mean equal states."""
         return {index: local.checkpoint() for index, local in self._tasks.items()}
 
     def task(self, sub_topology: int, partition: int) -> Task:
-        """Return a live task, for inspection."""
+        """Return a live task, for inspection by a test."""
         return self._tasks[sub_topology, partition].task
 
     def _run_task(
@@ -151,7 +152,7 @@ class LocalReplay:
             return rows.get((source.topic, local.partition), [])
         sent_to = 0 if source.is_global else local.partition
         emissions = self._internal.get((source.topic, sent_to, self._epoch), [])
-        # Several tasks may read one global table, so only the task knows how far it has come.
+        # Several tasks may read one global table, so the next offset comes from the task.
         return internal_log(emissions, local.task.offsets[source.topic])
 
     def _by_partition(self, epoch: Epoch) -> dict[tuple[str, int], list[tuple[int, int, Any, Any]]]:
@@ -178,7 +179,7 @@ class LocalReplay:
 
 
 def _batches(topics: Sequence[Sequence[Rows]], size: int | None) -> Iterator[Sequence[Sequence[Rows]]]:
-    """Yield the rows of all topics, ``size`` records at a time in the order of L1."""
+    """Yield the rows of all topics in batches of ``size`` records, in the order of L1; None: all rows at once."""
     if size is None:
         yield topics
         return

@@ -9,7 +9,7 @@
       - expect: [[low-activity-alerts, ann, {events: 1}, 59m]]
       - watermark: 3h
 
-An ``expect`` step must list what the step before sent, in order; anything else fails the case. The steps:
+An ``expect`` step must list the records that the step before sent, in order. Otherwise the case fails. The steps:
 
 ============== ==========================================================================================
 ``input``      one record, or a list of records to pipe at once, which are then ordered (L1)
@@ -22,9 +22,9 @@ An ``expect`` step must list what the step before sent, in order; anything else 
 ============== ==========================================================================================
 
 The topic may be omitted if the topology has only one. Times are epoch milliseconds or durations since the epoch. A mapping
-is a row, also within a value, ``!map {a: 1}`` a dictionary and ``!decimal 10.50`` a ``Decimal``; a windowed key is
-``{key: ann, start: 0s, end: 1h}``. A step with ``error: some words`` must fail with these words in the message; what it
-sent before may be left out. A case may have ``with:`` (arguments of the topology's function), ``semantics``,
+is a row, even within a value; ``!map {a: 1}`` is a dictionary, ``!decimal 10.50`` a ``Decimal``; a windowed key is
+``{key: ann, start: 0s, end: 1h}``. A step with ``error: some words`` must fail with these words in the message; records
+sent before the error need not be expected. A case may have ``with:`` (arguments of the topology's function), ``semantics``,
 ``wall_clock``, ``max_task_idle`` (a duration or ``forever``) and ``partitions``. In a test:
 
     @pytest.mark.parametrize("case", load("tests/low_activity.yaml"), ids=str)
@@ -62,13 +62,13 @@ _PARTS = ("topic", "key", "value", "timestamp")
 
 
 class TranscriptError(AssertionError):
-    """A mismatch between a transcript and its topology: the step, the expected and the sent records."""
+    """A mismatch between a transcript and its topology. The message has the step, the expected and the sent records."""
 
 
 def check(
     transcript: Transcript, topology: Topology | Callable[..., Topology] | None = None, *, cut: bool = False
 ) -> None:
-    """Play a case, which must fail if it has ``fails``. With ``cut``, restore every task between any two steps.
+    """Play a case, which must fail if it has ``fails``. ``cut``: restore every task between any two steps.
 
     Raises `TranscriptError`, which names the step.
     """
@@ -89,10 +89,10 @@ def check(
 def play(
     transcript: Transcript, topology: Topology | Callable[..., Topology] | None = None, *, cut: bool = False
 ) -> None:
-    """Play a case against its topology or a given one. Raises `TranscriptError`, which names the failing step.
+    """Play a case with its own topology or a given one. Raises `TranscriptError`, which names the failing step.
 
-    A topology that the case names, or that a function at the top level of a module builds, is built from freshly imported
-    modules at each cut. If a case fails only with cuts, the message says so.
+    ``cut``: restore every task between any two steps. A topology that the case names, or that a function at the top level of a
+    module builds, is then built again from freshly imported modules. If a case fails only with cuts, the message says so.
     """
     try:
         _play(transcript, topology, cut=cut)
@@ -131,7 +131,7 @@ def _play(transcript: Transcript, topology: Topology | Callable[..., Topology] |
             if wrong := _counted(step["metrics"], driver.metrics):
                 raise TranscriptError(f"{at}: {wrong}")
         else:
-            if not has_failed:  # a run that fails sends nothing, so what was sent before the error may be left out
+            if not has_failed:  # a failing run sends nothing, so records sent before the error need not be expected
                 _check_all_expected(transcript, sender, pending)
             if cut and number > 1 and not driver.is_finished:
                 driver.cut()
@@ -214,7 +214,7 @@ def _shown(step: Mapping[str, Any]) -> str:
 
 
 def _topology(transcript: Transcript, given: Topology | Callable[..., Topology] | None) -> Topology | Build:
-    """Return a case's topology, or the function that builds it if a cut can build it again."""
+    """Return a case's topology, or the function that builds it if the function can be found again after a cut."""
     if isinstance(given, Topology):
         return given
     build = partial(given or _named_function(transcript.name, transcript.topology), **transcript.arguments)
@@ -222,7 +222,7 @@ def _topology(transcript: Transcript, given: Topology | Callable[..., Topology] 
 
 
 def _named_function(case: str, reference: str | None) -> Callable[..., Topology]:
-    """Return the function that ``module:function`` names. Raises `ConfigError` (78) if there is none."""
+    """Return the function that ``module:function`` names. Raises `ConfigError` (78) if it does not exist."""
     if reference is None:
         raise ConfigError(
             "transcript-topology-missing",
@@ -247,7 +247,10 @@ def _named_function(case: str, reference: str | None) -> Callable[..., Topology]
 
 @contextmanager
 def _building(case: str) -> Iterator[None]:
-    """Add the case, and the line of the user's code, to errors of building its topology, which become a `ConfigError`."""
+    """Add the case and the line of the user's code to an error in this block, which builds the case's topology.
+
+    An error that is no `RewindowError` becomes a `ConfigError`.
+    """
     try:
         yield
     except RewindowError as error:
@@ -273,9 +276,9 @@ def _building(case: str) -> Iterator[None]:
 
 
 def _compared(wanted: Sequence[list[Any]], sent: Sequence[list[Any]]) -> str:
-    """Return a line for each record ``[topic, key, value, timestamp]``, with corresponding records next to each other.
+    """Return a line for each record ``[topic, key, value, timestamp]``. Corresponding records follow each other.
 
-    A record that was sent instead of another is marked with the parts that differ.
+    A record that was sent instead of another is marked with the names of the parts that differ.
     """
     return "\n".join(f"{label:>12} {text}" for label, text in _lines(wanted, sent))
 
@@ -299,9 +302,10 @@ def _lines(wanted: Sequence[list[Any]], sent: Sequence[list[Any]]) -> Iterator[t
 
 
 def _counted(wanted: dict[str, int], rows: Sequence[dict[str, Any]]) -> str:
-    """Return the metrics, ``name`` or ``name/reason``, that do not exist or whose totals differ; empty if there are none.
+    """Return a text about the metrics that do not exist or have other totals than wanted; empty without such metrics.
 
-    If both tasks and nodes have a metric (``record-lateness``), the tasks' totals count.
+    ``wanted``: from ``name`` or ``name/reason`` to the total. For a metric of both tasks and nodes (``record-lateness``), the
+    tasks' totals count.
     """
     wrong, known = [], {*KINDS, *(row["name"] for row in rows)}
     for metric, total in wanted.items():

@@ -1,4 +1,4 @@
-"""Read files of transcripts: each YAML document is a case."""
+"""Read files with transcripts: each YAML document is a case."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A test case. ``settings`` are arguments of the driver; with ``fails`` the case must fail with these words."""
+    """A test case. ``settings`` are arguments of the driver. A case with ``fails`` must fail with these words."""
 
     name: str
     steps: tuple[Mapping[str, Any], ...]
@@ -44,7 +44,7 @@ class Transcript:
     why: str = ""
 
     def __str__(self) -> str:
-        """Return the name, for test ids."""
+        """Return the name, which test ids show."""
         return self.name
 
 
@@ -59,7 +59,7 @@ def load(path: str | Path) -> list[Transcript]:
 
 
 def load_each(path: str | Path) -> Iterator[tuple[str, Transcript | ConfigError]]:
-    """Yield the name of each case of a file and the case, or what is wrong with it. What follows invalid YAML is not read."""
+    """Yield each case of a file: its name, and the case or the error in it. Cases after invalid YAML are not read."""
     number = 0
     try:
         for number, case in enumerate(_load_all(Path(path).read_text(encoding="utf-8")), start=1):
@@ -74,9 +74,9 @@ def load_each(path: str | Path) -> Iterator[tuple[str, Transcript | ConfigError]
 
 
 def as_given(value: Any) -> Any:
-    """Return a key or value of a transcript as a topology gets it.
+    """Return a key or value of a transcript in the form in which a topology gets it.
 
-    As in a landed record, a mapping becomes a row, at any depth, if its names can be attributes, and else a dictionary.
+    As in a landed record, a mapping at any depth becomes a row if its names can be attributes, and otherwise a dictionary.
     """
     if isinstance(value, _Map):
         return {name: as_given(item) for name, item in value.items()}
@@ -87,7 +87,7 @@ def as_given(value: Any) -> Any:
 
 
 def yaml_value(value: Any) -> Any:
-    """Return a key or value of a record as it is written in YAML."""
+    """Return a key or value of a record in the form in which YAML has it."""
     if isinstance(value, Windowed):
         return {"key": yaml_value(value.key), "start": value.window.start_ms, "end": value.window.end_ms}
     if isinstance(value, Record | Window) or hasattr(value, "_fields"):
@@ -182,7 +182,7 @@ def _load_all(text: str) -> Iterator[Any]:
 
 
 class _Map(dict[Any, Any]):
-    """A mapping that is a dictionary in records."""
+    """A mapping marked with ``!map``, which stays a dictionary in records."""
 
 
 class _Loader(yaml.SafeLoader):

@@ -1,8 +1,9 @@
-"""What surrounds each call of the API: one at a time, with the project's code as it is now, and with readable errors.
+"""What every call of the API needs: one call at a time, the project's code as it is on disk now, and readable errors.
 
-A command line starts with no module of the project. A notebook does not: it would run the code that it imported before an edit,
-or the `jobs` of another project. Spark's workers outlive a command where the process does: local ones import the code anew for
-each task, remote ones have what was sent when the session started.
+A process of the command line has not imported any module of the project before its command. A notebook has: without this module,
+it would run the code that it imported before an edit, or the package `jobs` of another project. Spark's workers live as long as
+the process. Local workers import the code anew for each task. Remote workers keep the code that was sent when the session
+started.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from rewindow.errors import ConfigError, RewindowError
 from rewindow.testing.fresh_modules import is_of_project, without_modules
 
 LOGGER = "rewindow"
-"""The logger of the standard library that gets each step, at level INFO."""
+"""The logger of the standard library to which each step is logged, at level INFO."""
 _ONE = RLock()
-"""Calls import modules and may start Spark, so a process makes one at a time."""
+"""The lock that lets a process execute one call at a time, because a call imports modules and may start Spark."""
 _REUSE = "spark.python.worker.reuse"
 
 
 class Context:
-    """An open project, as the values of the API share it."""
+    """An open project, shared by all values that the API returns."""
 
     def __init__(self, project: OpenProject, *, debug: bool) -> None:
         self._project, self._debug = project, debug
@@ -44,10 +45,10 @@ class Context:
 
     @contextmanager
     def command(self) -> Iterator[tuple[OpenProject, Watch]]:
-        """Yield the project, and an observer of steps. Raises a `RewindowError` for whatever fails in the block.
+        """Yield the project and an observer of steps. Whatever fails in the block is raised as a `RewindowError`.
 
-        A notebook shows its message alone, unless the project was loaded with ``debug``. A `KeyboardInterrupt` passes, with a
-        note that says what was kept.
+        A notebook shows only the error's message, unless the project was loaded with ``debug``. A `KeyboardInterrupt` is raised
+        unchanged, with a note that says which results were kept.
         """
         watch = Watch(log=_log())
         with _ONE, own_code(self._project.root):
@@ -89,10 +90,7 @@ def _log() -> structlog.typing.FilteringBoundLogger:
 
 @contextmanager
 def own_code(root: Path) -> Iterator[None]:
-    """Let imports find the modules of a project first, as they are now; afterwards, what was imported before is known again.
-
-    No bytecode is written: two edits within a second look the same to it.
-    """
+    """In this block, imports find the modules of a project first, as they are on disk now. Afterwards restore earlier imports."""
     provided = _provided_by(root)
 
     def is_hidden(name: str, module: ModuleType) -> bool:
@@ -103,6 +101,7 @@ def own_code(root: Path) -> Iterator[None]:
 
     path, writes_none = list(sys.path), sys.dont_write_bytecode
     sys.path[:] = [str(root), *(folder for folder in path if folder != str(root))]
+    # Bytecode would be taken as current after a second edit within the same second.
     sys.dont_write_bytecode = True
     importlib.invalidate_caches()
     try:
@@ -120,23 +119,27 @@ def _provided_by(root: Path) -> set[str]:
 
 
 def with_new_workers(target: TargetConfig) -> TargetConfig:
-    """Return a target whose local Spark takes a new worker for each task: a used one knows the code of an earlier call."""
+    """Return a target whose local Spark starts a new worker for each task.
+
+    A used worker would keep the code that it imported for an earlier call.
+    """
     if target.master or target.connect:
         return target
     return target.model_copy(update={"spark": {_REUSE: "false", **target.spark}})
 
 
 class RemoteCode:
-    """What the workers of this process's Spark session import, if they are not local."""
+    """The project's code that the remote workers of this process's Spark session import. Local workers need no check."""
 
     _sent: ClassVar[tuple[Path, str] | None] = None
-    """The project and the digest of its code. All callers in a process share one session."""
+    """The folder of the project that was sent to the workers, and the digest of its code. All callers in a process share one
+    session."""
 
     def __init__(self, root: Path, target: TargetConfig) -> None:
         self._root, self._is_remote = root, bool(target.master or target.connect)
 
     def check(self) -> str:
-        """Return the digest of the project's code now. Raises `ConfigError` (78) if the workers have other code."""
+        """Return the digest of the project's code as it is now. Raises `ConfigError` (78) if the workers have other code."""
         if not self._is_remote:
             return ""
         now, sent = self._digest(), RemoteCode._sent
@@ -151,7 +154,7 @@ class RemoteCode:
         return now
 
     def was_sent(self, digest: str) -> None:
-        """Note that the session runs, with the code of this digest."""
+        """Record that the Spark session has started, and that its workers have the code of this digest."""
         if self._is_remote and RemoteCode._sent is None:
             RemoteCode._sent = (self._root, digest)
 

@@ -40,17 +40,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Time = str | date
-"""A point in time: ISO 8601 text or a `datetime`, in UTC if it names no zone."""
+"""A point in time: ISO 8601 text or a `datetime`, which is in UTC if it has no time zone."""
 RunName = int | str
 """A run: its number in the branch, or its name, such as ``main/3``."""
 
 
 class Project:
-    """A project folder, opened against one target.
+    """A project folder, opened with one target.
 
-    Each method does what the command of the same name does: `rewindow run JOB --land` is ``project.run(job, land=True)``. All
-    raise a `RewindowError` with the ``exit_code`` of the command if it fails. Each call takes the project's files and code as
-    they are then.
+    Each method does what the command of the same name does: `rewindow run JOB --land` is ``project.run(job, land=True)``. A
+    method that fails raises a `RewindowError` with the ``exit_code`` of the command. Each call reads the project's files and code
+    as they are at the time of the call.
     """
 
     def __init__(self, project: OpenProject, target: str, *, debug: bool) -> None:
@@ -64,9 +64,9 @@ class Project:
 
     @classmethod
     def load(cls, path: str | PathLike[str] = ".", *, target: str = "local", debug: bool = False) -> Project:
-        """Open the project that contains a folder. Nothing is read but its target, and no Spark is started.
+        """Open the project that contains a folder. Reads only the file of the target, and does not start Spark.
 
-        ``debug``: show the JVM's log, and stack traces in notebooks. Raises `ConfigError` (78) for no project or an unknown
+        ``debug``: show the JVM's log, and stack traces in notebooks. Raises `ConfigError` (78) if there is no project or no such
         target.
         """
         try:
@@ -80,13 +80,13 @@ class Project:
 
     @property
     def feeds(self) -> Listing:
-        """The feeds with their status: whether their sources have something new."""
+        """The feeds with their status, which says whether their sources have something new."""
         with self._context.command() as (project, _):
             return Listing(list_feeds(project))
 
     @property
     def jobs(self) -> Listing:
-        """The jobs and their branches with their status, as `rewindow ls` shows it."""
+        """The jobs with their branches and the status of each, as `rewindow ls` shows them."""
         with self._context.command() as (project, _):
             return Listing(list_jobs(project))
 
@@ -97,7 +97,7 @@ class Project:
             return project.spark
 
     def job(self, name: str) -> Job:
-        """Return a job as it is configured and coded now, with its topology."""
+        """Return a job as its files and code are now, with its topology."""
         with self._context.command() as (project, _):
             tables = {topic: output.table for topic, output in project.job_config(name).outputs.items()}
             return described_job(job_entry(project, name), tables, explain_job(project, name))
@@ -113,8 +113,9 @@ class Project:
     ) -> Outcome:
         """Land the new rows of a feed's sources.
 
-        ``until``: only complete intervals of arrival up to this time. ``watermark``: declare the log complete through this event
-        time. ``new_generation``: land again under the feed's current definition, but ``keep`` the first landings.
+        ``until``: land only complete intervals of arrival up to this time. ``watermark``: declare the log complete through this
+        event time. ``new_generation``: land again under the feed's current definition. ``keep``: how many of the first landings
+        the new generation keeps.
         """
         with self._context.command() as (project, watch):
             landed = project.land(
@@ -136,7 +137,7 @@ class Project:
         branch: str = MAIN,
         final: bool = False,
     ) -> Outcome:
-        """Return what `run` would do and why. Changes nothing, and raises what `run` would raise before it executes."""
+        """Return what `run` would do and why. Changes nothing. Raises every error that `run` would raise before it executes."""
         with self._context.command() as (project, _):
             planned = project.plan(job, parse_through(_text(through), _text(until), branch=branch, final=final))
             return Outcome(planned, tuple(explain(planned)))
@@ -155,7 +156,7 @@ class Project:
         accept_changes: bool = False,
         takeover: bool = False,
     ) -> Run:
-        """Replay the new landings of a job in one run, and return that run; if there is nothing to do, the branch's last one.
+        """Replay the new landings of a job in one run and return that run. Without new landings, return the branch's last run.
 
         ``land``: land the job's feed first. ``through``: stop after this landing, or at this event time. ``until``: take only
         complete intervals of arrival up to this time. ``final``: close every window, and seal the branch. ``replan``: discard the
@@ -184,15 +185,16 @@ class Project:
             return replace(run, landed=landed)
 
     def runs(self, job: str, *, branch: str = MAIN) -> Runs:
-        """Return the committed runs of a branch, in their order."""
+        """Return the committed runs of a branch, the oldest first."""
         with self._context.command() as (project, _):
             project.job_config(job)
             return runs_of(self._context, project.tables.state(job).branch(safe_name(branch, "branch")))
 
     def output(self, name: str, *, branch: str = MAIN, run: RunName | None = None) -> Output:
-        """Return the rows of an output as of a run, by default the branch's last one that is published.
+        """Return the rows of an output as of a run, by default the branch's last published run.
 
-        ``name``: the output's topic or table, or a job with one output. Raises `UsageError` (2) for an unknown output or run.
+        ``name``: the output's topic or table, or a job that has only one output. Raises `UsageError` (2) for an unknown output or
+        run.
         """
         with self._context.command() as (project, _):
             config, topics = find_outputs(project, name)
@@ -200,9 +202,9 @@ class Project:
             return Output(output_source(project, config.job, topic, branch=branch, run=_text(run)), self._context)
 
     def state(self, job: str, store: str, *, branch: str = MAIN, run: RunName | None = None) -> State:
-        """Return the entries of a store as of a run, by default the branch's last one.
+        """Return the entries of a store as of a run, by default the branch's last run.
 
-        Raises `UsageError` (2) for an unknown store or run, `CheckpointError` (76) if `gc` forgot the state after the run.
+        Raises `UsageError` (2) for an unknown store or run, `CheckpointError` (76) if `gc` has deleted the state after the run.
         """
         with self._context.command() as (project, _):
             return State(store_source(project, job, store, branch=branch, run=_text(run)), self._context)
@@ -218,8 +220,9 @@ class Project:
     ) -> Backfill:
         """Replay history on a branch with its own tables. Published tables do not change until `promote`.
 
-        ``start`` and ``end``: an event time, a landing (a number) or a run (``main/3``); the start is rounded down to that of a
-        run, the end defaults to the end of main. ``branch``: one to create, or to continue; default ``backfill-N``.
+        ``start`` and ``end``: an event time, the number of a landing, or a run (``main/3``). The start is rounded down to the
+        start of a run. The default end is the end of main. ``branch``: the branch to create, or to continue if it exists; default
+        ``backfill-N``.
         """
         with self._context.command() as (project, watch):
             branches = JobBranches(project, job)
@@ -230,10 +233,10 @@ class Project:
             return Backfill(job, done.branch, done.stands_on, done.first_epoch, replaced, done.continues, runs)
 
     def diff(self, job: str, branch: str, *, against: str = MAIN, samples: int = 5) -> Diff:
-        """Compare the outputs of a branch with those of another, key by key.
+        """Compare the outputs of a branch with those of the branch ``against``, key by key.
 
-        ``samples``: how many of the keys that differ to keep for each output. Raises `UsageError` (2) for a branch without runs,
-        `StorageError` (74) if a table was altered outside rewindow.
+        ``samples``: the maximum number of differing keys to return for each output. Raises `UsageError` (2) for a branch without
+        runs, `StorageError` (74) if a table was altered outside rewindow.
         """
         with self._context.command() as (project, _):
             branches = JobBranches(project, job)
@@ -242,13 +245,17 @@ class Project:
             return Diff(job, compared, tuple(code))
 
     def promote(self, job: str, branch: str, *, into: str = MAIN) -> Outcome:
-        """Catch a branch up, then publish it in place of another: one commit per table."""
+        """Let a branch take the epochs that ``into`` has taken, then publish it in place of ``into``: one commit per table."""
         with self._context.command() as (project, watch):
             done = JobBranches(project, job).promote(branch, into, watch)
             return Outcome(done, tuple(promoted_lines(job, done)))
 
     def publish(self, job: str, *, accept: bool = False, run: RunName | None = None, branch: str = MAIN) -> Outcome:
-        """Publish what is committed. ``accept``: also a run on hold, by default the only one. ``on_hold`` has the others."""
+        """Publish the committed runs of a branch.
+
+        ``accept``: also publish a run on hold. ``run``: which run on hold; may be omitted if there is only one. ``on_hold`` of
+        the result lists the runs that are still on hold.
+        """
         with self._context.command() as (project, watch):
             done = publish(project, job, branch, accepts=accept, run=_text(run), on_step=watch)
             return Outcome(asdict(done), tuple(published_lines(job, done)))
@@ -256,8 +263,8 @@ class Project:
     def verify(self, job: str, *runs: RunName, branch: str = MAIN) -> Verification:
         """Replay committed runs, by default the last one, in a different layout on Spark, and compare every row.
 
-        Code that depends on the order of a set may escape if this process had started Spark before: `rewindow verify` in a
-        process of its own hashes in another way.
+        If this process started Spark before the call, code that depends on the order of a set may go unnoticed. The command
+        `rewindow verify` always notices it, because its process hashes texts with another seed.
         """
         with self._context.command() as (project, watch):
             return Verification(job, tuple(JobBranches(project, job).verify(branch, list(map(str, runs)), watch)))
@@ -274,8 +281,8 @@ class Project:
     ) -> JobReport:
         """Return the report on a job's runs.
 
-        ``run``: on this run only. ``since``: on the runs since this run, or committed since this time. ``diff``: also compare the
-        outputs with those of this branch. ``verify``: also replay the last run and compare every row.
+        ``run``: report on this run only. ``since``: report on the runs since this run, or committed since this time. ``diff``:
+        also compare the outputs with those of this branch. ``verify``: also replay the last run and compare every row.
         """
         wanted = Wanted(branch, _text(run), _text(since), diff, verify)
         with self._context.command() as (project, _):
@@ -286,7 +293,7 @@ class Project:
 
 
 def _text(value: int | Time | None) -> str | None:
-    """Return a value as it is written on a command line."""
+    """Return a value as text, as the command line takes it."""
     if value is None:
         return None
     return value.isoformat() if isinstance(value, date) else str(value)

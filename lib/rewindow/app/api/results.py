@@ -1,4 +1,4 @@
-"""What the methods of a project return, besides rows and runs: values that notebooks draw."""
+"""What the methods of a project return, except rows and runs. Notebooks display these values."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LONGEST = 60
-"""A value of a row is shown up to so many characters."""
+"""The maximum number of characters that are shown of a value in a row."""
 
 
 def table(title: str, rows: Sequence[Mapping[str, Any]]) -> Markup:
-    """Return rows of JSON values as a table, with the columns that `rewindow` prints."""
+    """Return rows of JSON values as an HTML table, with the columns that `rewindow` prints."""
     shown = [readable_row(row) for row in rows]
     names = list(dict.fromkeys(name for row in shown for name in row))
     return _table(title, names, [[row.get(name) for name in names] for row in shown])
 
 
 def preview(title: str, rows: pa.Table) -> Markup:
-    """Return some rows of an Arrow table, times in UTC."""
+    """Return rows of an Arrow table as an HTML table, with times in UTC."""
     import pyarrow as pa  # noqa: PLC0415 - only rows need it
 
     times = {field.name for field in rows.schema if pa.types.is_timestamp(field.type)}
@@ -64,7 +64,7 @@ def preview(title: str, rows: pa.Table) -> Markup:
 
 
 def lines(sentences: Iterable[str]) -> Markup:
-    """Return sentences, each in a line of its own."""
+    """Return sentences as HTML, one per line."""
     return _each('<p style="margin:0;white-space:pre-wrap">{}</p>', sentences)
 
 
@@ -81,14 +81,14 @@ def _table(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> M
 
 
 def _each(element: str, contents: Iterable[str]) -> Markup:
-    """Return an element for each content, which is escaped unless it is markup."""
+    """Return the HTML element once for each content. Contents are escaped unless they are markup."""
     template = Markup(element)  # noqa: S704 - the elements above
     return Markup("").join(template.format(content) for content in contents)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Outcome(Mapping[str, Any]):
-    """The result of a command: a mapping of the values that it prints with ``--json``, and its sentences."""
+    """The result of a command: its ``--json`` output as a mapping, and the sentences that it prints for people."""
 
     values_by_name: Mapping[str, Any]
     sentences: tuple[str, ...]
@@ -110,13 +110,13 @@ class Outcome(Mapping[str, Any]):
 
 
 def outcome_of_landing(feed: str, landed: LandReport) -> Outcome:
-    """Return what `land` said, warnings first."""
+    """Return the sentences and values that `land` prints, warnings first."""
     warnings = (f"warning: {warning}" for warning in landed.warnings)
     return Outcome(landed.as_json(), (*warnings, *landed_lines(feed, landed)))
 
 
 class Listing(tuple[Entry, ...]):
-    """Entries, each with ``name``, ``status`` and what else `rewindow ls` shows, in the order of their names."""
+    """Entries in the order of their names, each with ``name``, ``status`` and the other values that `rewindow ls` shows."""
 
     __slots__ = ()
 
@@ -153,11 +153,12 @@ def _words(entry: Entry) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """The topology of a job, as `rewindow explain` describes it. Notebooks draw it."""
+    """The topology of a job, as `rewindow explain` describes it. Notebooks display it as a drawing."""
 
     title: str
     sub_topologies: tuple[Mapping[str, Any], ...] = field(repr=False)
-    """Each with its ``sources``, ``nodes``, ``stores`` and ``execution``, in the order in which a run executes them."""
+    """The sub-topologies in the order in which a run executes them, each with ``sources``, ``nodes``, ``stores`` and
+    ``execution``."""
 
     @property
     def svg(self) -> str:
@@ -175,17 +176,18 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it is configured and coded now."""
+    """A job as its files and code are now."""
 
     name: str
     feed: str
     status: Entry = field(repr=False)
-    """What `rewindow ls` says about it: ``status``, ``detail``, the last landing that it took, the number that wait."""
+    """What `rewindow ls` shows of the job: ``status``, ``detail``, the last landing that the job took, the number of landings
+    that wait."""
     topology: Graph = field(repr=False)
     outputs: Mapping[str, str]
-    """The table of each output, by topic."""
+    """The outputs, as a mapping from topic to table."""
     stores: Mapping[str, str]
-    """The columns of each store, by name, each as name and type."""
+    """The stores, as a mapping from the store's name to its columns: text of names and types."""
 
     def _repr_html_(self) -> str:
         status = self.status
@@ -198,7 +200,7 @@ class Job:
 
 
 def described_job(status: Entry, tables: Mapping[str, str], explained: Mapping[str, Any]) -> Job:
-    """Return a job from what `explain` says about it. ``tables``: the table of each output, as its file names it."""
+    """Return a job from its status and the values of `explain`. ``tables``: from topic to table, as the job's file names them."""
     parts = tuple(explained["sub_topologies"])
     return Job(
         explained["job"],
@@ -216,24 +218,27 @@ class Diff:
 
     job: str
     compared: Compared
-    """What was compared: ``first`` and ``second``, the branches; ``shared``, the last run that both have; ``epochs``, a range of
-    numbers, which is empty if nothing was compared."""
+    """What was compared: ``first`` and ``second``, the branches; ``shared``, the last run that both branches have; ``epochs``, a
+    range of epoch numbers, empty if nothing was compared."""
     code: tuple[str, ...]
-    """How the code of the branches' last runs differs; empty if the outputs are equal."""
+    """How the code of the branches' last runs differs. Empty if the outputs are equal."""
 
     @property
     def are_equal(self) -> bool:
-        """Whether no output differs. False if a run on hold left nothing to compare, where `rewindow diff` ends with 79."""
+        """Whether no output differs. False if a run on hold left nothing to compare; `rewindow diff` then exits with 79."""
         return self.compared.are_equal
 
     @property
     def on_hold(self) -> Sequence[Hold]:
-        """The run on hold of each branch that has one, as JSON values. Its rows and those of later runs were not compared."""
+        """The first run on hold of each branch that has one, as JSON values.
+
+        Its rows and those of later runs were not compared.
+        """
         return self.compared.on_hold
 
     @property
     def outputs(self) -> Mapping[str, TableDiff]:
-        """By output: the numbers of keys that are equal, different, or on one branch only, and samples of those that differ."""
+        """From output to its diff: the numbers of keys that are equal, different, or only on one branch, and samples of those."""
         return self.compared.diffs
 
     def __repr__(self) -> str:
@@ -264,14 +269,14 @@ class Diff:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verification:
-    """Runs that were replayed in another layout, and the rows that the replay made differently."""
+    """The runs that were replayed in another layout, and the rows that differ between each run and its replay."""
 
     job: str
     checked: tuple[Verified, ...]
 
     @property
     def is_reproduced(self) -> bool:
-        """Whether every replay made the same rows."""
+        """Whether every replay gave the rows of its run."""
         return not any(replay.differences for replay in self.checked)
 
     def __repr__(self) -> str:
@@ -283,27 +288,27 @@ class Verification:
 
 @dataclass(frozen=True)
 class JobReport:
-    """The report of a job's runs, which `rewindow report` writes as a page."""
+    """The report on a job's runs, which `rewindow report` writes as a page."""
 
     facts: Report = field(repr=False)
-    """All figures, as plain values."""
+    """All figures of the report, as plain values."""
 
     @property
     def verdict(self) -> list[str]:
-        """The sentences at its top. The first is the headline."""
+        """The sentences at the top of the report. The first sentence is the headline."""
         return [sentence.text for sentence in self.facts.verdict]
 
     @cached_property
     def html(self) -> str:
-        """The page. It needs no script, no font and no network."""
+        """The report as an HTML page, which needs no script, font or network."""
         from rewindow.report.page import page  # noqa: PLC0415 - only a page needs the templates
 
         return page(self.facts)
 
     def write(self, path: str | Path | None = None) -> Path:
-        """Write the page, by default as ``report-JOB.html`` in this folder, and return its path.
+        """Write the page, by default to ``report-JOB.html`` in the current folder, and return the path of the file.
 
-        An earlier one is replaced. Raises `UsageError` (2) if the file cannot be written.
+        Replaces an existing file. Raises `UsageError` (2) if the file cannot be written.
         """
         file = Path(path or f"report-{self.facts.job}.html")
         write_text(file, self.html)
@@ -313,7 +318,7 @@ class JobReport:
         return "\n".join(self.verdict)
 
     def _repr_html_(self) -> str:
-        # The page has a style sheet of its own, which must not reach the notebook.
+        # The frame keeps the page's style sheet from changing the notebook.
         frame = (
             '<iframe srcdoc="{}" style="width:100%;height:600px;border:1px solid #8888" sandbox="" title="{}"></iframe>'
         )

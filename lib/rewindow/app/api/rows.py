@@ -1,4 +1,4 @@
-"""The rows of an output table or of a store as of a run: in Arrow, pandas and Spark, times in UTC, runs by name."""
+"""The rows of an output table or of a store as of a run, in Arrow, pandas and Spark. Times are in UTC, runs are shown by name."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 
 
 _SHOWN, _MOST_READ = 10, 100_000
-"""A notebook shows so many rows, and reads at most so many for that."""
+"""How many rows a notebook shows, and from how many rows on it reads none to show."""
 RUN = "_run"
 INTERNAL = ("_epoch", "_partition", "_offset")
-"""Columns of output tables that say where a row comes from, which only rewindow needs."""
+"""Columns of output tables that only rewindow needs: the position of the input record of each row."""
 _TIME = pa.timestamp("ms", tz="UTC")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Rows:
-    """Rows of a job as of one of its runs: read again, they are the same, whatever ran meanwhile.
+    """Rows of a job as of one of its runs. Reading them again gives the same rows, whatever runs were added meanwhile.
 
-    Times that rewindow keeps (``_timestamp``, the bounds of windows) are timestamps in UTC, null if they are unknown or the end
-    of time. ``_run`` is the name of the run that wrote a row. All other columns are as they are stored. The methods raise
-    `UsageError` (2) if the run was rewound meanwhile.
+    Times of rewindow's own columns (``_timestamp``, the bounds of windows) are timestamps in UTC, null if the time is unknown or
+    the end of time. ``_run`` is the name of the run that wrote the row. All other columns are as they are stored. The methods
+    raise `UsageError` (2) if the run was rewound meanwhile.
     """
 
     _source: OutputSource | StoreSource = field(repr=False)
@@ -72,19 +72,20 @@ class Rows:
         return self._source.name
 
     def to_arrow(self) -> pa.Table:
-        """Return the rows as an Arrow table, in an order that does not change. They must fit in this process's memory."""
+        """Return the rows as an Arrow table, in the same order in each call. They must fit in this process's memory."""
         with self._context.command() as (project, _):
             return self._source.arrow(project)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the rows as a pandas data frame; whole numbers and truths have pandas' types with nulls."""
+        """Return the rows as a pandas data frame. Whole numbers and booleans get the pandas types that have nulls."""
         return to_pandas(self.to_arrow())
 
     def to_spark(self, session: SparkSession | None = None) -> DataFrame:
         """Return the rows as a Spark data frame, in no particular order.
 
-        ``session``: one that reads the warehouse's Delta tables. Default: that of the project's target, which is started on first
-        use. Spark reads the rows of an output when it needs them; those of a store pass through this process.
+        ``session``: a Spark session that can read the warehouse's Delta tables; default: the session of the project's target,
+        which is started on first use. Spark reads the rows of an output when the frame is used. The rows of a store pass through
+        this process.
         """
         from rewindow.engine.spark.spark_job import mapped  # noqa: PLC0415 - Spark only where it is needed
 
@@ -92,7 +93,7 @@ class Rows:
             return self._source.frame(project, session)
 
     def create_view(self, name: str, session: SparkSession | None = None) -> DataFrame:
-        """Register the rows as a temporary view of a Spark session, replacing one of that name; return it.
+        """Register the rows as a temporary view of a Spark session, replacing a view of that name. Return the data frame.
 
         The view keeps showing the rows as of this run.
         """
@@ -118,9 +119,9 @@ class Rows:
 
 
 class Output(Rows):
-    """The rows of an output table as of a run: all that the branch's runs up to it have published.
+    """The rows of an output table as of a run: all rows that the branch has published up to and including that run.
 
-    A row that a later run added has another ``_run``; filter by it to see what one run wrote.
+    The column ``_run`` names the run that wrote a row: filter by it to see the rows of one run.
     """
 
     __slots__ = ()
@@ -138,7 +139,7 @@ def _as_of(rows: Rows) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Rows of a job as of a run. Each call looks the run up again, so rows of a run that was rewound since are refused."""
+    """Rows of a job as of a run. Each call looks the run up again, and so refuses a run that was rewound since."""
 
     job: str
     branch: str
@@ -147,16 +148,16 @@ class Source:
     """The topic of the output, or the name of the store."""
 
     def as_of(self, project: OpenProject) -> AsOf:
-        """Return the job as of the run. Raises `UsageError` (2) if the branch no longer has it."""
+        """Return the job as of the run. Raises `UsageError` (2) if the branch no longer has the run."""
         return as_of(project, self.job, self.branch, self.run)
 
 
 @dataclass(frozen=True, slots=True)
 class OutputSource(Source):
-    """The rows that the runs of a branch, up to one of them, wrote to an output table."""
+    """The rows that a branch wrote to an output table up to and including one run."""
 
     def most_rows(self, project: OpenProject) -> int:
-        """Return how many rows there are, from the ledger alone."""
+        """Return the number of rows, from the ledger alone."""
         totals = [run.commit.targets.get(f"{OUTPUT}{self.name}") for run in self.as_of(project).runs]
         return sum(total.rows for total in totals if total)
 
@@ -170,19 +171,17 @@ class OutputSource(Source):
         return readable(ordered.drop_columns(list(INTERNAL)), keys, runs)
 
     def frame(self, project: OpenProject, session: SparkSession | None) -> DataFrame:
-        """Return the rows as a data frame, which Spark reads when it is used.
-
-        Without a session, a table in a bucket is read in this process: the Spark that rewindow starts has no client for one.
-        """
+        """Return the rows as a data frame. Spark reads them when the frame is used."""
         used = session or project.spark
         table, keys, runs = self._table(project)
+        # The Spark that rewindow starts has no client for a bucket, so this process reads such a table.
         if project.tables.version_of(table) is None or (session is None and is_uri(project.tables.location_of(table))):
             return used.createDataFrame(for_spark(self.arrow(project)))
         frame: DataFrame = project.tables.frame(used, table)
         return readable_frame(used, frame, keys, runs, [name for name in frame.columns if name not in INTERNAL])
 
     def _table(self, project: OpenProject) -> tuple[TableSpec, Sequence[str], dict[int, str]]:
-        """Return the checked table, its key columns, and the runs whose rows are asked for, by their row in the ledger."""
+        """Return the checked table, its key columns, and the runs up to this one, as a mapping from ledger row to run name."""
         at_run = self.as_of(project)
         if at_run.run not in at_run.branch.published_runs:
             held = explain_holds(describe_holds(at_run.state, self.branch))
@@ -212,27 +211,27 @@ class StoreSource(Source):
     """The entries of a store after a run."""
 
     def most_rows(self, project: OpenProject) -> int:
-        """Return how many rows of the changelog a restore reads, from the ledger alone."""
+        """Return how many changelog rows a restore reads, from the ledger alone."""
         at_run = self.as_of(project)
         basis = at_run.state.basis(at_run.run.spec.run)
         totals = [run.commit.targets.get(f"{CHANGELOG}{self.name}") for run in basis]
         return sum(total.rows for total in totals if total)
 
     def arrow(self, project: OpenProject) -> pa.Table:
-        """Return the entries in the order of their keys. Raises `CheckpointError` (76) if `gc` forgot them."""
+        """Return the entries in the order of their keys. Raises `CheckpointError` (76) if `gc` has deleted them."""
         at_run = self.as_of(project)
         stores = Stores(project.tables, at_run.state, at_run.run)
         return readable(stores.rows(self.name), stores.keys(self.name))
 
     def frame(self, project: OpenProject, session: SparkSession | None) -> DataFrame:
-        """Return the entries, which are read in this process, as a data frame."""
+        """Return the entries as a data frame. This process reads them, not Spark."""
         return (session or project.spark).createDataFrame(for_spark(self.arrow(project)))
 
 
 def output_source(project: OpenProject, job: str, name: str | None, *, branch: str, run: str | None) -> OutputSource:
-    """Return the rows of an output as of a run, by default the branch's last one that is published.
+    """Return the source of an output's rows as of a run, by default the branch's last published run.
 
-    ``name`` is the output's topic or table; None stands for the only output. Raises `UsageError` (2) for an unknown output or
+    ``name`` is the output's topic or table. None means the job's only output. Raises `UsageError` (2) for an unknown output or
     run.
     """
     config = project.job_config(job)
@@ -262,9 +261,9 @@ def output_source(project: OpenProject, job: str, name: str | None, *, branch: s
 
 
 def store_source(project: OpenProject, job: str, store: str, *, branch: str, run: str | None) -> StoreSource:
-    """Return the entries of a store after a run, by default the branch's last one.
+    """Return the source of a store's entries as of a run, by default the branch's last run.
 
-    Raises `UsageError` (2) for an unknown store or run, `CheckpointError` (76) if `gc` forgot the state after the run.
+    Raises `UsageError` (2) for an unknown store or run, `CheckpointError` (76) if `gc` has deleted the state after the run.
     """
     at_run = as_of(project, job, branch, run)
     Stores(project.tables, at_run.state, at_run.run).keys(store)
@@ -272,17 +271,18 @@ def store_source(project: OpenProject, job: str, store: str, *, branch: str, run
 
 
 def _rows(project: OpenProject, table: TableSpec, runs: Mapping[int, str]) -> pa.Table:
-    """Return the stored rows of some runs."""
+    """Return the stored rows of these runs."""
     if project.tables.version_of(table) is None:
         return arrow_schema(table.columns).empty_table()
     return project.tables.rows_of_runs(table, runs)
 
 
 def readable(rows: pa.Table, keys: Sequence[str], runs: Mapping[int, str] | None = None) -> pa.Table:
-    """Return rows with the times of rewindow's own columns as timestamps, and ``_run`` as the name of the run in ``runs``.
+    """Return rows with timestamps in rewindow's own columns of times, and in ``_run`` the name of the run.
 
-    ``keys`` are the key columns, which tell the bounds of windows from fields of the same names. A time that is unknown, or the
-    end of time, is null.
+    ``keys``: the key columns. They decide whether a column is the bound of a window, or a field with the name of a bound.
+    ``runs``: from ledger row to the run's name; None leaves ``_run`` as it is. A time that is unknown, or the end of time,
+    becomes null.
     """
     times, shown = time_columns(keys), {}
     for name, column in zip(rows.column_names, rows.columns, strict=True):
@@ -298,8 +298,8 @@ def readable(rows: pa.Table, keys: Sequence[str], runs: Mapping[int, str] | None
 
 
 def to_pandas(rows: pa.Table) -> Any:
-    """Return rows as a pandas data frame. Whole numbers stay whole and exact, also beside nulls."""
-    import pandas as pd  # noqa: PLC0415 - a second, which only this takes
+    """Return rows as a pandas data frame. Whole numbers stay whole and exact in columns with nulls, too."""
+    import pandas as pd  # noqa: PLC0415 - it takes a second, and only this function needs it
 
     exact = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
     return rows.to_pandas(types_mapper=exact.get)
@@ -308,7 +308,7 @@ def to_pandas(rows: pa.Table) -> Any:
 def readable_frame(
     session: SparkSession, frame: DataFrame, keys: Sequence[str], runs: Mapping[int, str], columns: Sequence[str]
 ) -> DataFrame:
-    """Return the rows of some runs as `readable` shows them: ``columns`` of a Spark data frame with a ``_run``."""
+    """Return the ``columns`` of a Spark data frame as `readable` shows them, and only the rows that ``runs`` wrote."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark's own convention; Spark only where it is needed
 
     names = session.createDataFrame([(run, name) for run, name in runs.items()], "`_id` long, `_name` string")
@@ -324,7 +324,7 @@ def readable_frame(
 
 
 def for_spark(rows: pa.Table) -> pa.Table:
-    """Return rows with times in microseconds, the only unit that Spark has."""
+    """Return rows with times in microseconds, because Spark has no other unit."""
     fields = [
         field.with_type(pa.timestamp("us", tz="UTC")) if pa.types.is_timestamp(field.type) else field
         for field in rows.schema

@@ -1,4 +1,4 @@
-"""Runs of a job: what each took and wrote, and the tables and stores as of it."""
+"""Runs of a job: the records that each run took, the rows that it wrote, and the tables and stores as of the run."""
 
 from __future__ import annotations
 
@@ -23,48 +23,49 @@ from rewindow.streams.record import known_time
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A committed run of a job, or, if there was nothing to do, the last run of the branch.
+    """A committed run of a job. If a call found nothing to do, it is the branch's last run.
 
-    Times are epoch milliseconds in UTC, None if they are unknown.
+    Times are epoch milliseconds in UTC, None if the time is unknown.
     """
 
     job: str
     branch: str
     name: str | None
-    """Such as ``main/3``; None if the branch has no run at all."""
+    """The run's name, such as ``main/3``; None if the branch has no run at all."""
     is_new: bool
-    """Whether the call that returned this value has made the run."""
+    """Whether the call that returned this value executed the run."""
     reason: str | None
     """Why nothing was run; None for a new run."""
     epochs: tuple[int, int] | None
-    """The first and the last landing that it took; None if it took none."""
+    """The first and the last landing that the run took; None if it took no landing."""
     records: Mapping[str, int]
-    """The number of records that it took, by topic."""
+    """From topic to the number of records that the run took."""
     rows: Mapping[str, int]
-    """The number of rows that it added, by output."""
+    """From output to the number of rows that the run added."""
     dropped: Mapping[str, Mapping[str, int]] | None
-    """The records that it dropped, by kind and reason: ``{"late": {"window-closed": 1}}``; None in a list of runs."""
+    """The numbers of records that the run dropped, by kind and reason: ``{"late": {"window-closed": 1}}``. None if the call did
+    not execute the run."""
     hints: tuple[HintMessage, ...]
     """Why outputs got no rows although the run took records."""
     watermark_ms: int | None
     """The time through which the feed was complete."""
     is_final: bool
-    """Whether it closed every window and sealed the branch."""
+    """Whether the run closed every window and sealed the branch."""
     expectations: tuple[Observation, ...]
-    """What was observed of the expectations of its outputs, in the order of the job's file. Each has ``is_met``."""
+    """How the run's rows met the expectations of its outputs, in the order of the job's file. Each observation has ``is_met``."""
     is_published: bool
-    """Whether the outputs have its rows: no, while it or an earlier run of the branch is on hold."""
+    """Whether the output tables have the run's rows. They do not while this run or an earlier run of the branch is on hold."""
     _context: Context = field(repr=False, compare=False)
     landed: Outcome | None = None
-    """What `land=True` landed before the run, with its warnings."""
+    """What the call landed before the run because of `land=True`, with warnings."""
     completed: tuple[str, ...] = ()
-    """Runs that an earlier attempt had planned and not finished, and that the call completed first."""
+    """The runs that the call completed first. An earlier attempt had planned them and did not finish."""
 
     def output(self, name: str | None = None) -> Output:
-        """Return the rows of an output as of this run: all that the runs of its branch up to it have published.
+        """Return the rows of an output as of this run: all rows that the branch has published up to and including this run.
 
-        ``name``: the output's topic or table; may be omitted for a job with one output. Raises `UsageError` (2) for an unknown
-        one, and for rows that are read while the run is on hold, or behind one that is.
+        ``name``: the output's topic or table; may be omitted if the job has only one output. Raises `UsageError` (2) for an
+        unknown output, and if this run or an earlier run of the branch is on hold.
         """
         with self._context.command() as (project, _):
             return Output(output_source(project, self.job, name, branch=self.branch, run=self._name), self._context)
@@ -91,7 +92,7 @@ class Run:
 
 
 class Runs(tuple[Run, ...]):
-    """The runs of a branch, in their order."""
+    """The runs of a branch, the oldest first."""
 
     __slots__ = ()
 
@@ -102,7 +103,7 @@ class Runs(tuple[Run, ...]):
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """A backfill: its branch, whose tables are its own, and the runs that it made."""
+    """A backfill: its branch, which has its own tables, and the runs that the call made."""
 
     job: str
     branch: str
@@ -110,9 +111,9 @@ class Backfill:
     """The run of main after which the branch begins; None if it begins before the first run."""
     first_epoch: int
     replaced: tuple[str, ...]
-    """Earlier runs of the branch, which had executed other code."""
+    """The earlier runs of the branch that were replaced because they had executed other code."""
     continues: str | None
-    """The last of its earlier runs that it kept."""
+    """The last earlier run of the branch that was kept; None if no run was kept."""
     runs: Runs
 
     def _repr_html_(self) -> str:
@@ -121,7 +122,7 @@ class Backfill:
 
 
 def as_html(run: Run) -> Markup:
-    """Return a run with what it dropped, and why it did nothing."""
+    """Return a run as HTML: what was landed, the reason if nothing was run, the run's figures, and what it dropped."""
     sentences = list(run.landed.sentences) if run.landed else []
     sentences += [f"Completed run {name}, which an attempt that did not finish had planned." for name in run.completed]
     sentences += [f"Nothing to run: {run.reason}."] if run.reason else []
@@ -136,7 +137,7 @@ def as_html(run: Run) -> Markup:
 
 
 def as_row(run: Run) -> dict[str, Any]:
-    """Return a run as a line of a table."""
+    """Return a run as a row of a table."""
     return {
         "run": run.name,
         "epochs": run.epochs,
@@ -156,13 +157,16 @@ def runs_of(context: Context, branch: Branch) -> Runs:
 
 
 def result_of(context: Context, job: str, branch: Branch, results: Sequence[RunReport | UpToDate]) -> Run:
-    """Return the last result of a command that may have completed the plan of an attempt that did not finish first."""
+    """Return the last result of a command.
+
+    ``completed`` of the run names the runs of the earlier results. An attempt that did not finish had planned them.
+    """
     *before, last = results_of(context, job, branch, results)
     return replace(last, completed=tuple(run.name for run in before if run.name))
 
 
 def results_of(context: Context, job: str, branch: Branch, results: Iterable[RunReport | UpToDate]) -> Runs:
-    """Return what a command has run on a branch: new runs, and for a result without a run the branch's last one."""
+    """Return the results of a command as runs of a branch. A result without a run becomes the branch's last run."""
     return Runs(_result(context, job, branch, result) for result in results)
 
 

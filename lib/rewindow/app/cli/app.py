@@ -1,4 +1,4 @@
-"""The command line: the names of the commands, each of which loads its module, and how one command runs."""
+"""The command line: the names of all commands, the modules that define them, and how one command is executed."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ _MODULES: Mapping[str, Sequence[str]] = {
     "state": ("state",),
     "report": ("report",),
 }
-"""The modules of this package, each with the commands that it registers, in the order of the help."""
+"""From module of this package to the commands that it registers, in the order of the help."""
 
 
 class _Commands(TyperGroup):
-    """The commands. A command line loads the module of its command and no other: that is most of the time of a short one."""
+    """The commands. Only the module of the given command is loaded: loading modules takes most of the time of a short command."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names of all commands."""
         return [name for names in _MODULES.values() for name in names]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - click's signature
-        """Return a command, or None if there is none."""
+        """Return a command; None for an unknown name."""
         module = next((module for module, names in _MODULES.items() if cmd_name in names), None)
         if cmd_name not in self.commands and module is not None:
             part = typer.Typer()
-            part.callback()(lambda: None)  # makes it a group, even of one command
+            part.callback()(lambda: None)  # with a callback, Typer makes a group even of one command
             import_module(f"rewindow.app.cli.{module}").register(part)
             self.commands.update(typer.main.get_group(part).commands)
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command of a command line, and call what ``obj`` of the context is once it is loaded."""
+        """Return the command of a command line. Once the command is loaded, call the function ``obj`` of the context."""
         resolved = super().resolve_command(ctx, args)
         if ctx.obj is not None:
             ctx.obj()
         return resolved
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command. Raises `Abort` for Ctrl-C, of which Typer says nothing; `entry` says what was kept."""
+        """Run a command. For Ctrl-C, raises `Abort`, for which Typer prints nothing; `entry` prints what was kept."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
@@ -75,7 +75,7 @@ app = typer.Typer(
 
 
 def print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
-    """Print the versions of rewindow and what it works with, and where it is installed; then exit."""
+    """Print the versions of rewindow and of the software it works with, and where rewindow is installed; then exit."""
     if wanted:
         from rewindow.app.version import version_lines
 

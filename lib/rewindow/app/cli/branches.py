@@ -203,7 +203,7 @@ def _rewound_lines(job: str, done: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _print_backfilled(printer: RunPrinter, job: str, done: Backfilled, holds: Sequence[Hold]) -> None:
-    """Print the result of `backfill`: where the branch starts, its runs, and what may follow."""
+    """Print the result of `backfill`: where the branch starts, its runs, and the commands that may follow."""
     if printer.as_json:
         branch = {"job": job, "branch": done.branch, "stands_on": done.stands_on, "from_epoch": done.first_epoch}
         kept = {"replaced": list(done.replaced), "continues": done.continues}
@@ -228,7 +228,7 @@ def _print_backfilled(printer: RunPrinter, job: str, done: Backfilled, holds: Se
 
 
 def _print_compared(printer: RunPrinter, compared: Compared, code: Sequence[str]) -> None:
-    """Print what was compared of two branches, how each output differs, and how the ``code`` of their last runs does."""
+    """Print what was compared of two branches and how each output differs. ``code``: how the code of their last runs differs."""
     first, second, diffs = compared.first, compared.second, compared.diffs
     if printer.as_json:
         epochs = [compared.epochs[0], compared.epochs[-1]] if compared.epochs else None

@@ -52,7 +52,7 @@ def check(
 
 
 def _files_of(root: Path, job: str) -> list[Path]:
-    """Return the files of a job's topology and of its feed's timestamp functions."""
+    """Return the files that define a job's topology and its feed's timestamp functions."""
     config = load_job(root, job)
     logs = load_feed(root, config.feed).logs.values()
     functions = [config.topology, *(log.timestamp for log in logs if ":" in log.timestamp)]

@@ -1,7 +1,8 @@
-"""Names that a shell completes: jobs, feeds and targets from file names, branches and stores from the ledger of a folder.
+"""Names that a shell completes: jobs, feeds and targets from file names, branches and stores from the ledger in a folder.
 
-A shell shows whatever is printed as part of the line that is being typed. So nothing here prints or raises: where names cannot be
-found, there are none. No file of the project is read but the target's and, for tables, the jobs'. No code of it is executed.
+A shell shows all that is printed as part of the line that is being typed. So nothing here prints or raises: if names cannot be
+found, none are offered. Of the project, only the file of the target and, for tables, the files of the jobs are read. No code of
+the project is executed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rewindow.control.plan.spec import MAIN
 from rewindow.tables.shared.paths import QUARANTINE
 
 _QUARANTINE = QUARANTINE.replace("/", ".")
-"""The name that `head` gives the quarantine."""
+"""The name of the quarantine in the command `head`."""
 
 Complete = Callable[[Any, str], list[str]]
 
@@ -49,7 +50,7 @@ def jobs_and_tables(ctx: Any, incomplete: str) -> list[str]:
 
 
 def branches(ctx: Any, incomplete: str) -> list[str]:
-    """Complete the branches of the job that was typed before."""
+    """Complete the branches of the job that was typed earlier in the line."""
 
     def found() -> set[str]:
         return {MAIN, *(branch.name for branch in _state(ctx).branches.values() if branch.is_open)}
@@ -58,7 +59,7 @@ def branches(ctx: Any, incomplete: str) -> list[str]:
 
 
 def stores(ctx: Any, incomplete: str) -> list[str]:
-    """Complete the stores of the job that was typed before, as of its last runs."""
+    """Complete the stores of the job that was typed earlier in the line, as of the last run of each branch."""
 
     def found() -> set[str]:
         heads = [branch.head for branch in _state(ctx).branches.values()]
@@ -82,13 +83,14 @@ def _stems(ctx: Any, kind: Kind) -> Iterable[str]:
 
 
 def _state(ctx: Any) -> JobState:
-    """Return the state of the job in the command line. A warehouse that is not a folder is too slow to ask while one types."""
+    """Return the state of the job in the command line; an empty state if the warehouse is no folder."""
     from rewindow.tables.delta.warehouse import DeltaTables
 
     root = _root(ctx)
     target = load_target(root, ctx.params.get("target") or "local")
     warehouse = location_of(root, target.warehouse)
+    # Reading any other warehouse is too slow while somebody types.
     if "://" in warehouse or target.catalog is not None:
         return JobState()
-    # Behind an option without a value, the arguments before it are not parsed.
+    # If the line ends with an option without a value, click has not parsed the arguments before it into `params`.
     return DeltaTables(warehouse).state(ctx.params["job"] or ctx.args[0])

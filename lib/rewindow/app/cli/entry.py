@@ -1,4 +1,4 @@
-"""Run one command line: print its error, and exit with the error's code."""
+"""Execute one command line: print its error, and exit with the error's code."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from rewindow.errors import UsageError, unrendered
 
 
 class _Pipe(io.FileIO):
-    """A file descriptor that drops what a closed pipe refuses, so that a command ends as it would have without a pipe."""
+    """A file descriptor that discards writes to a closed pipe, so that a command ends as it would have ended with a reader."""
 
     def write(self, data: object) -> int:
-        """Write some bytes and return how many; all of them if nobody reads."""
+        """Write bytes and return how many were written; the number of all bytes if the pipe is closed."""
         try:
             return super().write(data) or 0  # type: ignore[arg-type]
         except BrokenPipeError:
@@ -28,12 +28,12 @@ class _Pipe(io.FileIO):
 
 
 def tolerate_closed_pipes() -> None:
-    """Let the output of this process outlive its readers."""
+    """Let this process continue when a reader closes the pipe of stdout or stderr."""
     sys.stdout, sys.stderr = _tolerant(sys.stdout), _tolerant(sys.stderr)
 
 
 def _tolerant(stream: TextIO) -> TextIO:
-    """Return a stream to the same descriptor; the stream itself if it has none, as in a notebook."""
+    """Return a stream to the same descriptor that tolerates a closed pipe. A stream without descriptor is returned unchanged."""
     try:
         number = stream.fileno()
     except (AttributeError, OSError, ValueError):
@@ -50,7 +50,7 @@ OPTION = "--log-format"
 
 
 def take_log_format(arguments: Sequence[str]) -> tuple[list[str], str | None]:
-    """Return the other arguments and the value of ``--log-format``, which may stand anywhere; None without one.
+    """Return the arguments without ``--log-format``, and the value of this option, None without it. It may stand anywhere.
 
     Raises `UsageError` (2) for an unknown format.
     """
@@ -75,20 +75,24 @@ def take_log_format(arguments: Sequence[str]) -> tuple[list[str], str | None]:
 
 
 def main(begin: Callable[[], object] = lambda: None) -> None:
-    """Run the command line and exit with one of the documented exit codes. ``begin`` is called once the command is loaded."""
+    """Execute the command line and exit with a documented exit code. ``begin`` is called once the command's module is loaded."""
     tolerate_closed_pipes()
     leave(run_command(sys.argv[1:], begin))
 
 
 def leave(code: int) -> None:
-    """Exit immediately with this code: native code of the Delta libraries sometimes aborts a normal exit (ADR-13)."""
+    """Exit immediately with this code."""
     sys.stdout.flush()
     sys.stderr.flush()
+    # Native code of the Delta libraries sometimes aborts a normal exit (ADR-13).
     os._exit(code)
 
 
 def run_command(arguments: list[str], begin: Callable[[], object] = lambda: None) -> int:
-    """Run one command line and return its exit code. Prints errors and never raises them."""
+    """Execute one command line and return its exit code. Prints errors and never raises them.
+
+    ``begin`` is called once the command's module is loaded.
+    """
     as_json, debug = "--json" in arguments, "--debug" in arguments
     log_format = None
     try:
@@ -115,12 +119,12 @@ def _begin(log_format: str | None, begin: Callable[[], object]) -> None:
 
 
 def is_completion() -> bool:
-    """Return whether a shell asks for completions, which end with `SystemExit`."""
+    """Return whether a shell started this process to complete a line. Typer ends such a process with `SystemExit`."""
     return any(name.startswith("_") and name.endswith("_COMPLETE") for name in os.environ)
 
 
 def _is_of_the_command_line(error: SystemExit) -> bool:
-    """Return whether Typer ended the command, as after ``--show-completion``, and not a job's code."""
+    """Return whether Typer raised the `SystemExit`, as after ``--show-completion``. Otherwise a job's code raised it."""
     raised, module = error.__traceback__, ""
     while raised is not None:
         module, raised = raised.tb_frame.f_globals.get("__name__", ""), raised.tb_next
@@ -138,16 +142,16 @@ def _usage(error: TyperException) -> str:
     message = formatted() if callable(formatted) else str(error)
     message = message.replace(": Value error, ", ": ").replace(
         ": Input should be ", ": it should be "
-    )  # pydantic's words
+    )  # remove pydantic's words
     return f"{message.rstrip('.') or 'missing command'} (see --help)"
 
 
 def _fail(failure: Failure, log_format: str | None, *, as_json: bool, error: BaseException | None = None) -> int:
-    if is_completion():  # it would become part of the line that is being typed
+    if is_completion():  # the shell would show the message in the line that is being typed
         return failure.exit_code
     from rewindow.app.cli.printing import Printer
     from rewindow.app.command_log import configure_logs
 
-    configure_logs(log_format)  # a command line that is wrong has loaded no command
+    configure_logs(log_format)  # `_begin` is not called for an invalid command line
     Printer(as_json=as_json).failed(failure, error)
     return failure.exit_code

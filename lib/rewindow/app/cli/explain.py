@@ -55,7 +55,7 @@ def setup() -> None:
 
 
 def _print(printer: Printer, explained: Mapping[str, Any]) -> None:
-    """Print a topology."""
+    """Print a job's topology."""
     if printer.as_json:
         printer.json(explained)
         return

@@ -112,7 +112,7 @@ def reset(
 
 
 def _is_confirmed(question: str) -> bool:
-    """Ask. Nobody who can answer, as in a scheduler, is a no."""
+    """Ask the user to confirm. Without a user who can answer, as in a scheduler, the answer is no."""
     try:
         return typer.confirm(question, err=True)
     except Abort as error:
@@ -161,7 +161,10 @@ def gc(
 
 
 def _selected(project: OpenProject, name: str | None, kind: Kind | None) -> tuple[list[str], list[str]]:
-    """Return the selected jobs and feeds. Raises `UsageError` (2) for a name that is both, or neither."""
+    """Return the selected jobs and the selected feeds.
+
+    Raises `UsageError` (2) for a name of both a job and a feed, or of none.
+    """
     jobs, feeds = names_of(project.root, "jobs"), names_of(project.root, "feeds")
     jobs = [] if kind is Kind.FEED else jobs
     feeds = [] if kind is Kind.JOB else [feed for feed in feeds if name or project.feed_tables.state(feed)]
@@ -187,7 +190,7 @@ def _duration(text: str) -> int:
 
 
 def _republished_lines(job: str, done: Republished) -> Iterator[str]:
-    """Yield the drift that was found, and the repairs."""
+    """Yield sentences about the drift that was found and the repairs that were made."""
     yield from (f"{target} {drift}." for target, drift in done.drift.items())
     yield from (f"Run {run} of {job} was replayed and gave the same rows." for run in done.repeated)
     yield from (f"{target} was republished." for target in done.republished)
@@ -212,7 +215,7 @@ def _print_resumed(printer: RunPrinter, job: str, done: Resumed, holds: Sequence
 
 
 def _row(kind: str, name: str, collected: Collected | FeedCollected, *, dry_run: bool) -> dict[str, Any]:
-    """Return what was, or with ``dry_run`` would be, written, forgotten and deleted."""
+    """Return the table row of a job or feed: what `gc` wrote, forgot and deleted. ``dry_run``: the headings say "would be"."""
     would, of_job = "would be " if dry_run else "", {}
     if isinstance(collected, Collected):
         of_job = {

@@ -67,7 +67,7 @@ def schema(
     as_json: Json = False,
 ) -> None:
     """Print the JSON Schema of the YAML files, with which editors complete, explain and check them."""
-    del as_json  # it always is
+    del as_json  # the schema is JSON with and without the option
     if kind is not None:
         typer.echo(schema_text(kind.value), nl=False)
     else:
@@ -86,7 +86,7 @@ def play(
     """Play the project's transcripts, each once whole and once restarted between any two steps. Exits with 1 if one fails."""
     from rewindow.app.transcripts import play_all
 
-    del debug  # every command takes it
+    del debug  # every command has this option
     root, printer = find_project(Path(folder).absolute()), Printer(as_json=as_json)
     played = list(play_all(root, [path.absolute() for path in files or ()]))
     failed = [case for case in played if case.failure is not None]

@@ -33,7 +33,7 @@ class Printer:
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def say(self, line: str) -> None:
-        """Print a line without interpreting markup."""
+        """Print a line. Square brackets in it are no markup."""
         self._out.print(line, markup=False)
 
     def table(self, title: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -49,7 +49,7 @@ class Printer:
             self.say(line)
 
     def listed(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Print rows as a table, or as a JSON object with this name."""
+        """Print rows as a table, or as a JSON object in which the rows have this name."""
         if self.as_json:
             self.json({name: list(rows)})
         else:
@@ -63,7 +63,7 @@ class Printer:
         self.result(report.as_json(), landed_lines(feed, report))
 
     def failed(self, failure: Failure, error: BaseException | None = None) -> None:
-        """Print why a command failed, and the stack trace of ``error`` if given."""
+        """Print why a command failed. If ``error`` is given, print its stack trace, too."""
         if log := command_log():
             log.error("failed", exit_code=failure.exit_code, error=failure.message, code=failure.code)
         if error is not None:
@@ -71,15 +71,15 @@ class Printer:
         if self.as_json:
             self.json({"error": failure.message, "exit_code": failure.exit_code, "code": failure.code})
         else:
-            # Behind several lines, the code has a line of its own: the last may be a command that people copy.
+            # After several lines, the code gets its own line, because the last line may be a command that people copy.
             space = "\n" if "\n" in failure.message else " "
             self._err.print(f"rewindow: {failure.message}{space}[{failure.code}]", markup=False)
 
     @contextmanager
     def progress(self) -> Iterator[Watch]:
-        """Yield an observer of a command's steps: logs them if logging is on, and shows them on a terminal.
+        """Yield an observer that logs a command's steps if logging is on, and shows them on a terminal.
 
-        Raises `StoppedError` (130) for Ctrl-C, with what the command has done so far.
+        For Ctrl-C, raises `StoppedError` (130), whose message says what the command has done so far.
         """
         from rewindow.app.watch import watched
 
@@ -95,7 +95,7 @@ class Printer:
 
 
 def as_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Return rows as a table with right-aligned numbers."""
+    """Return rows as a table. Columns of numbers are aligned right."""
     table = Table(title=Text(title) if title else None, title_justify="left", show_edge=False, pad_edge=False)
     names = list(dict.fromkeys(name for row in rows for name in row))
     for name in names:
@@ -107,5 +107,5 @@ def as_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _value_as_it_is(value: Any) -> Text:
-    """Return a value as it is: rich would take ``[red]`` in a string as markup."""
+    """Return a value as text without markup: rich would interpret ``[red]`` in a string."""
     return Text("" if value is None else in_one_line(str(value)))

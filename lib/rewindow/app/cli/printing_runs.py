@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from rewindow.control.ingest.protocols import LandReport
 
 _MOSTLY = 2
-"""If late records are this part of all, a run warns."""
+"""A run warns if its late records, multiplied by this number, are at least all its records: if half of them are late."""
 
 
 def summarise(result: RunReport, watch: Watch) -> dict[str, Any]:
-    """Return a run's summary as JSON values. ``dropped`` is ``{"late": {reason: records}}``, ``seconds`` is wall time."""
+    """Return a run's summary as JSON values. ``dropped`` is ``{"late": {reason: records}}``, ``seconds`` is elapsed real time."""
     spec, commit = result.spec, result.commit
     return {
         "job": spec.job,
@@ -48,7 +48,7 @@ def summarise(result: RunReport, watch: Watch) -> dict[str, Any]:
 
 
 def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the last lines of a summary: how long it took, and where the report is."""
+    """Yield the last line of a summary: how long the run took, and the command for the report."""
     punctuations = f"{summary['punctuations']} punctuations, " if summary["punctuations"] else ""
     branch = "" if summary["branch"] == MAIN else f" --branch {summary['branch']}"
     took = f"{punctuations}{summary['commits']} commits in {summary['seconds']:.1f} seconds"
@@ -56,7 +56,7 @@ def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def reason_lines(result: RunReport) -> Iterator[str]:
-    """Yield what a run dropped and how to see it, and why an output got no rows."""
+    """Yield which records a run dropped, the command that shows them, and why an output got no rows."""
     dropped = dropped_by_reason(result.metrics)
     for kind, reasons in dropped.items():
         yield f"  {kind}: {', '.join(f'{count} {reason}'.strip() for reason, count in reasons.items())}"
@@ -66,9 +66,9 @@ def reason_lines(result: RunReport) -> Iterator[str]:
 
 
 def _mostly_late(result: RunReport) -> Iterator[str]:
-    """Yield a warning if a node dropped so many records as late that its grace period or the feed's order is probably wrong.
+    """Yield a warning if a node dropped so many late records that its grace period or the feed's order is probably wrong.
 
-    Nodes in which a record counts once for each of several windows are left out.
+    Nodes that count a record once for each of several windows are left out.
     """
     records = records_from_feed(result.spec.binding, result.commit.consumed)
     once = {timed.node for timed in result.spec.binding.timed or () if timed.has_one_window}
@@ -83,7 +83,7 @@ def _mostly_late(result: RunReport) -> Iterator[str]:
 
 
 def _how_to_see(result: RunReport, dropped: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """Yield how to see the records that were dropped. Without ``dropped: quarantine`` they are only counted."""
+    """Yield how to see the dropped records. Without ``dropped: quarantine`` they are only counted."""
     refused = sum(dropped.get(DROPS[QUARANTINED], {}).values())
     rows = result.commit.targets[QUARANTINE].rows if QUARANTINE in result.commit.targets else 0
     if rows:
@@ -113,11 +113,11 @@ class RunPrinter(Printer):
         landed: LandReport | None = None,
         holds: Sequence[Hold] = (),
     ) -> None:
-        """Print the results of runs and a summary of the last one.
+        """Print the results of runs and a summary of the last run.
 
-        JSON describes the last run, with any earlier ones under ``taken_over``, and what was ``landed`` before it. ``lagged``
-        names the targets that got what an earlier command had committed. ``published`` describes the output tables, ``holds``
-        the runs on hold.
+        JSON describes the last run, earlier runs under ``taken_over``, and under ``landed`` what was landed before. ``lagged``
+        names the targets that this command published for an earlier one. ``published`` describes the output tables, ``holds`` the
+        runs on hold.
         """
         last = next((result for result in reversed(results) if isinstance(result, RunReport)), None)
         summary = summarise(last, watch) if last and watch else None

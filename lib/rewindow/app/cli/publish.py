@@ -1,4 +1,4 @@
-"""The command that publishes."""
+"""The command that publishes committed runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that says whether a warehouse's format is that of this version."""
+"""The command that shows whether this version can read the format of a warehouse."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _counts(table: StoredTable) -> str:
 
 
 def _advice(stored: Sequence[StoredTable], target: str) -> Iterator[str]:
-    """Yield what to do, in sentences."""
+    """Yield what to do, as sentences."""
     fits = {table.fit for table in stored}
     if fits <= {Fit.ABSENT}:
         yield f"The warehouse is empty. This version writes format {FORMAT}. There is nothing to convert."

@@ -54,7 +54,7 @@ def why(
     debug: Debug = False,
 ) -> None:
     """Name the records and punctuations behind a row, or say why there is none. Changes nothing. Times are in UTC."""
-    # Here, because the engine that replays a row loads slowly, and other commands do not need it.
+    # Imported here, because the engine that replays a row loads slowly, and other commands do not need it.
     from rewindow.app.why.key_form import check_columns, choose_row, null_key, read_key, without_key
     from rewindow.app.why.missing import explain_missing
     from rewindow.app.why.output import AskedTime, Output
@@ -68,7 +68,7 @@ def why(
     rows = output.rows(wanted)
     if not rows and (nulls := null_key(wanted)) and (of_nulls := output.rows(nulls)):
         wanted, rows = nulls, of_nulls
-    if missing or not rows:  # a row may have been published, and then be deleted or changed by another hand
+    if missing or not rows:  # somebody else may have deleted or changed the row after it was published
         output.tables.check_published(output.job.name, output.state, output.branch.name)
         check_not_altered(output)
     if not rows:
@@ -103,15 +103,16 @@ if TYPE_CHECKING:
     from rewindow.app.why.facts import MissingFacts, RecordFacts, RowFacts
 
 MOST_SHOWN = 20
-"""The records of each kind that are shown; `--json` has all."""
+"""The maximum number of records of each kind that are shown; `--json` has all."""
 
 _INTERNAL = ("_epoch", "_partition", "_offset", "_run")
 
 
 def row_lines(facts: RowFacts, columns: Sequence[str], key: str) -> Iterator[str]:
-    """Yield the lines on a row.
+    """Yield the lines that explain a row.
 
-    ``columns`` are those of the output's key; ``key``: the words of the key, if more of its rows can be asked for.
+    ``columns`` are the columns of the output's key. ``key``: the words of the key on the command line; empty if the user named a
+    time, so that its other rows are not listed.
     """
     yield from _which_window(facts.asked_ms, facts.row[columns[-2]] if has_bounds(columns) else None)
     yield f"{facts.table}: {_row(facts.row, columns)}"
@@ -155,7 +156,7 @@ def row_lines(facts: RowFacts, columns: Sequence[str], key: str) -> Iterator[str
 
 
 def missing_lines(facts: MissingFacts) -> Iterator[str]:
-    """Yield the lines on a row that is missing."""
+    """Yield the lines that explain why there is no row."""
     yield from _which_window(facts.asked_ms, facts.window_start_ms)
     yield f"{facts.table}: {facts.headline}."
     for reason in facts.reasons:
@@ -168,7 +169,7 @@ def missing_lines(facts: MissingFacts) -> Iterator[str]:
 
 
 def _which_window(asked_ms: int | None, start_ms: int | None) -> Iterator[str]:
-    """Yield which window contains the time that was asked for, unless it is the window's start."""
+    """Yield which window contains the time that the user named, unless that time is the window's start."""
     if asked_ms is not None and start_ms not in (None, asked_ms):
         yield f"{instant(asked_ms)} is in the window from {instant(start_ms)}:"
 

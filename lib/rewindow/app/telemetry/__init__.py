@@ -1,1 +1,1 @@
-"""Events of commands for OpenLineage and OpenTelemetry. Off, and nothing is imported, unless the environment configures them."""
+"""Events of commands for OpenLineage and OpenTelemetry. Unless the environment configures them, nothing is imported or sent."""

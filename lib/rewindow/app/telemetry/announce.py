@@ -1,4 +1,4 @@
-"""One warning for each system that cannot be told: in the log, or on standard error if nothing is logged."""
+"""One warning for each system to which telemetry cannot be sent: in the log, or on standard error if nothing is logged."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import structlog
 from rewindow.app.command_log import mute_others
 
 PATIENCE_S = 5.0
-"""How long a command waits at its end for a client to deliver, and after a failed delivery:"""
+"""How long a command waits at its end for a client to deliver. `IMPATIENCE_S` applies after a failed delivery."""
 IMPATIENCE_S = 1.0
 
 
 class Warner(logging.Handler):
-    """Warns once in a command. As a handler it also takes what a client logs itself, instead of its stack traces."""
+    """Warns at most once per command. It is also a handler of a client's own logger, so that its stack traces are not printed."""
 
     def __init__(self, name: str) -> None:
         super().__init__(logging.WARNING)
@@ -24,7 +24,7 @@ class Warner(logging.Handler):
         self.has_warned = False
 
     def warn(self, why: str) -> None:
-        """Say once that the telemetry of this command is incomplete, and why."""
+        """Print one warning that the telemetry of this command is incomplete, and why. Later calls print nothing."""
         if self.has_warned:
             return
         self.has_warned = True
@@ -42,14 +42,14 @@ class Warner(logging.Handler):
         return IMPATIENCE_S if self.has_warned else PATIENCE_S
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take a line of the client's log."""
+        """Turn a line of the client's log into the warning."""
         self.warn(record.getMessage())
 
     def take_over(self, logger: str) -> None:
-        """Take everything that a client's loggers say, unless somebody else handles it."""
+        """Handle everything that a client's loggers log, unless they have another handler."""
         client = logging.getLogger(logger)
         for earlier in [one for one in client.handlers if isinstance(one, Warner)]:
-            client.removeHandler(earlier)  # of another command in this process
+            client.removeHandler(earlier)  # added by another command in this process
         if not client.handlers:
             client.addHandler(self)
             client.propagate = False

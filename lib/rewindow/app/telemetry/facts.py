@@ -1,4 +1,4 @@
-"""What telemetry says of a command: the operation, the tables that it read and wrote, and its counts. Plain values."""
+"""The facts about a command for telemetry, as plain values: the operation, the tables that it read and wrote, its counts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ LAND, RUN, BACKFILL, PROMOTE, REWIND, PUBLISH = "land", "run", "backfill", "prom
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Something that a command does to one feed or job: a landing, a run, a backfill.
+    """An action of a command on one feed or job: a landing, a run, a backfill.
 
-    ``began_ms`` is in epoch ms. A backfill and a promotion are the ``parent`` of the runs that they make.
+    ``began_ms`` is in epoch ms. ``parent`` is the backfill or promotion that made the run.
     """
 
     kind: str
@@ -31,30 +31,33 @@ class Operation:
     branch: str | None = None
     parent: Operation | None = None
     id: str = ""
-    """A UUID of version 7: consumers sort by it."""
+    """A UUID of version 7. Consumers sort operations by it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table, or files. ``location`` is an absolute path or URI; of a table that a catalog governs, its full name."""
+    """A table or a set of files. ``location`` is an absolute path or URI, or the full name of a table that a catalog governs."""
 
     location: str
     columns: tuple[Column, ...] = ()
     format: str = "delta"
     version: int | None = None
     catalog_host: str | None = None
-    """Where the catalog is; None for a table at a path."""
+    """The host of the catalog; None for a table at a path."""
     name: str | None = None
-    """The name of a table at a path, as in the job's file."""
+    """The name in the job's file of a table at a path."""
     warehouse: str = ""
-    """The folder of the tables with such names."""
+    """The folder or URI that contains all tables that have a ``name``."""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """The columns of a log that have other names in this table: name in the log -> name in the table."""
+    """The columns of a log that have another name in this table, as a mapping from name in the log to name in the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnOrigins:
-    """The origins of each column of an output, with the tables of their topics (`dsl.column_origins`)."""
+    """The origins of each column of an output (`dsl.column_origins`). ``tables``: from the topic of an origin to its table.
+
+    ``rows``: the columns that decide which rows the output has.
+    """
 
     tables: Mapping[str, Table]
     columns: Mapping[str, frozenset[Origin]]
@@ -63,7 +66,7 @@ class ColumnOrigins:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A table that was read: the records taken, and what a landing ledger says of them."""
+    """A table that was read. ``records``: the number of records taken. ``landings``: which landings, from the feed's ledger."""
 
     table: Table
     records: int | None = None
@@ -72,7 +75,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A table that was written: what one run or landing added, and where each column comes from (None: unknown)."""
+    """A table that was written: what one run or landing added, and where each column comes from (None if unknown)."""
 
     table: Table
     rows: int | None = None
@@ -80,13 +83,13 @@ class Written:
     files: int | None = None
     landings: Mapping[str, Any] | None = None
     commit: Mapping[str, Any] | None = None
-    """The run that wrote last, its rows and their digest."""
+    """The run that wrote last, its number of rows and their digest."""
     origins: ColumnOrigins | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number to count or to show: ``name`` as in `spans_and_metrics.METRICS`."""
+    """A value of a metric. ``name`` is a key of `spans_and_metrics.METRICS`."""
 
     name: str
     value: float
@@ -95,7 +98,10 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of an operation, at its start or at its end. ``details`` are JSON values in snake case."""
+    """The facts about an operation that are known at its start or at its end.
+
+    ``details`` are JSON values, named in snake case.
+    """
 
     inputs: tuple[Read, ...] = ()
     outputs: tuple[Written, ...] = ()
@@ -107,7 +113,7 @@ NOTHING = Facts()
 
 
 def new_id(now_ms: int) -> str:
-    """Return a UUID of version 7 (RFC 9562): 48 bits of time, then random ones."""
+    """Return a UUID of version 7 (RFC 9562): 48 bits of time, then random bits."""
     random = int.from_bytes(os.urandom(10), "big")
     high, low = random >> 62 & 0xFFF, random & (1 << 62) - 1
     return str(uuid.UUID(int=now_ms << 80 | 7 << 76 | high << 64 | 2 << 62 | low))

@@ -1,4 +1,4 @@
-"""Gather the facts of landings, runs and changes of branches, and where their tables are, from results and ledgers."""
+"""Gather facts about landings, runs and changes of branches from results and ledgers, and the locations of their tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _UNKNOWN_HOST = "databricks"
 
 @dataclass(frozen=True, slots=True)
 class Locator:
-    """The tables of a project on a target."""
+    """Finds the tables of a project on a target."""
 
     root: Path
     target: TargetConfig
@@ -46,7 +46,7 @@ class Locator:
     tables: Warehouse
 
     def sources(self, feed: str) -> dict[str, Table]:
-        """Return the source of each log of a feed, as the feed's file names it."""
+        """Return the source of each log of a feed, by topic, as the feed's file names it."""
         config = load_feed(self.root, feed)
         spec = feed_spec(config, project_root=str(self.root), warehouse=self.warehouse)
         sources = {}
@@ -63,7 +63,7 @@ class Locator:
         return Table(spec.location, format=spec.format)
 
     def logs(self, feed: Feed) -> dict[str, Table]:
-        """Return the logs of a landed feed, with their columns and without versions."""
+        """Return the logs of a landed feed, by topic, with their columns and without versions."""
         return {topic: self._log(feed, topic) for topic in feed.definition.logs}
 
     def output(self, table: TableSpec, *, with_version: bool = False) -> Table:
@@ -71,7 +71,7 @@ class Locator:
         return self._at(table.path, table.columns, self.tables.version_of(table) if with_version else None)
 
     def log_version(self, feed: Feed, topic: str) -> int | None:
-        """Return the Delta version of a log; None if there is no table."""
+        """Return the Delta version of a log; None if its table does not exist."""
         return self.tables.version_of(TableSpec(self._log_path(feed, topic), ()))
 
     def _log_path(self, feed: Feed, topic: str) -> str:
@@ -122,7 +122,7 @@ def landing_planned(locator: Locator, feed: str) -> Facts:
 
 
 def landing_done(locator: Locator, report: LandReport) -> Facts:
-    """Return what a landing read and wrote. One without landings read and wrote nothing."""
+    """Return what a landing read and wrote. If it added no landing, it read and wrote nothing."""
     details: dict[str, Any] = {
         "outcome": COMMITTED if report.landings else NOTHING_TO_DO,
         "reason": report.waiting or None,
@@ -236,7 +236,7 @@ def run_skipped(result: UpToDate) -> Facts:
 def backfill_done(
     branch: str, stands_on: str | None, first_epoch: int, results: Sequence[RunReport | UpToDate]
 ) -> Facts:
-    """Return the facts of a backfill. Its runs report by themselves what they read and wrote."""
+    """Return the facts of a backfill, without what its runs read and wrote. Each run reports that as its own operation."""
     runs = [result.spec.name for result in results if isinstance(result, RunReport)]
     outcome = COMMITTED if runs else NOTHING_TO_DO
     return Facts(
@@ -247,7 +247,10 @@ def backfill_done(
 def branch_changed(
     locator: Locator, state: JobState, into: str, details: Mapping[str, Any], source: str | None = None
 ) -> Facts:
-    """Return what a promotion, a rewind or an acceptance left in the output tables of a branch; ``source`` was promoted."""
+    """Return the state of a branch's output tables after a promotion, a rewind or a publication.
+
+    ``source``: the branch that was promoted.
+    """
     branch = state.branch(into)
     head = branch.published_runs[-1] if branch.published_runs else None
     outputs = []

@@ -1,4 +1,4 @@
-"""The events of OpenLineage that say what an operation read and wrote. Imported only where events are sent."""
+"""The OpenLineage events that describe what an operation read and wrote. Imported only if events are sent."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from rewindow.dsl.flows import Origin
 
 VERSION = running_version()
 PRODUCER = f"urn:rewindow:{VERSION}"
-"""Who made an event. rewindow is published nowhere yet, so it is a name and not an address."""
+"""The producer of an event. It is a name and not an address, because rewindow is not published anywhere yet."""
 SCHEMAS = "urn:rewindow:openlineage:1-0-0"
-"""The version of the schemas. An event names it, so a changed schema gets a new one."""
+"""The version of the schemas of our facets. Each event names it, so a changed schema needs a new version."""
 
 
 class _Facet(BaseFacet):  # type: ignore[misc, unused-ignore]
-    """The base of a facet of ours: the client asks its class for the schema."""
+    """The base of our own facets. The client calls `_get_schema` of the facet's class."""
 
 
 def custom(name: str, values: Mapping[str, Any]) -> Any:
-    """Return a facet with JSON values. Unknown ones (None) are left out."""
+    """Return one of our own facets with JSON values."""
     url = f"{SCHEMAS}:{name}.json#/$defs/{name}"
     facet = type(name, (_Facet,), {"_get_schema": staticmethod(lambda: url), "__slots__": ()})
     return facet(producer=PRODUCER).with_additional_properties(**values)
 
 
 def parent_of(operation: Operation, environ: Mapping[str, str]) -> Any:
-    """Return the facet that names the parent, or None.
+    """Return the facet that names the parent run and the root run; None without a parent.
 
     The root is the scheduler's run if there is one, otherwise the outermost operation.
     """

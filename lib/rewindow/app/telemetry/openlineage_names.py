@@ -1,4 +1,4 @@
-"""The names of datasets and jobs as OpenLineage's naming conventions define them."""
+"""The names of datasets and jobs, after OpenLineage's naming conventions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rewindow.control.plan.spec import MAIN
 from rewindow.storage.locations import is_uri
 
 NAMESPACE = "default"
-"""The namespace of jobs if ``OPENLINEAGE_NAMESPACE`` sets none, as in the other integrations."""
+"""The namespace of jobs if ``OPENLINEAGE_NAMESPACE`` is not set. OpenLineage's other integrations have the same default."""
 BRANCH_RUN = "branch-run"
-"""The kind of a run on another branch than main, which writes other tables than the job's."""
+"""The kind of a run on a branch other than main. Such a run writes other tables than the job's."""
 
 PARENT, ROOT = "OPENLINEAGE_PARENT_ID", "OPENLINEAGE_ROOT_PARENT_ID"
-"""The variables in which a scheduler names the run that started a command, and the outermost one."""
+"""The variables in which a scheduler names its run that started a command, and its outermost run."""
 
 _SCHEMES = {"s3a": "s3", "gcs": "gs", "abfs": "abfss"}
 
@@ -39,7 +39,7 @@ class Caller(NamedTuple):
 
 
 def caller_in(environ: Mapping[str, str], name: str) -> Caller | None:
-    """Return the run that a variable names as ``namespace/job/UUID``; None if it names none."""
+    """Return the run that a variable contains as ``namespace/job/UUID``; None if the variable has no such value."""
     namespace, _, rest = environ.get(name, "").strip().partition("/")
     job, _, run = rest.rpartition("/")
     try:
@@ -49,14 +49,14 @@ def caller_in(environ: Mapping[str, str], name: str) -> Caller | None:
 
 
 def dataset_of(table: Table) -> Named:
-    """Return the name of a table or of files: ``file``, a bucket or a catalog's host is the namespace."""
+    """Return the name of a table or of files. Its namespace is ``file``, a bucket or a catalog's host."""
     if table.catalog_host is not None:
         return Named(f"unitycatalog://{table.catalog_host}", table.location)
     return _located(table.location)
 
 
 def symlink_of(table: Table) -> Named | None:
-    """Return the name that a table at a path has in its warehouse, ``shop.daily_orders``; None without such a name."""
+    """Return the name that a table at a path has in its warehouse, such as ``shop.daily_orders``; None if it has no name."""
     if table.name is None or not table.warehouse:
         return None
     namespace, folder = _located(table.warehouse)
@@ -65,7 +65,7 @@ def symlink_of(table: Table) -> Named | None:
 
 
 def job_of(operation: Operation, environ: Mapping[str, str] = os.environ) -> Named:
-    """Return the name of an operation's job: ``shop.daily_orders.run``."""
+    """Return the name of an operation's job, such as ``shop.daily_orders.run``."""
     kind = BRANCH_RUN if operation.kind == RUN and operation.branch not in {None, MAIN} else operation.kind
     namespace = environ.get("OPENLINEAGE_NAMESPACE") or NAMESPACE
     return Named(namespace, f"{operation.project}.{operation.subject}.{kind}")

@@ -1,4 +1,4 @@
-"""Sends events to OpenLineage from a thread of its own, so that a command never waits for a consumer while it works."""
+"""Sends events to OpenLineage from a separate thread, so that a command does not wait for a consumer while it works."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EventObserver:
                 self.warner.warn(f"{name} names no run: write it like namespace/job/UUID")
 
     def began(self, operation: Operation) -> None:
-        """Note the operation. A child's START follows that of its parent."""
+        """Send START of the operation's parent, if it was not sent yet: it must come before START of the operation."""
         if operation.parent is not None:
             self._start(operation.parent)
 
@@ -41,10 +41,10 @@ class EventObserver:
         self._start(operation)
 
     def step(self, operation: Operation, step: str) -> None:
-        """Ignore a step: events are of runs."""
+        """Ignore a step: there are events only for operations."""
 
     def task(self, operation: Operation, report: TaskReport) -> None:
-        """Ignore a task: events are of runs."""
+        """Ignore a task: there are events only for operations."""
 
     def ended(self, operation: Operation, facts: Facts) -> None:
         """Send COMPLETE with what was read and written."""
@@ -52,13 +52,13 @@ class EventObserver:
         self._sender.send("COMPLETE", operation, _now_ms(), facts)
 
     def failed(self, operation: Operation, failure: Failure) -> None:
-        """Send FAIL, or ABORT for Ctrl-C, with the message that people see. Nothing was committed to the tables."""
+        """Send FAIL, or ABORT for Ctrl-C, with the message that the user sees. Nothing was committed to the tables."""
         self._start(operation)
         state = "ABORT" if failure.was_interrupted else "FAIL"
         self._sender.send(state, operation, _now_ms(), self._planned.get(operation.id, NOTHING), failure)
 
     def flush(self) -> None:
-        """Wait until the events are delivered, but not for long."""
+        """Wait a few seconds at most until the events are delivered."""
         self._sender.flush(self.warner.patience_s)
 
     def _start(self, operation: Operation) -> None:
@@ -71,7 +71,10 @@ class EventObserver:
 
 
 class _Sender:
-    """A daemon thread with a queue. It imports the client, which takes as long as a small run, beside the command's work."""
+    """A daemon thread with a queue of events.
+
+    The thread also imports OpenLineage's client, which takes as long as a small run, while the command works.
+    """
 
     def __init__(self, warner: Warner) -> None:
         self._warner = warner
@@ -98,7 +101,7 @@ class _Sender:
         def finish() -> None:
             try:
                 if self._client is not None:
-                    # Some transports deliver in the background, and only closing waits for them.
+                    # Some transports deliver in the background, and only `close` waits until they have delivered.
                     client, self._client = self._client, None
                     client.close(limit_s)
             finally:
@@ -126,7 +129,7 @@ class _Sender:
 
     def _open(self) -> Any:
         if self._client is None:
-            from openlineage.client import OpenLineageClient  # noqa: PLC0415 - beside the command's work
+            from openlineage.client import OpenLineageClient  # noqa: PLC0415 - imported by the thread
 
             self._warner.take_over("openlineage")
             _show_console_events()
@@ -135,7 +138,7 @@ class _Sender:
 
 
 def _show_console_events() -> None:
-    """Let the transport `console` write to standard error: it logs its events, and nobody else shows that log."""
+    """Let the transport `console` write to standard error. It only logs its events, and nothing else prints that log."""
     console = logging.getLogger("openlineage.client.transport.console")
     if not console.handlers:
         console.addHandler(logging.StreamHandler(sys.stderr))

@@ -1,4 +1,4 @@
-"""The providers of OpenTelemetry that the environment configures, with the variables and defaults of its SDK."""
+"""The providers of OpenTelemetry that the environment configures, with the variables and defaults of OpenTelemetry's SDK."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SERVICE = "rewindow"
 
 
 def tracer_provider(environ: Mapping[str, str] = os.environ) -> Any:
-    """Return the provider of traces: the process's own if there is one, as under `opentelemetry-instrument`, else a new one."""
+    """Return the process's provider of traces if it has one, as under `opentelemetry-instrument`; otherwise a new provider."""
     current = trace.get_tracer_provider()
     if isinstance(current, TracerProvider):
         return current
@@ -34,7 +34,7 @@ def tracer_provider(environ: Mapping[str, str] = os.environ) -> Any:
 
 
 def meter_provider(environ: Mapping[str, str] = os.environ) -> Any:
-    """Return the provider of metrics, as of `tracer_provider`."""
+    """Return the process's provider of metrics if it has one; otherwise a new provider."""
     current = metrics.get_meter_provider()
     if isinstance(current, MeterProvider):
         return current
@@ -75,7 +75,7 @@ def _exporters(signal: str, environ: Mapping[str, str]) -> Iterator[Any]:
                 exporter=name,
             )
         made = entry_point.load()
-        # Standard output is the command's result.
+        # Standard output is for the command's result, so the exporter `console` writes to standard error.
         yield made(out=sys.stderr) if name == "console" else made()
 
 

@@ -1,4 +1,4 @@
-"""Traces and metrics of OpenTelemetry: a span for each operation and each of its steps, and what a run and a landing count."""
+"""Traces and metrics of OpenTelemetry: a span for each operation and each of its steps, and the counts of runs and landings."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ METRICS = {
     "behind": Metric("gauge", "{landing}", "Landings that the last run of a job's branch had not taken."),
     "duration": Metric("histogram", "s", "How long an operation took, by command and outcome."),
 }
-"""The metrics by the name of their `facts.Measure`."""
+"""From the name of a `facts.Measure` to its metric."""
 
 
 @dataclass(slots=True)
 class _Open:
-    """The span of an operation, and that of its current step."""
+    """The span of an operation, its context, and the span of its current step."""
 
     span: Any
     context: Any
@@ -56,7 +56,7 @@ class _Open:
 
 
 class SpanObserver:
-    """An observer that makes spans and counts. The providers are given in tests, otherwise the environment's."""
+    """An observer that creates spans and counts metrics. Without given providers, it uses those of the environment."""
 
     def __init__(self, tracers: Any = None, meters: Any = None) -> None:
         self.warner = Warner("OpenTelemetry")
@@ -66,7 +66,7 @@ class SpanObserver:
         self._is_off = False
 
     def began(self, operation: Operation) -> None:
-        """Start the operation's span: below its parent's, or below the span that TRACEPARENT names."""
+        """Start the operation's span. Its parent is the span of the parent operation, or the span in the variable TRACEPARENT."""
         if not self._has_providers():
             return
         from opentelemetry import propagate, trace  # noqa: PLC0415 - only if it is configured
@@ -85,10 +85,10 @@ class SpanObserver:
         self._open[operation.id] = _Open(span, trace.set_span_in_context(span, context))
 
     def planned(self, operation: Operation, facts: Facts) -> None:
-        """Ignore the tables: spans have counts."""
+        """Ignore the tables: spans have only counts."""
 
     def step(self, operation: Operation, step: str) -> None:
-        """End the span of the step before, and start that of this one."""
+        """End the span of the previous step, and start the span of this step."""
         active = self._open.get(operation.id)
         if active is None:
             return
@@ -103,7 +103,7 @@ class SpanObserver:
         )
 
     def task(self, operation: Operation, report: TaskReport) -> None:
-        """Note a finished task in the span of its step."""
+        """Add a finished task as an event to the span of its step."""
         active = self._open.get(operation.id)
         if active is None or active.step is None:
             return
@@ -116,7 +116,7 @@ class SpanObserver:
         active.step.add_event("task", attributes)
 
     def ended(self, operation: Operation, facts: Facts) -> None:
-        """End the operation's span with its counts, and add these to the metrics."""
+        """End the operation's span with its counts, and add the counts to the metrics."""
         active = self._open.pop(operation.id, None)
         if active is None:
             return
@@ -129,7 +129,7 @@ class SpanObserver:
         self._count("duration", _seconds_since(operation), {**own, "command": operation.kind, "outcome": "done"})
 
     def failed(self, operation: Operation, failure: Failure) -> None:
-        """End the operation's span as an error, with the message that people see."""
+        """End the operation's span as an error, with the message that the user sees."""
         active = self._open.pop(operation.id, None)
         if active is None:
             return
@@ -145,7 +145,7 @@ class SpanObserver:
         self._count("duration", _seconds_since(operation), {**own, "command": operation.kind, "outcome": "failed"})
 
     def flush(self) -> None:
-        """Export everything, but do not wait long: an exporter retries for longer than a command should take."""
+        """Export everything, but wait only a few seconds: an exporter may retry for longer than a command should take."""
         if self._tracers is None or self._is_off:
             return
         limit_s = self.warner.patience_s
@@ -165,7 +165,7 @@ class SpanObserver:
 
     def _has_providers(self) -> bool:
         if self._tracers is None and not self._is_off:
-            self._is_off = True  # until it has worked
+            self._is_off = True  # stays so if the lines below raise an error
             try:
                 from rewindow.app.telemetry.opentelemetry_setup import meter_provider, tracer_provider  # noqa: PLC0415
             except ImportError as error:
@@ -197,7 +197,7 @@ class SpanObserver:
 
 
 _DIMENSIONS = ("rewindow.feed", "rewindow.job", "rewindow.branch", "rewindow.project", "rewindow.target")
-"""The attributes of an operation that its metrics have, too."""
+"""The attributes of an operation that are also attributes of its metrics."""
 
 
 def _attributes(operation: Operation) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def _attributes(operation: Operation) -> dict[str, Any]:
 
 
 def _results(facts: Facts) -> dict[str, Any]:
-    """Return the details that a span can hold: scalars, lists of scalars, and the sums of counts by name."""
+    """Return those details that a span can hold: scalars, non-empty lists, and the sums of records and rows."""
     attributes: dict[str, Any] = {}
     for name, value in facts.details.items():
         if isinstance(value, str | int | float) or (isinstance(value, list) and value):

@@ -1,4 +1,4 @@
-"""The observers of a command's operations. None of them can fail a command, or delay it by more than a few seconds."""
+"""The observers of a command's operations. They cannot fail a command, or delay it by more than a few seconds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EXPORTERS = ("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER")
 
 
 def has_openlineage(environ: Mapping[str, str]) -> bool:
-    """Return whether the client of OpenLineage would send events: it has a URL, a transport or a file, and is not disabled."""
+    """Return whether OpenLineage's client would send events: it is not disabled, and has a URL, a transport or a file."""
     if environ.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true":
         return False
     if environ.get("OPENLINEAGE_URL") or any(name.startswith("OPENLINEAGE__TRANSPORT") for name in environ):
@@ -35,7 +35,7 @@ def has_openlineage(environ: Mapping[str, str]) -> bool:
 
 
 def has_opentelemetry(environ: Mapping[str, str]) -> bool:
-    """Return whether OpenTelemetry has an endpoint, or an exporter other than ``none``, and is not disabled."""
+    """Return whether OpenTelemetry is not disabled, and has an endpoint or an exporter other than ``none``."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     wanted = [environ.get(name, "").strip().lower() for name in _EXPORTERS]
@@ -45,11 +45,11 @@ def has_opentelemetry(environ: Mapping[str, str]) -> bool:
 
 
 OnStep = Callable[[str], None] | None
-"""What is called with each step of a command before it is done."""
+"""A function that is called with each step of a command before the step is executed."""
 
 
 class Observer(Protocol):
-    """A system that is told of operations. Whatever a method raises becomes one warning."""
+    """A system that receives events about operations. An error in a method becomes a warning, at most one per command."""
 
     warner: Warner
 
@@ -57,37 +57,40 @@ class Observer(Protocol):
         """An operation begins."""
 
     def planned(self, operation: Operation, facts: Facts) -> None:
-        """It is known what the operation will read and write."""
+        """The tables that the operation will read and write are known."""
 
     def step(self, operation: Operation, step: str) -> None:
-        """A step of the operation begins: a `control.steps.Step`, or its name."""
+        """A step of the operation begins. ``step``: a `control.steps.Step`, or its name."""
 
     def task(self, operation: Operation, report: TaskReport) -> None:
         """A task of the current step has finished."""
 
     def ended(self, operation: Operation, facts: Facts) -> None:
-        """The operation has ended well."""
+        """The operation has ended without an error."""
 
     def failed(self, operation: Operation, failure: Failure) -> None:
         """The operation has failed, or was interrupted."""
 
     def flush(self) -> None:
-        """Send everything, within a few seconds."""
+        """Send everything that is queued, within a few seconds."""
 
 
 class Observed:
-    """One operation, as the code that carries it out sees it. Facts are functions, called only if somebody listens."""
+    """One operation, for the code that executes it.
+
+    Facts are given as functions, which are called only if there are observers.
+    """
 
     def __init__(self, telemetry: Telemetry, operation: Operation) -> None:
         self._telemetry, self.operation = telemetry, operation
         self._done: Callable[[], Facts] = lambda: NOTHING
 
     def planned(self, facts: Callable[[], Facts]) -> None:
-        """Tell what the operation will read and write."""
+        """Notify the observers of what the operation will read and write."""
         self._telemetry.tell(lambda observer, known: observer.planned(self.operation, known), facts)
 
     def watching(self, on_step: OnStep) -> OnStep:
-        """Return an observer of steps that tells of each step, and then calls ``on_step``."""
+        """Return a function that notifies the observers of each step and then calls ``on_step``."""
         if not self._telemetry.observers:
             return on_step
 
@@ -99,11 +102,11 @@ class Observed:
         return told
 
     def done(self, facts: Callable[[], Facts]) -> None:
-        """Note how to find out what the operation did. It is told when the operation ends."""
+        """Set the function that returns what the operation did. It is called when the operation ends."""
         self._done = facts
 
     def end(self) -> None:
-        """Tell that the operation has ended."""
+        """Notify the observers that the operation has ended."""
         self._telemetry.tell(lambda observer, known: observer.ended(self.operation, known), self._done)
 
 
@@ -116,7 +119,7 @@ class Telemetry:
 
     @contextmanager
     def operation(self, kind: str, subject: str, branch: str | None = None) -> Iterator[Observed]:
-        """Observe what happens within: its beginning, its steps, and its end or failure."""
+        """Notify the observers of the beginning of this block, of its steps, and of its end or failure."""
         now_ms = time.time_ns() // 1_000_000
         parent = self._open[-1] if self._open else None
         operation = Operation(kind, self._project, self._target, subject, now_ms, branch, parent, id=new_id(now_ms))
@@ -137,12 +140,12 @@ class Telemetry:
                 self.tell(lambda observer, _: observer.flush())
 
     def task(self, report: TaskReport) -> None:
-        """Tell that a task of the current operation has finished."""
+        """Notify the observers that a task of the current operation has finished."""
         if self._open:
             self.tell(lambda observer, _: observer.task(self._open[-1], report))
 
     def tell(self, call: Callable[[Observer, Facts], None], facts: Callable[[], Facts] = lambda: NOTHING) -> None:
-        """Tell each observer something about some facts. An error becomes a warning, at most one for each observer."""
+        """Call a function with each observer and the facts. An error becomes a warning, at most one for each observer."""
         if not self.observers:
             return
         try:
@@ -159,7 +162,7 @@ class Telemetry:
 
 
 def telemetry_of(project: str, target: str, environ: Mapping[str, str] = os.environ) -> Telemetry:
-    """Return the telemetry that the environment configures, as the clients of OpenLineage and OpenTelemetry read it."""
+    """Return the telemetry that the environment configures, in the variables of OpenLineage's and OpenTelemetry's clients."""
     observers: list[Observer] = []
     if has_openlineage(environ):
         from rewindow.app.telemetry.openlineage_sender import EventObserver  # noqa: PLC0415 - only if it is configured

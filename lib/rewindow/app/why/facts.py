@@ -1,4 +1,4 @@
-"""What `why` says of a row, as plain values. Times are epoch milliseconds in UTC, None if unknown."""
+"""What `why` reports about a row, as plain values. Times are epoch milliseconds in UTC, None if the time is unknown."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def json_row(row: Columns) -> dict[str, Any]:
 
 
 def json_rows(rows: Sequence[Columns]) -> list[dict[str, Any]]:
-    """Return rows of the same columns as values that `json` can write."""
+    """Return rows that have the same columns as values that `json` can write."""
     return as_rows(table_of(rows))
 
 
 @dataclass(frozen=True, slots=True)
 class RecordFacts:
-    """A record of a log: where it is, the landing that brought it, the epoch that released it, and its columns."""
+    """A record of a log: its position, the landing that added it, the epoch that released it, and its columns."""
 
     topic: str
     partition: int
@@ -49,7 +49,10 @@ class PunctuationFacts:
 
 @dataclass(frozen=True, slots=True)
 class LateFacts:
-    """A record of the same key that a node dropped; ``behind_ms``: how far it was behind the node's clock or a record before."""
+    """A record of the same key that a node dropped.
+
+    ``behind_ms``: how far it was behind the node's clock or an earlier record.
+    """
 
     record: RecordFacts
     node: str
@@ -59,7 +62,7 @@ class LateFacts:
 
 @dataclass(frozen=True, slots=True)
 class SentFacts:
-    """When the row was sent: by a record, a punctuation, or at the end of an epoch. ``is_held``: it was waiting for that."""
+    """What made a node send the row: a record, a punctuation, or the end of an epoch. ``is_held``: the row had waited for it."""
 
     epoch: int
     watermark_ms: int | None
@@ -70,7 +73,7 @@ class SentFacts:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """The run that wrote the row, and the code that it ran. ``first_epoch`` and ``last_epoch`` are landings."""
+    """The run that wrote the row, and the code that it executed. ``first_epoch`` and ``last_epoch`` are landings."""
 
     run: str
     ledger_row: int
@@ -84,11 +87,11 @@ class RunFacts:
 
 @dataclass(frozen=True, slots=True)
 class RowFacts:
-    """What is behind a row.
+    """The explanation of a row.
 
-    ``asked_ms`` is the time that the row's window was asked for with. ``rows`` lists the rows of the key, newest first, of which
-    ``row`` is explained. ``is_reproduced``: replaying nothing but the records that are named gives the row. ``is_exact``: each of
-    ``records`` contributed; otherwise some may not have.
+    ``asked_ms`` is the time in the row's window that the user named. ``rows`` lists rows of the key, newest first; ``row`` is the
+    one that is explained. ``is_reproduced``: replaying only the named records gives the row. ``is_exact``: every one of
+    ``records`` contributed to the row; otherwise some may not have.
     """
 
     table: str
@@ -127,7 +130,7 @@ class Missing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OpenFacts:
-    """A window of the key that is open until ``closes_at_ms``, and how many records it has so far."""
+    """A window of the key that is open until ``closes_at_ms``, and the number of its records so far."""
 
     start_ms: int
     end_ms: int
@@ -137,11 +140,12 @@ class OpenFacts:
 
 @dataclass(frozen=True, slots=True)
 class MissingFacts:
-    """Why a key has no row. ``records`` are those of the key and window in the logs, ``late`` the dropped ones of them.
+    """Why a key has no row. ``records``: the records of the key and window in the logs. ``late``: those that were dropped.
 
-    ``asked_ms`` is the time of which the window was asked for, ``window_start_ms`` where the window begins that contains it.
-    ``closes_at_ms`` is when the result is final, and ``clock_ms`` the clock that has to reach it, in task ``partition``.
-    ``open_windows`` are the open windows of the key, if no time was asked for; the first of them has these times.
+    ``asked_ms`` is the time that the user named, ``window_start_ms`` the start of the window that contains it. ``closes_at_ms``
+    is the time at which the result is final, and ``clock_ms`` the present time of the clock that has to reach it, in task
+    ``partition``. If the user named no time, ``open_windows`` lists the open windows of the key, and the other fields describe
+    the first of them.
     """
 
     table: str
@@ -161,7 +165,7 @@ class MissingFacts:
     open_windows: Sequence[OpenFacts]
 
     def as_json(self) -> dict[str, Any]:
-        """Return JSON values, with the codes of the sentences."""
+        """Return the facts as JSON values, with the codes of the sentences."""
         codes = [reason.code for reason in self.reasons]
         return {**asdict(self), "headline_code": self.headline.code, "reason_codes": codes}
 
@@ -169,7 +173,7 @@ class MissingFacts:
 def no_answer(
     output: Output, why: Missing, headline: ReasonMessage, reasons: Sequence[ReasonMessage], **others: Any
 ) -> MissingFacts:
-    """Return why an output has no row of a key. ``others``: the fields that are known, of those with times and records."""
+    """Return why an output has no row of a key. ``others``: the known values of the fields with times and records."""
     nothing = {
         "partition": 0,
         "asked_ms": None,

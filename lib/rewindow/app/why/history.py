@@ -1,4 +1,4 @@
-"""The epochs that a row's run and the runs before it took, and the logs that they read."""
+"""The epochs that a row's run and the runs before it took, and the logs that these runs read."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from rewindow.streams.record import UNKNOWN, TopicPartition
 from rewindow.streams.timing import TimedNode
 
 Offsets = Mapping[tuple[str, int], Mapping[int, int]]
-"""The offsets of records with their timestamps, by topic and partition."""
+"""From topic and partition to a mapping from a record's offset to its timestamp."""
 
 Candidates = dict[tuple[str, int], dict[int, int]]
-"""The same, of records that a row may be made of."""
+"""Records that may have contributed to a row: from topic and partition to a mapping from offset to timestamp."""
 
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The chain of runs up to ``last``, whose logs are read again."""
+    """The chain of runs up to ``last``. Their logs are read again."""
 
     output: Output
     last: CommittedRun
 
     def check(self) -> None:
-        """Raise `SourceError` (66) if the logs no longer have what the runs read, `ConfigError` (78) if only Spark reads them."""
+        """Raise `SourceError` (66) if the logs lack what the runs read, `ConfigError` (78) if only Spark can read the logs."""
         check_has_landings(self.last, self.output.job.feed, self.output.branch)
         for topic in self.output.layout.external:
             if why := self.output.tables.only_spark_reads(self.output.job.feed, topic):
@@ -50,23 +50,24 @@ class History:
 
     @cached_property
     def runs(self) -> tuple[CommittedRun, ...]:
-        """The runs, oldest first."""
+        """The runs of the chain, oldest first."""
         return self.output.state.chain_to(self.last.spec.run)
 
     @property
     def timed(self) -> Sequence[TimedNode]:
-        """The nodes that wait for clocks: those of the last run, or those of the code if an older version planned it."""
+        """The nodes that wait for clocks, from the plan of the last run."""
         planned = self.last.spec.binding.timed
+        # An older version did not write these nodes to the plan, so they are taken from the code.
         return self.output.layout.topology.timed_nodes() if planned is None else planned
 
     @cached_property
     def epochs(self) -> tuple[Epoch, ...]:
-        """The epochs that they took, in order."""
+        """The epochs that the runs took, in order."""
         return tuple(epoch for run in self.runs for epoch in run_epochs(run.spec, self.output.job.feed))
 
     @cached_property
     def records(self) -> LogRecords:
-        """The records that they took."""
+        """The records that the runs took."""
         job, tables = self.output.job, self.output.tables
         taken = {number for run in self.runs for number in run.spec.epochs}
 
@@ -94,9 +95,10 @@ class History:
         return max((self.records.bounds(topic, partition, epoch.number)[1] for epoch in self.epochs), default=0)
 
     def within(self, extent: Extent, key: Any, partition: int, until: int, candidates: Offsets) -> list[Epoch]:
-        """Return the epochs that a replay up to epoch ``until`` needs, and after it those of candidates.
+        """Return the epochs that a replay up to epoch ``until`` needs, and the later epochs that have candidates.
 
-        Before the first epoch and one with candidates comes the one before it, whose watermark may close windows.
+        Before the first epoch and before each epoch with candidates, the preceding epoch is included: its watermark may close
+        windows.
         """
         wanted: set[int] = set()
         if extent.is_of_key:
@@ -114,9 +116,9 @@ class History:
         ]
 
     def reading(self, search: Search, extent: Extent, key: Any, candidates: Offsets) -> ReadLog:
-        """Return a function that reads what an extent needs until the search is done, and then only the candidates.
+        """Return a function that reads the records of an extent until the search is done, and after that only the candidates.
 
-        What advances its clocks is read up to the last candidate, since these decide whether a candidate was late.
+        Records that advance a clock are read up to the last candidate, since clocks decide whether a candidate was late.
         """
         records = self.records
         only = Only(key, lambda: search.clock_of(extent.clocks)) if extent.clocks else None
@@ -148,9 +150,9 @@ class History:
         return read
 
     def _last_timed(self, topic: str, partition: int, epoch: int, known: Mapping[int, int]) -> int:
-        """Return the last offset of an epoch that may advance a clock before one of some records; `UNKNOWN` if none may.
+        """Return the last offset of an epoch whose record may advance a clock before one of ``known``; `UNKNOWN` without any.
 
-        That is the last of these records, or the epoch's last offset if the next epoch has one of them.
+        That is the last of these records in the epoch, or the epoch's end if the next epoch has one of them.
         """
         if self._inside(topic, partition, epoch + 1, known):
             return self.records.bounds(topic, partition, epoch)[1]
@@ -161,7 +163,7 @@ class History:
         return [offset for offset in sorted(known) if start <= offset < end]
 
     def _chosen(self, topic: str, partition: int, epoch: int, offsets: list[int], before: int) -> Iterator[Rows]:
-        """Yield records of an epoch; ``before`` is the newest time before the epoch that counts."""
+        """Yield the records at these offsets of an epoch. ``before``: the newest time before the epoch."""
         if offsets:
             rows = self.records.at(topic, partition, offsets)
             at, timestamps, keys, values = zip(*rows, strict=True)
@@ -173,7 +175,7 @@ class History:
         return self.records.of_key(topic, partition, key, (0, self.end(topic, partition)))
 
     def _epochs_of(self, topic: str, partition: int, known: Mapping[int, int]) -> set[int]:
-        """Return the epochs that have records."""
+        """Return the epochs that contain the records of ``known``, a mapping from offset to timestamp."""
         return {self.epoch_of(topic, partition, offset) for offset in known}
 
     def epoch_of(self, topic: str, partition: int, offset: int) -> int:
@@ -183,12 +185,12 @@ class History:
 
     @cache  # noqa: B019 - a command makes one history
     def _ends(self, topic: str, partition: int) -> tuple[list[int], list[int]]:
-        """Return the end of each epoch's offsets, and the numbers of the epochs."""
+        """Return the ends of the epochs' offsets, and the numbers of the epochs, both in order."""
         numbers = [epoch.number for epoch in self.epochs if not epoch.is_final]
         return [self.records.bounds(topic, partition, number)[1] for number in numbers], numbers
 
     def _first_since(self, since_ms: int | None) -> int:
-        """Return the first epoch whose landing, or one before, has a record as late as a time."""
+        """Return the first epoch up to whose landing a record has the timestamp ``since_ms`` or a later one; 1 without any."""
         for landing in self.output.job.feed.landings if since_ms is not None else ():
             if any(landed.max_timestamp >= (since_ms or 0) for landed in landing.ranges.values()):
                 return landing.number

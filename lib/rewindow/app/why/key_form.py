@@ -1,4 +1,4 @@
-"""The key and the row that the words of a command mean: how a key is written, keys of nulls, and which row is explained."""
+"""What the words of a command mean: the key, keys without a value, and the row of the key that is explained."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from rewindow.streams.metrics import SKIPPED_RECORDS, sum_by_reason
 from rewindow.streams.serde.schema import Column
 
 _MOST_NAMED = 5
-"""So many windows of a key are named."""
+"""The maximum number of windows of a key that a message lists."""
 _MOST_RUNS = 5
 _NO_KEY = (None, "", "null", '""')
 _COLUMN_AND_VALUE = re.compile(r"([^\W\d][\w.-]*)=.+", re.DOTALL)
 
 
 def read_key(output: Output, words: Sequence[str]) -> dict[str, Sequence[Any]]:
-    """Return what the columns of a key may be (`parse_key`).
+    """Return the values that each column of a key may have, by column (`parse_key`).
 
-    A refusal (2) shows a key that the table has, or how an option is told from a key that begins with a minus sign.
+    An error (2) shows a key that the table has, or how to write options together with a key that begins with a minus sign.
     """
     try:
         return parse_key(output.own_columns, words)
@@ -42,7 +42,7 @@ def read_key(output: Output, words: Sequence[str]) -> dict[str, Sequence[Any]]:
 
 
 def _options_first(output: Output, words: Sequence[str]) -> str:
-    """Return the command with the options before the key, if words after the key look like options; otherwise nothing."""
+    """Return a sentence with the command whose options precede the key, if words after the key look like options; else ""."""
     first = next((number for number, word in enumerate(words) if number and word.startswith("--")), None)
     if first is None:
         return ""
@@ -54,10 +54,10 @@ def _options_first(output: Output, words: Sequence[str]) -> str:
 
 
 def check_columns(output: Output, words: Sequence[str], key: Mapping[str, Sequence[Any]]) -> None:
-    """Raise `UsageError` (2) if the words name a column that the key does not have, and no record has them as its key.
+    """Raise `UsageError` (2) if the words name a column that the key does not have, and no record has the words as its key.
 
-    A key of one column may be given as its value alone, so ``colour=red`` may be a value. ``key``: that reading of the words,
-    of which the table has no row.
+    A key of one column may be given as its value alone, so ``colour=red`` may be a value. ``key``: the words read as a value; the
+    table has no row of this key.
     """
     columns = [column.name for column in output.own_columns]
     named = _COLUMN_AND_VALUE.fullmatch(words[0]) if len(words) == len(columns) == 1 else None
@@ -88,7 +88,7 @@ def is_landed(output: Output, key: Mapping[str, Sequence[Any]]) -> bool:
 
 
 def example(output: Output) -> str:
-    """Return a command with a key that the table has, as the end of a sentence; nothing without rows."""
+    """Return a command with a key that the table has, as the end of a sentence; "" if the table has no rows."""
     row = output.any_row()
     if row is None or any(row[column.name] is None for column in output.own_columns):
         return ""
@@ -97,7 +97,7 @@ def example(output: Output) -> str:
 
 
 def _as_word(value: Any, column: Column) -> str:
-    """Return a value as people write it; a text in a column of JSON needs no quotes."""
+    """Return a value as users write it. A text in a column of JSON is written without quotes."""
     if column.type == "json" and isinstance(text := json.loads(value), str):
         return text
     return value.hex() if isinstance(value, bytes) else str(value)
@@ -106,9 +106,10 @@ def _as_word(value: Any, column: Column) -> str:
 def choose_row(
     output: Output, words: Sequence[str], rows: Sequence[Row], at: AskedTime | None, run: str | None
 ) -> tuple[Sequence[Row], Row]:
-    """Return the rows of a key, in one window if one is named, and the newest of them or the newest that a run wrote.
+    """Return the rows of a key, in one window if the user named one, and the row to explain.
 
-    Raises `NothingFoundError` (1) if there is no such row, `UsageError` (2) for an unknown run.
+    That is the newest of these rows, or the newest that ``run`` wrote. Raises `NothingFoundError` (1) if there is no such row,
+    `UsageError` (2) for an unknown run.
     """
     chosen = None if run is None else find_run(output.state, output.branch, run)
     start_ms = None if at is None else at.start(rows)
@@ -152,15 +153,15 @@ def choose_row(
 
 
 def null_key(key: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]] | None:
-    """Return a key of nulls if the words of a key mean none, None for any other key.
+    """Return a key of nulls if the words mean that the key has no value; None for any other key.
 
-    Operators that take records without a key, like a join that keeps them, send rows with such a key.
+    Operators that take records without a key, such as some joins, send rows whose key is null.
     """
     return {name: [None] for name in key} if _means_none(key) else None
 
 
 def without_key(project: OpenProject, output: Output, key: Mapping[str, Sequence[Any]]) -> MissingFacts | None:
-    """Return the outcomes of records without a key, if the words of a key mean none: it is empty or `null`.
+    """Return what happened to records without a key, if the words mean such a key: they are empty or `null`.
 
     None for any other key, if a record has these words as its key, and if there is no run yet.
     """
@@ -205,7 +206,7 @@ def _means_none(key: Mapping[str, Sequence[Any]]) -> bool:
 
 
 def _skipped(output: Output) -> Iterator[tuple[str, int]]:
-    """Yield the last runs of the branch that skipped records without a key on the way to the output, and how many."""
+    """Yield the last runs that skipped records without a key above the output: each run's name and the number of records."""
     nodes = {node.name for node in output.layout.topology.above(output.layout.sink)}
     for run in output.branch.runs[-DETAILED_RUNS:]:
         rows = [row for report in output.tables.reports(run) for row in report.metrics if row["node"] in nodes]

@@ -1,4 +1,4 @@
-"""The records of a key: those that the logs have in the window that is asked for, and what a replay does with each."""
+"""The records of a key: those that the logs have in the requested window, and what happens to each in a replay."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from rewindow.tables.shared.quarantine import Chosen
 
 @dataclass(frozen=True)
 class Asked:
-    """A key of an output, the partition of its task, and its window; None without windows, or if it could be any.
+    """The request to explain a key of an output: the key, the partition of its task, and its window.
 
-    ``taken`` are the records of the key and window that runs have taken, ``waiting`` the times of others that are landed.
-    ``sessions`` are those that all landed records of the key make, if its windows are sessions. `record_outcomes.as_reached`
-    leaves out records that reach no window. ``still_open`` are the open windows that the taken records make, of which
-    ``window`` is the first; None if a window was asked for, or if they are unknown.
+    ``window`` is None without windows, or if any window may be meant. ``taken``: the records of the key and window that runs have
+    taken. ``waiting``: the timestamps of the other landed records. ``sessions``: if windows are sessions, those that all landed
+    records of the key make; after `as_reached`, only those of records that reached the windows. ``still_open``: the open windows
+    that the taken records make, of which ``window`` is the first; None if a window was requested, or if they are unknown.
     """
 
     own: Any
@@ -50,20 +50,20 @@ class Asked:
 
     @property
     def spans(self) -> Sequence[Window]:
-        """The windows that it is about: the open ones, or the one that is asked for; none if it could be any."""
+        """The windows of the request: the open windows, or the requested window; empty if any window may be meant."""
         return self.still_open or ([] if self.window is None else [self.window])
 
     @property
     def key(self) -> Any:
-        """The key, windowed if the window is known."""
+        """The key, with its window if that is known."""
         return self.own if self.window is None else Windowed(self.own, self.window)
 
 
 def ask(past: History, key: Mapping[str, Sequence[Any]], start_ms: int | None, at: AskedTime | None) -> Asked:
-    """Return what is asked for: of the keys that a text may mean, the first one that the logs have.
+    """Return the request for the first key that the logs have, of all keys that the user's text may mean.
 
-    ``start_ms``: the window's start, or the time ``at`` in it if only records tell where it starts. Raises `UsageError` (2) if
-    several windows contain that time.
+    ``key``: from column to its possible values. ``start_ms``: the window's start, or the requested time ``at`` if only records
+    can tell where its window starts. Raises `UsageError` (2) if several windows contain that time.
     """
     asked = [_asked(past, values, start_ms, at) for values in product(*key.values())]
     return next((one for one in asked if one.taken or one.waiting), asked[0])
@@ -101,7 +101,7 @@ def _asked(past: History, values: Sequence[Any], start_ms: int | None, at: Asked
 
 
 def not_looked_for(output: Output) -> str | None:
-    """Return why the logs are not asked for the output's keys, as the start of a sentence; None if they are."""
+    """Return why the logs cannot be searched for the output's keys, as the start of a sentence; None if they can."""
     layout = output.layout
     nodes = [*layout.topology.above(layout.sink)]
     if any(isinstance(node, SourceNode) and node.is_internal and not node.is_global for node in nodes):
@@ -112,12 +112,12 @@ def not_looked_for(output: Output) -> str | None:
 
 
 def contains(window: Window, time_ms: int, windows: Windows | None) -> bool:
-    """Whether a window contains a time. The ends of sessions and of sliding windows belong to them."""
+    """Whether a window contains a time. Sessions and sliding windows contain their end, windows of a grid do not."""
     return window.start_ms <= time_ms <= window.end_ms - isinstance(windows, GridWindows)
 
 
 def _times(past: History, start_ms: int | None) -> tuple[int, int] | None:
-    """Return the times of the window that starts at a time; None if that depends on the key's records."""
+    """Return the first and the last time of the window that starts at ``start_ms``; None if only the key's records can tell."""
     windows = past.output.windows if start_ms is not None and past.output.is_windowed else None
     if start_ms is None or not isinstance(windows, GridWindows):
         return None
@@ -125,7 +125,10 @@ def _times(past: History, start_ms: int | None) -> tuple[int, int] | None:
 
 
 def _landed(past: History, own: Any, partition: int, times: tuple[int, int] | None) -> Candidates:
-    """Return the landed records of a key, within some times if they are known, if the key's task reads logs."""
+    """Return the landed records of a key, only those between two ``times`` if given.
+
+    Empty if the logs cannot be searched for the key.
+    """
     layout, feed = past.output.layout, past.output.job.feed
     if not_looked_for(past.output) is not None or not feed.landings:
         return {}
@@ -140,9 +143,10 @@ def _landed(past: History, own: Any, partition: int, times: tuple[int, int] | No
 def _window(
     windows: Windows | None, own: Sequence[Window], times: Sequence[int], start_ms: int | None, at: AskedTime | None
 ) -> Window | None:
-    """Return the window that starts at a time, by default that of the newest record; None if it cannot be told.
+    """Return the window that starts at a time, by default the window of the newest record; None if that is unclear.
 
-    ``own`` are the key's sessions. Raises `UsageError` (2) if several sliding windows contain the time.
+    ``own``: the key's sessions. ``times``: the timestamps of its records, sorted. Raises `UsageError` (2) if several sliding
+    windows contain the time.
     """
     if isinstance(windows, SessionWindows):
         if start_ms is None:
@@ -160,17 +164,17 @@ def _window(
 
 
 Where = tuple[str, int]
-"""A record of the key's partition: its topic and offset."""
+"""Topic and offset of a record in the key's partition."""
 
 
 @dataclass
 class Outcomes:
-    """The outcomes of the ``followed`` records in a replay. Each record is given as its topic and offset.
+    """What happened in a replay to the records in ``followed``.
 
-    ``kept`` are those that a store above the output took, ``in_windows`` those that the store of its windows took, each with the
-    starts of these windows: any store if it has none. ``sessions`` are those that they made, oldest first. Records within the
-    gap may be in two, if the clock had closed the first before the second began. ``drops`` are what nodes that lead to the
-    output dropped.
+    ``kept``: the records that a store above the output took. ``in_windows``: from record to the starts of the windows whose store
+    took it; any store counts if the output has no windows. ``sessions``: the sessions that these records made, oldest first. Two
+    sessions may be within the gap of each other, if the clock had closed the first before the second began. ``drops``: what nodes
+    that lead to the output dropped.
     """
 
     followed: Candidates = field(default_factory=dict)
@@ -184,7 +188,7 @@ class Outcomes:
 
     @classmethod
     def following(cls, output: Output, followed: Candidates) -> Self:
-        """Return what follows records to an output."""
+        """Return an empty value that collects what happens to records on the way to an output."""
         layout = output.layout
         nodes = [node for node in layout.topology.above(layout.sink) if isinstance(node, ProcessorNode)]
         stores = frozenset(store for node in nodes for store in node.stores)
@@ -193,7 +197,7 @@ class Outcomes:
         return cls(followed, stores, of_windows, has_windows=windowed is not None)
 
     def wrote(self, cause: Cause, entry: Entry) -> None:
-        """Note that a record led to an entry of a store."""
+        """Record that a followed record led to an entry of a store."""
         store, _, position = entry
         if cause.topic is None or cause.offset not in self.followed.get((cause.topic, cause.partition), {}):
             return
@@ -208,19 +212,22 @@ class Outcomes:
             self.in_windows.setdefault(where, set()).add(start_ms)
 
     def _add_session(self, session: Window) -> None:
-        """Replace the sessions that are merged into one by that one."""
+        """Add a session. It replaces the sessions that were merged into it."""
         first = last = bisect_left(self.sessions, Window(session.start_ms, UNKNOWN))
         while last < len(self.sessions) and self.sessions[last].end_ms <= session.end_ms:
             last += 1
         self.sessions[first:last] = [session]
 
     def reached(self, where: Where, spans: Sequence[Window]) -> bool:
-        """Whether a record is in one of some windows, or in any if there are none. It has one session, which may grow."""
+        """Whether a record is in one of some windows; without windows, whether it is in any.
+
+        Sessions are not compared, because a record has only one, and its start changes when the session grows.
+        """
         starts, known = self.in_windows.get(where), {span.start_ms for span in spans if not span.is_session}
         return starts is not None and (not known or not known.isdisjoint(starts))
 
     def all_in(self, window: Window) -> set[tuple[str | None, int, int]]:
-        """Return the topic, partition and offset of the records that are in a window, also those after a row was sent."""
+        """Return topic, partition and offset of the records in a window, including records that came after the row was sent."""
         return {
             (topic, partition, offset)
             for (topic, partition), known in self.followed.items()
@@ -229,9 +236,10 @@ class Outcomes:
         }
 
     def missed(self, spans: Sequence[Window]) -> list[Drop]:
-        """Return the drops of records that are in none of these windows. A record may miss some of several overlapping ones.
+        """Return the drops of records that are in none of these windows. A record may be dropped for one overlapping window only.
 
-        Without windows, these are all: a join drops what is too late to wait for a partner, but looks for one before.
+        Without windows, all drops are returned: a join drops a record that is too late to wait for a partner, but first looks for
+        one.
         """
         if not self.has_windows:
             return self.drops
@@ -243,7 +251,7 @@ class Outcomes:
 
 
 def outcomes_of(past: History, asked: Asked) -> Outcomes:
-    """Replay the input of the key's task, and note the outcome of each of the key's records."""
+    """Replay the input of the key's task, and collect what happens to each of the key's records."""
     traced, outcomes = past.output.traced(asked.partition), Outcomes.following(past.output, asked.taken)
     if not asked.taken:
         return outcomes
@@ -258,14 +266,14 @@ def outcomes_of(past: History, asked: Asked) -> Outcomes:
 
 
 def among(taken: Candidates, chosen: Collection[Where]) -> list[int]:
-    """Return the times of the chosen ones of some records."""
+    """Return the timestamps of those taken records that are in ``chosen``."""
     return [time for (topic, _), known in taken.items() for offset, time in known.items() if (topic, offset) in chosen]
 
 
 def as_reached(past: History, asked: Asked, outcomes: Outcomes, start_ms: int | None) -> Asked:
-    """Return what is asked for, with the sessions or sliding windows of only the records that reached the windows.
+    """Return the request with the sessions or sliding windows of only those records that reached the windows.
 
-    Nothing changes if none did, and for a grid of windows, which no records make.
+    It stays unchanged if no record reached them, and for windows of a grid, whose bounds do not depend on records.
     """
     windows, times = past.output.windows, among(asked.taken, outcomes.in_windows)
     if not times or not past.output.is_windowed or not isinstance(windows, SessionWindows | SlidingWindows):
@@ -300,9 +308,9 @@ def _within(taken: Candidates, spans: Iterable[Window], windows: Windows | None)
 def missed(
     output: Output, outcomes: Outcomes, window: Window, used: Collection[tuple[str | None, int, int]]
 ) -> list[Drop]:
-    """Return the drops of the followed records that a window lacks. ``used``: those that its row is made of.
+    """Return the drops of records that a window lacks. ``used``: the records that contributed to its row.
 
-    If the code declares no windows, the records that a session lacks are unknown: all that were dropped are returned.
+    If the code declares no windows, it is unknown which records a session lacks, so all drops are returned.
     """
     drops = [drop for drop in outcomes.missed([window]) if drop.dropped.at not in used]
     windows = output.windows
@@ -312,7 +320,7 @@ def missed(
 
 
 def _of_session(session: Window, drops: Sequence[Drop], followed: Candidates, gap_ms: int) -> list[Drop]:
-    """Return the drops of records that would have made a session longer, or of times within it."""
+    """Return the drops of records whose time is within a session, or that would have extended it."""
     timed = []
     for drop in drops:
         topic, partition, offset = drop.dropped.at
@@ -330,7 +338,7 @@ def _of_session(session: Window, drops: Sequence[Drop], followed: Candidates, ga
 
 
 def quarantined(past: History, own: Any) -> Iterator[ReasonMessage]:
-    """Yield how many quarantined rows of the feed's landings have the key, and why the last of them; nothing if none has it."""
+    """Yield how many rows with the key the feed's landings quarantined, and the reason of the last one; nothing without any."""
     feed, topics = past.output.job.feed, past.output.layout.external
     if not any((landing.counts or {}).get("quarantined") for landing in feed.landings):
         return
@@ -345,23 +353,26 @@ def quarantined(past: History, own: Any) -> Iterator[ReasonMessage]:
 
 
 def dropped_by_runs(past: History, own: Any, times: tuple[int, int] | None) -> Iterator[ReasonMessage]:
-    """Yield how many records of a key the branch's runs put into the quarantine (`dropped: quarantine`), and why the last one.
+    """Yield how many records of a key runs put into the quarantine (`dropped: quarantine`), and the reason of the last one.
 
-    ``times``: the first and the last time that count. The drops of a repartitioned key are only in the quarantine. A record
-    counts once, and only if a node that leads to the output dropped it.
+    ``times``: the first and the last time that count. For a repartitioned key, only the quarantine has the dropped records. A
+    record counts once, and only if a node that leads to the output dropped it.
     """
     runs, nodes = [*run_ids(past.output.branch.runs)], sorted(past.output.layout.leads_to_output())
     of_runs = Chosen(past.output.job.name, runs=runs, nodes=nodes, times=times)
     reasons = {
         (row["topic"], row["partition"], number if row["topic"] is None else row["offset"]): row["reason"]
-        for number, row in enumerate(_rows(past, of_runs, own))  # a punctuation's records have no place
+        for number, row in enumerate(_rows(past, of_runs, own))  # a punctuation's records have no position
         if _key(row["record"]) == _parts(own)
     }
     yield from _told([*reasons.values()], past.output.job.name, "record", "was dropped", "were dropped")
 
 
 def _told(reasons: Sequence[str], of: str, noun: str, singular: str, plural: str) -> Iterator[ReasonMessage]:
-    """Yield their number, their outcome, and the last reason; nothing if there are none. ``of`` is the job or feed."""
+    """Yield a sentence with the number of records, what happened to them, and the last reason; nothing without records.
+
+    ``of``: the job or feed.
+    """
     if reasons:
         verb, which = (singular, "") if len(reasons) == 1 else (plural, "the last one ")
         yield ReasonMessage(
@@ -376,12 +387,12 @@ def _told(reasons: Sequence[str], of: str, noun: str, singular: str, plural: str
 
 
 def _rows(past: History, chosen: Chosen, own: Any) -> Iterator[dict[str, Any]]:
-    """Yield the place, reason and record of the chosen rows that contain the texts of a key."""
+    """Yield position, reason and record of the chosen rows that contain the texts of a key."""
     quarantine = past.output.tables.quarantine([past.output.job.feed.definition.feed])
     if quarantine is None:
         return
     parts = own if isinstance(own, tuple) else (own,)
-    # numbers may be written in other ways
+    # The search is for texts only, because the same number may be written in several ways.
     texts = [json.dumps(part, ensure_ascii=False)[1:-1] for part in parts if isinstance(part, str)]
     for batch in quarantine.batches(replace(chosen, texts=texts)):
         yield from batch.select(["topic", "partition", "offset", "reason", "record"]).to_pylist()
@@ -399,7 +410,7 @@ def _key(record: str | None) -> list[str]:
 
 
 def _has(record: str | None, names: Sequence[str], parts: list[str]) -> bool:
-    """Whether a quarantined row has the parts of a key in the key's columns, or in its text if it could not be parsed."""
+    """Whether a quarantined row has the parts of a key: in the key's columns, or in its text if that could not be parsed."""
     columns: Any = json.loads(record or "{}")
     if isinstance(columns, dict) and columns.keys() >= set(names):
         return [str(columns[name]) for name in names] == parts

@@ -1,4 +1,4 @@
-"""Explain why a key has no row: its records in the logs, their outcomes, and what its result waits for."""
+"""Explain why a key has no row: its records in the logs, what happened to them, and what its result waits for."""
 
 from __future__ import annotations
 
@@ -55,13 +55,10 @@ NO_ROW_YET = ReasonMessage("no-row-yet", "there is no row yet")
 def explain_missing(
     project: OpenProject, output: Output, key: Mapping[str, Sequence[Any]], rows: Sequence[Row], at: AskedTime | None
 ) -> MissingFacts:
-    """Return why a key has no row, in the window that contains a time if one is given; ``rows`` are those of the key.
+    """Return why a key has no row. ``rows``: the rows that it has. ``at``: only in the window that contains this time.
 
-    Without a time, a key with rows may have windows that are still open.
-
-    Raises `UsageError` (2) if several windows contain the time.
-
-    Raises `SourceError` (66) if the feed lacks the landings of the last run, and `DataError` (65) if the job's code fails.
+    Without a time, a key with rows may have windows that are still open. Raises `UsageError` (2) if several windows contain the
+    time, `SourceError` (66) if the feed lacks landings of the last run, `DataError` (65) if the job's code fails.
     """
     start_ms = None if at is None else at.start(rows)
     of_window = output.in_window(rows, start_ms)
@@ -122,7 +119,7 @@ def _absent(
 
 
 def _open(past: History, asked: Asked, outcomes: Outcomes, rows: Sequence[Row]) -> list[OpenFacts]:
-    """Return the open windows of the key without a row, with how many of their records reached it."""
+    """Return the key's open windows that have no row yet, with the number of records that reached each window."""
     times = among(asked.taken, outcomes.in_windows)
     column, windows = past.output.start_column, past.output.windows
     written = {row[column or ""] for row in rows}
@@ -162,7 +159,7 @@ def _there(output: Output, row: Row) -> MissingFacts:
 
 
 def _in_no_session(past: History, asked: Asked, outcomes: Outcomes, at: AskedTime) -> MissingFacts:
-    """Return why no session contains a time that is between records of which others did not reach the windows."""
+    """Return why no session contains a time near records of the key: some of these records did not reach the windows."""
     facts, windows = RecordLookup(past), past.output.windows
     near = facts.unused(asked.taken, set())
     left = [
@@ -192,7 +189,7 @@ def _told(
     output, facts = past.output, RecordLookup(past)
     landings, is_on_hold = output.job.feed.landings, bool(output.state.on_hold(output.branch.name))
     late = facts.late(outcomes.missed(asked.spans), asked.taken)
-    records = facts.unused(asked.taken, set())  # of all open windows
+    records = facts.unused(asked.taken, set())  # the records of all open windows
     is_session = isinstance(output.windows, SessionWindows)
     newest = asked.still_open[-1] if asked.still_open else asked.window
     first = Window(windows[0].start_ms, windows[0].end_ms, is_session) if windows else newest
@@ -262,7 +259,7 @@ def _records_not_taken(output: Output, times: Sequence[int]) -> ReasonMessage:
 
 
 def _not_taken(output: Output, times: Sequence[int]) -> tuple[ReasonMessage, str]:
-    """Return why landed records with these times are not taken, and what takes them."""
+    """Return why landed records with these times were not taken, and what takes them."""
     records = f"{counted(len(times), 'record')} of the key"
     if len(output.job.feed.landings) > output.branch.last_epoch:
         job = command_words(output.job.name, output.branch.name)
@@ -297,7 +294,7 @@ def _waiting(waits: Waits | None) -> Iterator[ReasonMessage]:
 def _left_out(
     output: Output, records: Sequence[RecordFacts], outcomes: Outcomes, late: Sequence[LateFacts]
 ) -> Iterator[ReasonMessage]:
-    """Yield how many of some records did not reach the output's windows, if it has any, without those that are dropped."""
+    """Yield how many records did not reach the output's windows, if it has windows. Dropped records do not count."""
     if output.windowed_node is None or not outcomes.kept:
         return
     gone = {(dropped.record.topic, dropped.record.offset) for dropped in late} | outcomes.in_windows.keys()
@@ -316,7 +313,7 @@ def _left_out(
 
 
 def _let_go(output: Output, records: str) -> ReasonMessage:
-    """Return why some records, ``records``, reached no store."""
+    """Return a sentence that says why no store took some records. ``records``: their number, in words."""
     layout = output.layout
     joins = list(inner_joins(layout.topology, layout.sink))
     if not joins:
@@ -356,7 +353,7 @@ def _dropped(late: LateFacts) -> ReasonMessage:
 
 
 def never_landed(project: OpenProject, past: History, asked: Asked) -> tuple[ReasonMessage, list[ReasonMessage]]:
-    """Return the headline and the reasons."""
+    """Return the headline and the reasons for a key of which no record was landed."""
     feed, window = past.output.job.feed, asked.window
     name = feed.definition.feed
     reasons = [*_like(past, asked), *_looked(past, asked), *_completeness(past, window), *quarantined(past, asked.own)]
@@ -385,7 +382,7 @@ def never_landed(project: OpenProject, past: History, asked: Asked) -> tuple[Rea
 
 
 def _on_hold(project: OpenProject, config: FeedConfig) -> Iterator[ReasonMessage]:
-    """Yield the run on hold of each job whose output the feed lands: what follows it is not published, so it is not landed."""
+    """Yield the first run on hold of each job whose output the feed lands. Its rows and later ones are not landed yet."""
     for job in sorted({log.source.job for log in config.logs.values() if log.source.job}):
         for run in project.tables.state(job).on_hold(MAIN)[:1]:
             yield ReasonMessage(
@@ -398,7 +395,7 @@ def _on_hold(project: OpenProject, config: FeedConfig) -> Iterator[ReasonMessage
 
 
 def _later(project: OpenProject, config: FeedConfig) -> Iterator[ReasonMessage]:
-    """Yield what landed files hold of later intervals of arrival. Whether the key is among it would have to be read."""
+    """Yield how many rows of landed files belong to later intervals of arrival. They may contain the key."""
     spec = feed_spec(config, project_root=str(project.root), warehouse=project.warehouse)
     progress = fold_progress(project.feed_tables.state(config.feed))
     spec, positions = with_landed_grid(spec, progress), progress.positions
@@ -409,7 +406,7 @@ def _later(project: OpenProject, config: FeedConfig) -> Iterator[ReasonMessage]:
 
 
 def _like(past: History, asked: Asked) -> Iterator[ReasonMessage]:
-    """Yield a key of the table that differs from a key of one text only in case or in blanks around it."""
+    """Yield a key of the table that differs from the requested key, one text, only in case or in blanks around it."""
     output = past.output
     spec = output.branch.tables.get(f"{OUTPUT}{output.topic}")
     if not isinstance(asked.own, str) or spec is None or output.tables.version_of(spec) is None:
@@ -425,7 +422,7 @@ def _like(past: History, asked: Asked) -> Iterator[ReasonMessage]:
 
 
 def _is_ahead(past: History, window: Window) -> bool:
-    """Whether a window begins after every landed record of the output's logs."""
+    """Whether a window begins after the newest landed record of the output's logs."""
     landings, topics = past.output.job.feed.landings, past.output.layout.external
     ranges = landings[-1].ranges.items() if landings else ()
     return window.start_ms > max((landed.max_timestamp for tp, landed in ranges if tp.topic in topics), default=UNKNOWN)

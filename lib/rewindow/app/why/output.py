@@ -1,4 +1,4 @@
-"""Find an output table by name, and the rows of a key in it."""
+"""Find an output table by its name, and the rows of a key in it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Output:
 
     @classmethod
     def find(cls, project: OpenProject, name: str, branch: str) -> Output:
-        """Find an output by its table or topic, or by its job if that has one output.
+        """Find an output by its table or topic, or by its job if the job has only one output.
 
         Raises `UsageError` (2) for any other name, and for a branch without runs except `main`.
         """
@@ -88,12 +88,15 @@ class Output:
         )
 
     def traced(self, partition: int) -> Traced:
-        """Return what to replay for the rows of one partition. Its user code shares no objects with another replay."""
+        """Return what to replay for the rows of one partition.
+
+        It has its own copy of the user code, so replays share no objects.
+        """
         return self._through(self.job.code.load_topology(), partition)
 
     @cached_property
     def layout(self) -> Traced:
-        """The output's shapes, topics and sub-topologies, to look at but not to replay."""
+        """The output's key and value shapes, topics and sub-topologies. Must not be replayed."""
         return self._through(self.job.code.topology, 0)
 
     def _through(self, topology: Topology, partition: int) -> Traced:
@@ -108,41 +111,41 @@ class Output:
 
     @property
     def is_windowed(self) -> bool:
-        """Whether its keys have windows."""
+        """Whether the keys of the output have windows."""
         return has_bounds(self.layout.shapes[0].names)
 
     @property
     def own_columns(self) -> tuple[Column, ...]:
-        """The columns of the key without the window."""
+        """The columns of the key, without those of the window."""
         return self.key_columns[:-2] if self.is_windowed else self.key_columns
 
     @property
     def start_column(self) -> str | None:
-        """The column with the start of a key's window; None for keys without windows."""
+        """The column with the start of the key's window; None for keys without windows."""
         return self.key_columns[-2].name if self.is_windowed else None
 
     @property
     def windowed_node(self) -> ProcessorNode | None:
-        """The node that makes the windows of its keys; None if the code makes them in another way."""
+        """The node that makes the windows of the output's keys; None if no node declares windows."""
         nodes = (node for node in self.layout.topology.above(self.layout.sink) if isinstance(node, ProcessorNode))
         return next((node for node in nodes if isinstance(getattr(node.supplier, "windows", None), Windows)), None)
 
     @property
     def windows(self) -> Windows | None:
-        """The windows of its keys, as the code declares them; None if it makes them in another way."""
+        """The windows of the output's keys, as the code declares them; None if no node declares windows."""
         node = self.windowed_node
         return None if node is None else getattr(node.supplier, "windows", None)
 
     def key_words(self, words: Sequence[str]) -> str:
-        """Return the words of a command that name a key of the output on its branch."""
+        """Return the words of a command that name the output's table, its branch and a key."""
         return f"{command_words(self.table, self.branch.name)} {shlex.join(words)}"
 
     def in_window(self, rows: Sequence[Row], start_ms: int | None) -> Sequence[Row]:
-        """Return the rows of the window that starts at a time, or all."""
+        """Return the rows of the window that starts at a time; all rows for None."""
         return rows if start_ms is None else [row for row in rows if row[self.start_column or ""] == start_ms]
 
     def any_row(self) -> Row | None:
-        """Return a row of the table, to show what its keys look like; None if it has none."""
+        """Return a row of the table as an example of its keys; None if the table has no rows."""
         spec = self.branch.tables.get(f"{OUTPUT}{self.topic}")
         if spec is None or self.tables.version_of(spec) is None:
             return None
@@ -150,7 +153,7 @@ class Output:
         return rows[0] if rows else None
 
     def rows(self, key: Mapping[str, Sequence[Any]]) -> list[Row]:
-        """Return the rows of a key, in the order in which they were written; none if there is no table yet."""
+        """Return the rows of a key, in the order in which they were written; an empty list if the table does not exist yet."""
         spec = self.branch.tables.get(f"{OUTPUT}{self.topic}")
         if spec is None or self.tables.version_of(spec) is None:
             return []
@@ -161,10 +164,10 @@ class Output:
 
 
 def parse_key(columns: Sequence[Column], words: Sequence[str]) -> dict[str, Sequence[Any]]:
-    """Return what the columns of a key may be, given its words: a value, ``COLUMN=VALUE`` pairs, or a JSON object.
+    """Return the possible values of each key column. The words are a value, ``COLUMN=VALUE`` pairs, or a JSON object.
 
-    Text in a column of JSON may stand for a text or for any other value. Raises `UsageError` (2) if the words do not name
-    each column, and no other, or if a value does not fit its column.
+    In a column of JSON, a text may stand for itself or for the value that it spells. Raises `UsageError` (2) if the words do not
+    name exactly the columns of the key, or if a value does not fit its column.
     """
     types = {column.name: column.type for column in columns}
     object_ = _of_json(words[0]) if len(words) == 1 else {}
@@ -195,7 +198,7 @@ def parse_key(columns: Sequence[Column], words: Sequence[str]) -> dict[str, Sequ
 
 
 def _of_json(text: str) -> dict[str, str | None]:
-    """Return the columns of a JSON object as texts, and None for null; nothing for any other text."""
+    """Return the columns of a JSON object, as texts, and None for null; an empty mapping for any other text."""
     try:
         parsed = json.loads(text)
     except ValueError:
@@ -208,7 +211,10 @@ def _of_json(text: str) -> dict[str, str | None]:
 
 
 def _values(text: str | None, column: Column) -> Sequence[Any]:
-    """Return the values of a column that a text may mean. An empty text and ``null`` are not numbers; None is null."""
+    """Return the values of a column that a text may mean.
+
+    None means null, and so do "" and ``null`` unless the column has text.
+    """
     if text is None:
         return [None]
     if text in ("", "null") and column.type not in ("string", "json"):
@@ -247,12 +253,12 @@ def _canonical(text: str) -> Iterable[str]:
 
 
 _MOST_NAMED = 5
-"""So many windows are named of those that contain a time."""
+"""The maximum number of windows that a message lists of those that contain a time."""
 
 
 @dataclass(frozen=True)
 class AskedTime:
-    """A time of which the window is asked for, with the words of the command that asks."""
+    """The time whose window the user requested. ``words``: the words of the key on the command line."""
 
     output: Output
     words: Sequence[str]
@@ -262,8 +268,8 @@ class AskedTime:
     def start(self, rows: Iterable[Row]) -> int:
         """Return the start of the window that contains the time, given the key's rows.
 
-        Without a grid, windows are known only from rows: the time itself is returned if no row's window contains it. Raises
-        `UsageError` (2) if no window or several can contain it, and if the table has no windows.
+        Windows that are not on a grid are known only from rows. If no row's window contains the time, the time itself is
+        returned. Raises `UsageError` (2) if no window or several can contain the time, and if the table has no windows.
         """
         if not self.output.is_windowed:
             raise UsageError("table-without-windows", "{table} has no windows: omit --window", table=self.output.table)
@@ -274,28 +280,28 @@ class AskedTime:
             return self.time_ms
         if isinstance(windows, GridWindows):
             return self._of_grid(windows, {start for start, _ in bounds})
-        is_closed = isinstance(windows, SessionWindows | SlidingWindows)  # their ends belong to them
+        is_closed = isinstance(windows, SessionWindows | SlidingWindows)  # these windows contain their ends
         around = [start for start, end in bounds if start <= self.time_ms < end + is_closed]
         if isinstance(windows, SessionWindows):
-            around = around[-1:]  # a session was written anew whenever it grew
+            around = around[-1:]  # a session was written again each time it grew: the last row has its bounds
         return self.only(around)
 
     def only(self, starts: Iterable[int]) -> int:
-        """Return the only one of some starts, or the time itself if there are none. Raises `UsageError` (2) for several."""
+        """Return the only one of ``starts``, or the time itself if there are none. Raises `UsageError` (2) for several."""
         known_starts = sorted(set(starts))
         if len(known_starts) > 1 and self.time_ms not in known_starts:
             raise self._several(known_starts)
         return known_starts[0] if len(known_starts) == 1 else self.time_ms
 
     def where(self, start_ms: int) -> str:
-        """Return the window that was looked for, as the end of a sentence."""
+        """Return the requested window in words, as the end of a sentence."""
         if not isinstance(self.output.windows, GridWindows):
             return f" in a window that contains {instant(self.time_ms)}"
         which = "" if start_ms == self.time_ms else f", which contains {instant(self.time_ms)}"
         return f" in the window from {instant(start_ms)}{which}"
 
     def command(self, start_ms: int) -> str:
-        """Return the words of the command that asks for the window with a start."""
+        """Return the words of the command that requests the window with this start."""
         return f"{self.output.key_words(self.words)} --window {as_argument(start_ms)}"
 
     def _of_grid(self, windows: GridWindows, known: set[int]) -> int:
@@ -318,7 +324,7 @@ class AskedTime:
         raise self._several([start for start in starts if start in known] or starts, len(starts))
 
     def _several(self, starts: Sequence[int], count: int = 0) -> UsageError:
-        """Return the refusal of a time that several windows contain. ``starts``: those to name, of ``count``."""
+        """Return the error for a time that several windows contain. ``starts``: windows to list, of ``count`` windows."""
         more = " --missing" if self.is_missing else ""
         listed = "".join(f"\n  rewindow why {self.command(start)}{more}" for start in starts[-_MOST_NAMED:])
         named = min(len(starts), _MOST_NAMED)
@@ -336,7 +342,7 @@ class AskedTime:
 
 
 def told_sessions(made: Sequence[Window], making: str, time_ms: int) -> ReasonMessage:
-    """Return the sessions that records make, as ``making`` says. It names those nearest to the time."""
+    """Return a sentence that lists the sessions nearest to a time. ``making``: which records make them, in words."""
     near = sorted(made, key=lambda one: max(one.start_ms - time_ms, time_ms - one.end_ms))[:_MOST_NAMED]
     named = ", ".join(f"{instant(session.start_ms)} to {instant(session.end_ms)}" for session in sorted(near))
     more = "" if len(near) == len(made) else f" {len(made):,}, the nearest ones"
@@ -347,7 +353,7 @@ def told_sessions(made: Sequence[Window], making: str, time_ms: int) -> ReasonMe
 
 
 def sessions(times: Iterable[int], gap_ms: int) -> list[Window]:
-    """Return the sessions of a key's records, oldest first, given the records' times."""
+    """Return the sessions that records with these times make, oldest first."""
     made: list[Window] = []
     for time in sorted(times):
         if made and time - made[-1].end_ms <= gap_ms:
@@ -358,12 +364,12 @@ def sessions(times: Iterable[int], gap_ms: int) -> list[Window]:
 
 
 def sliding_starts(times: Iterable[int], time_ms: int, size_ms: int) -> list[int]:
-    """Return the starts of the sliding windows that contain a time."""
+    """Return the starts of those sliding windows of some records that contain a time."""
     return [start for start in all_sliding_starts(times, size_ms) if start <= time_ms <= start + size_ms]
 
 
 def all_sliding_starts(times: Iterable[int], size_ms: int) -> list[int]:
-    """Return the starts of the sliding windows of some records: each ends with a record, or begins right after one."""
+    """Return the starts of the sliding windows of some records. Each window ends with a record, or begins right after one."""
     ordered = sorted(set(times))
     starts = {max(time - size_ms, 0) for time in ordered}
     starts |= {time + 1 for time, following in pairwise(ordered) if following <= time + 1 + size_ms}

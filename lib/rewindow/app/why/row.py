@@ -1,4 +1,4 @@
-"""Explain one row of an output: replay its task, name the records behind it, and say when and by what it was sent."""
+"""Explain one row of an output: replay its task, name the records behind it, and say when and why it was sent."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ from rewindow.streams.windows.session_sliding import SlidingWindows
 
 META = ("_epoch", "_partition", "_offset", "_run")
 MOST_ROWS = 20
-"""The rows of a key that are listed, the newest first."""
+"""The maximum number of rows of a key that are listed, newest first."""
 
 
 def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | None = None) -> RowFacts:
-    """Explain a row of an output. ``rows`` are those that the key has, in the window that contains ``asked_ms`` if one is given.
+    """Explain a row of an output. ``rows``: all rows of its key, or those in the window that contains ``asked_ms``.
 
-    Raises `SourceError` (66) if the feed lacks the landings of the row's run, `StorageError` (74) if a replay does not give
-    the row and the table was altered, and `CheckpointError` (76) if the code that there is now does not give the row.
+    Raises `SourceError` (66) if the feed lacks landings of the row's run. If a replay does not give the row, raises
+    `StorageError` (74) if the table was altered, and otherwise `CheckpointError` (76), because the present code does not give the
+    row.
     """
     run = output.state.find_run(row["_run"])
     if run is None:
@@ -101,7 +102,7 @@ def _key_of(traced: Traced, row: Mapping[str, Any]) -> Any:
 
 
 def _times(output: Output, key: Any) -> tuple[int, int] | None:
-    """Return the first and last time that records of a windowed key may have; None for another key."""
+    """Return the first and last time that records of a windowed key may have; None for a key without window."""
     if key.__class__ is not Windowed:
         return None
     start_ms, end_ms, is_session = key.window
@@ -109,9 +110,9 @@ def _times(output: Output, key: Any) -> tuple[int, int] | None:
 
 
 def candidates_of(past: History, traced: Traced, key: Any) -> Candidates:
-    """Return the records of a windowed key with times in its window, as far as logs have that key; none for another key.
+    """Return the records of a windowed key with times in its window, if the logs can be searched for the key; otherwise none.
 
-    A session's records may be as far from it as keeps the session open.
+    For a session, records near it count as well, because they would have extended it.
     """
     times = _times(past.output, key)
     if times is None or not_looked_for(past.output) is not None:
@@ -184,7 +185,7 @@ def _notes(past: History, traced: Traced, run: CommittedRun, key: Any, changed: 
 
 
 class RecordLookup:
-    """Looks records up in the logs, with their landings."""
+    """Looks up records in the logs, and the landings that added them."""
 
     def __init__(self, past: History) -> None:
         self._past = past
@@ -208,7 +209,7 @@ class RecordLookup:
         return [self._record(cause, columns[cause.topic or "", cause.partition, cause.offset]) for cause in causes]
 
     def sent(self, behind: Behind) -> SentFacts:
-        """Return when a row was sent."""
+        """Return when and why a row was sent."""
         own = behind.sent
         watermark = next((epoch.watermark_ms for epoch in self._past.epochs if epoch.number == own.epoch), -1)
         return SentFacts(
@@ -224,7 +225,7 @@ class RecordLookup:
         return PunctuationFacts(cause.node or "", cause.due_ms, cause.epoch)
 
     def late(self, drops: Iterable[Drop], candidates: Candidates) -> list[LateFacts]:
-        """Return the dropped records among candidates, each once: several nodes may drop it."""
+        """Return the dropped records that are candidates. A record that several nodes dropped is returned once."""
         own: dict[Cause, Drop] = {}
         for drop in drops:
             topic, partition, offset = drop.dropped.at
@@ -237,7 +238,7 @@ class RecordLookup:
         ]
 
     def unused(self, candidates: Candidates, used: set[tuple[str | None, int, int]]) -> list[RecordFacts]:
-        """Return the candidates that neither contributed nor were dropped: something in the job let them go."""
+        """Return the candidates that neither contributed nor were dropped: a condition or function of the job left them out."""
         causes = [
             Cause(0, partition, self._past.epoch_of(topic, partition, offset), topic, offset, timestamp)
             for (topic, partition), known in candidates.items()
@@ -265,9 +266,9 @@ class RecordLookup:
 
 
 def check_not_altered(output: Output) -> None:
-    """Raise `StorageError` (74) if another writer has replaced rows of the table, so that rows of runs cannot be known.
+    """Raise `StorageError` (74) if another writer has changed rows of the table, so that the rows of runs are unknown.
 
-    Files are read only if the table has some that no run staged, as after an UPDATE or OPTIMIZE.
+    Files are read only if the table has files that no run staged, as after an UPDATE or OPTIMIZE.
     """
     spec = output.branch.tables.get(f"{OUTPUT}{output.topic}")
     if spec is None or not output.tables.has_foreign_rows(spec):
@@ -277,7 +278,10 @@ def check_not_altered(output: Output) -> None:
 
 
 def not_given(output: Output, run: CommittedRun) -> RewindowError:
-    """Return the error: `StorageError` (74) if the table lacks rows that were published, else `CheckpointError` (76)."""
+    """Return the error for a row that a replay does not give.
+
+    It is a `StorageError` (74) if the table was altered, else a `CheckpointError` (76).
+    """
     name = run.spec.name
     for sentence in _altered(output):
         return StorageError(
@@ -305,14 +309,14 @@ def not_given(output: Output, run: CommittedRun) -> RewindowError:
 
 
 def _altered(output: Output) -> Iterator[str]:
-    """Yield how the table differs from what was published, and what helps; nothing if it does not."""
+    """Yield how the table differs from what was published, with the command that repairs it; nothing if it does not differ."""
     job, branch = output.job.name, output.branch.name
     for sentence in described_drift(output.tables, job, output.state, branch, f"{OUTPUT}{output.topic}"):
         yield f"{sentence}. Publish it again, then ask again: `rewindow republish {command_words(job, branch)}`"
 
 
 def _other_code(output: Output, run: CommittedRun) -> Iterator[str]:
-    """Yield how the code of the last earlier run that had another differs from that of a run; nothing if none had."""
+    """Yield how the code of a run differs from that of the last earlier run with other code; nothing without such a run."""
     for earlier in reversed(output.state.chain_to(run.spec.run)[:-1]):
         if changed := _changes(earlier.spec.binding, run.spec.binding):
             yield f"it depends on state that run {earlier.spec.name} left with other code ({'; '.join(changed)})"
@@ -320,7 +324,10 @@ def _other_code(output: Output, run: CommittedRun) -> Iterator[str]:
 
 
 def _changes(before: JobBinding, now: JobBinding) -> list[str]:
-    """Return the differences that may change a row, including those of a suppress, with which a run resumes as it is."""
+    """Return the differences between two bindings that may change a row.
+
+    They include those of a suppress, although a run resumes from a checkpoint without it.
+    """
     changed = [
         *differences_besides_tables(before, now),
         *(f"suppress {name} is removed" for name in removed_suppresses(before, now)),

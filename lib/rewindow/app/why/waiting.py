@@ -1,4 +1,4 @@
-"""What a result waits for: the clock of a node, what holds the clock back, and which windows of a key are open."""
+"""What a result waits for: the clock of a node, what keeps that clock from advancing, and which windows of a key are open."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ from rewindow.streams.windows.time import GridWindows, Windows
 from rewindow.tables.shared.state_query import Stores
 
 _MOST_NAMED = 5
-"""So many open windows are named."""
+"""The maximum number of open windows that are listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """A window's result: when it is final, the node that decides, its clock (None if unknown), and what holds that back."""
+    """What a window's result waits for: the node, the time at which the result is final, and the node's clock (None if unknown).
+
+    ``why``: what keeps the clock from advancing, in words.
+    """
 
     node: str
     closes_at_ms: int
@@ -50,10 +53,11 @@ class Holding:
     partition: int
     clock: int
     buffered: Mapping[Window | None, int] | None = None
-    """The buffer times of the key's results by window, if a node has a time limit. The window None stands for a plain table."""
+    """From window to the buffer time of the key's result, if the node has a time limit. A table without windows has the window
+    None."""
 
     def closes_at(self, window: Window | None) -> int | None:
-        """Return the time at which the result of a window is final; None if the node holds none."""
+        """Return the time at which the result of a window is final; None if the node does not hold this result."""
         after_ms = self.node.final_after_ms or 0
         if self.buffered is not None:
             return self.buffered[window] + after_ms if window in self.buffered else None
@@ -65,7 +69,7 @@ class Holding:
         return closes_at is not None and closes_at > self.clock
 
     def waits(self, window: Window | None) -> Waits | None:
-        """Return what the result of a window waits for; None if the node holds none."""
+        """Return what the result of a window waits for; None if the node does not hold this result."""
         closes_at = self.closes_at(window)
         if closes_at is None:
             return None
@@ -74,12 +78,12 @@ class Holding:
 
 
 def holding(past: History, partition: int, values: Sequence[Any]) -> Holding | None:
-    """Return what holds the output's results back; None if nothing does, or no longer, because the branch is sealed.
+    """Return which node holds the output's results back; None if there is none, or if the branch is sealed.
 
-    ``values`` are those of the key's columns, without a window.
+    ``values``: the values of the key's columns, without the window.
     """
     layout = past.output.layout
-    # Other outputs of the sub-topology have other windows.
+    # Only nodes above this output count, because other outputs of the sub-topology have other windows.
     own = {node.name for node in layout.topology.above(layout.sink)}
     nodes = [node for node in holding_nodes(past.timed) if node.sub_topology == layout.part.index and node.node in own]
     if not nodes or past.last.spec.final:
@@ -92,9 +96,9 @@ def holding(past: History, partition: int, values: Sequence[Any]) -> Holding | N
 
 
 def _buffered(past: History, store: str, own: Sequence[Any]) -> dict[Window | None, int]:
-    """Return the times from which a time limit counts, by window, of the results of a key that a buffer holds.
+    """Return the results of a key that a buffer holds: from window to the time from which the time limit counts.
 
-    Nothing if `gc` has forgotten the state after the last run.
+    Empty if `gc` has deleted the state after the last run.
     """
     try:
         stores = Stores(past.output.tables, past.output.state, past.last)
@@ -111,7 +115,7 @@ def _buffered(past: History, store: str, own: Sequence[Any]) -> dict[Window | No
 
 
 def clock_sentences(past: History, partition: int) -> Iterator[ReasonMessage]:
-    """Yield what the clocks and schedules of the output's task are after the last run."""
+    """Yield sentences with the clocks and schedules of the output's task after the last run."""
     part = past.output.layout.part.index
     state = _inputs(past).known_tasks.get((part, partition), {})
     stream_ms = state.get("stream_time_ms", UNKNOWN)
@@ -139,13 +143,13 @@ def clock_sentences(past: History, partition: int) -> Iterator[ReasonMessage]:
 
 
 def held_sentences(past: History) -> Iterator[ReasonMessage]:
-    """Yield what the feed's watermark waits for, if it holds back records that were landed."""
+    """Yield what the feed's watermark waits for, if landed records wait for the watermark."""
     if reason := watermark_sentence(_inputs(past)):
         yield ReasonMessage("watermark-holds-back", "{reason}", reason=reason)
 
 
 def partner_sentences(past: History, taken: Candidates) -> Iterator[ReasonMessage]:
-    """Yield what the key's records, those that were taken, wait for in joins of streams, and until when."""
+    """Yield for which partners, and until when, the key's taken records wait in joins of streams."""
     layout = past.output.layout
     newest_ms = max((time for known in taken.values() for time in known.values()), default=UNKNOWN)
     lacking = sorted(set(layout.external) - {topic for (topic, _), known in taken.items() if known})
@@ -180,9 +184,9 @@ def _inputs(past: History) -> Inputs:
 def open_windows(
     windows: Windows | None, times: Iterable[int], held: Holding, known: Sequence[Window] | None = None
 ) -> list[Window]:
-    """Return the windows that a key's records make and that the clock has not closed, oldest first, given the records' times.
+    """Return the windows that records with these times make and that the clock has not closed, oldest first.
 
-    ``known``: the sessions that they made, if a replay has told.
+    ``known``: the sessions that a replay has shown; None if no replay was made.
     """
     newest_first = sorted(set(times), reverse=True)
     made: Iterable[Window]
@@ -200,24 +204,25 @@ def open_windows(
 
 
 def _sliding(size_ms: int, newest_first: Sequence[int], held: Holding) -> list[Window]:
-    """Return the windows of the records that an open window may begin after or end with."""
+    """Return the windows that end with a recent record or begin right after one. Other records have no open window."""
     recent = [time for time in newest_first if held.is_open(Window(time + 1, time + 1 + size_ms))]
     return [Window(start, start + size_ms) for start in all_sliding_starts(recent, size_ms)]
 
 
 def _on_grid(windows: GridWindows, newest_first: Sequence[int], held: Holding) -> set[Window]:
-    """Return the windows of the newest records, up to a record that has no open window: earlier records have none either."""
+    """Return the windows of the newest records."""
     open_ones: set[Window] = set()
     for time in newest_first:
         own = [windows.window(start) for start in windows.starts(time)]
         if own and not held.is_open(own[-1]):
+            # Earlier records have no open window either.
             break
         open_ones.update(own)
     return open_ones
 
 
 def open_headline(windows: Sequence[OpenFacts]) -> ReasonMessage:
-    """Return until when the windows of a key are open."""
+    """Return a sentence that says until when the windows of a key are open."""
     which, until = f"the window from {instant(windows[0].start_ms)} is open", ""
     if len(windows) > 1:
         which, until = f"{len(windows):,} windows of the key are open", ", the first of them"
@@ -231,7 +236,7 @@ def open_headline(windows: Sequence[OpenFacts]) -> ReasonMessage:
 
 
 def open_sentences(windows: Sequence[OpenFacts]) -> Iterator[ReasonMessage]:
-    """Yield until when each of several windows is open, and how many records it has."""
+    """If there are several windows, yield for each until when it is open, and the number of its records."""
     for window in windows[:_MOST_NAMED] if len(windows) > 1 else ():
         yield ReasonMessage(
             "open-window",
