@@ -20,15 +20,18 @@ AddFunction = Callable[[Any, Any, Any], Any]
 
 
 def keyed(stream: KStream, name: str) -> KStream:
-    """Return the stream with each record in the partition of its key: a re-keyed stream crosses a repartition of this name.
+    """Return the stream with each record in the partition of its key.
 
-    Such a stream loses records with a null key.
+    A stream whose keys were changed crosses a repartition with this name, which drops records with a null key.
     """
     return stream.repartition(name=name) if stream.is_rekeyed else stream
 
 
 def aggregator_of(aggregate: AggregateSpec, aggregator: AddFunction | None, value: Any) -> Aggregator:
-    """Return the aggregator for a verb's arguments. Raises `TopologyError` if they are not an aggregate."""
+    """Return the aggregator for the arguments of the verb ``aggregate``. ``value`` is the declared type of its result.
+
+    Raises `TopologyError` if the arguments are not an aggregate.
+    """
     if isinstance(aggregate, Mapping):
         return several(aggregate)
     if aggregator is not None and callable(aggregate):
@@ -44,7 +47,10 @@ def aggregator_of(aggregate: AggregateSpec, aggregator: AddFunction | None, valu
 
 
 def merger_of(aggregate: AggregateSpec, made: Aggregator, merger: Merger | None) -> Merger:
-    """Return the function that merges the states of two sessions. Raises `TopologyError` if there is none."""
+    """Return the function that merges the states of two sessions. ``made`` is the aggregator for ``aggregate``.
+
+    Raises `TopologyError` if no merger was given and an aggregator cannot merge.
+    """
     if merger is not None:
         function_of(merger, "aggregate(merger)", "key", "one", "later")
         return merger

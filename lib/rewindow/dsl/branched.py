@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 class BranchedKStream:
     """The branches of `KStream.split`, in the order of their predicates (KIP-418).
 
-    A record goes into the first branch whose predicate is true, else into the default branch, else nowhere. It keeps
-    its key, value and timestamp. The result maps ``<name of the split>-<name of the branch>`` to each branch's stream.
-    An unnamed branch is named by its number, counted from 1; the default branch is ``0``.
+    A record goes into the first branch whose predicate is true, with its key, value and timestamp. If no predicate is true, it
+    goes into the default branch, or is dropped if there is no default branch. The result maps
+    ``<name of the split>-<name of the branch>`` to the branch's stream. An unnamed branch is named by its number, counted from
+    1; an unnamed default branch is named ``0``.
     """
 
     stream: KStream
@@ -37,10 +38,10 @@ class BranchedKStream:
         name: str | None = None,
         chain: Callable[[KStream], KStream | None] | None = None,
     ) -> BranchedKStream:
-        """Add a branch for the records for which ``predicate(key, value)`` is true and no earlier predicate was.
+        """Add a branch for records for which ``predicate(key, value)`` is true, and the predicates of earlier branches are false.
 
-        ``chain`` receives the branch's stream and may return another one, which then takes its place in the result;
-        a branch for which it returns None is not in the result.
+        ``chain`` is called with the branch's stream. The stream that it returns is in the result. If it returns None, the result
+        does not have this branch.
         Raises `TopologyError` after the default branch, and for a name that is used twice.
         """
         self.number += 1
@@ -49,7 +50,7 @@ class BranchedKStream:
     def default_branch(
         self, *, name: str | None = None, chain: Callable[[KStream], KStream | None] | None = None
     ) -> dict[str, KStream]:
-        """Collect the remaining records in a default branch, and return all branches by name."""
+        """Add a default branch for the remaining records, and return all branches by name."""
         return self._add(_always, name or "0", chain).no_default_branch()
 
     def no_default_branch(self) -> dict[str, KStream]:

@@ -17,47 +17,47 @@ from rewindow.streams.topology import Topology
 class StreamsBuilder:
     """Reads topics as streams and tables, and builds the topology.
 
-    The order in which topics are first read here decides ties: of two records with the same order key, the record of
-    the earlier topic is processed first. So read a table's topic before the streams that join the table.
+    If two records have the same order key, the record of the topic that is read first here is processed first. So read a
+    table's topic before the topics of streams that join the table.
     """
 
     def __init__(self) -> None:
         self._graph = Graph(FluentClasses(KStream, KGroupedTable))
 
     def stream(self, topic: str) -> KStream:
-        """Read a topic of the feed as a stream of records. Reading it again returns the same source."""
+        """Read a topic of the feed as a stream of records. Reading a topic again uses the same source node."""
         return KStream(self._graph, self._source(topic), LogType(topic, "key"), LogType(topic, "value"))
 
     def table(self, topic: str, *, store: StoreSpec, name: str | None = None) -> KTable:
-        """Read a topic of the feed as a table, kept in a store: the last value of each key, in offset order.
+        """Read a topic of the feed as a table: the value of a key is that of the key's last record, in offset order.
 
-        A null value is a tombstone: it deletes the row and is sent downstream. A record with a null key is skipped and
-        counted. An update that is older than the row it replaces still replaces it and sets the row's timestamp back.
-        With ``store=versioned_store(name, history=...)`` the table keeps its history, and its current row is the one
-        with the highest timestamp (KIP-889): see `versioned_store` and `KStream.join`. ``name`` names the node; the
-        default is the store's name.
+        The rows are kept in ``store``. A null value is a tombstone: it deletes the row and is sent downstream. A record with a
+        null key is skipped and counted. An update whose timestamp is older than the row's still replaces the row, and the row
+        then has the older timestamp. With ``store=versioned_store(name, history=...)`` the table keeps its history, and the
+        current row of a key is that with the highest timestamp (KIP-889): see `versioned_store` and `KStream.join`. ``name``
+        names the node; the default is the store's name.
         """
         source = self._source(topic)
         key, value = LogType(topic, "key"), LogType(topic, "value")
         return kept_table(self._graph, source, key, value, store, name=name)
 
     def global_table(self, topic: str, *, store: StoreSpec, name: str | None = None) -> GlobalKTable:
-        """Read a topic of the feed as a global table: every task holds the rows of all its partitions, in a store.
+        """Read a topic of the feed as a global table: every task holds the rows of all partitions of the topic, in ``store``.
 
-        A stream joins it by any key that it selects, without a repartition: see `KStream.join`. Each task takes the
-        records of all partitions in the order of their timestamps together with its own, so a join sees the records that
-        precede its own record in that order, and no others (ADR-86). If timestamps are equal, the topic that the topology
-        reads first precedes. The records of the table move no clock. A null value deletes the row; a record with a null
-        key is skipped and counted.
+        A stream joins the table by any key that it selects, without a repartition: see `KStream.join`. Each task processes the
+        table's records from all partitions together with its other records, in the order of timestamps. So a record is joined
+        with the state of the table at its place in this order (ADR-86). If timestamps are equal, the record of the topic that
+        the topology reads first comes first. The records of the table move no clock. A null value deletes the row; a record
+        with a null key is skipped and counted.
 
-        Each run sends the new records to all tasks, and each task restores the whole table. ``name`` names the node.
+        Each run sends the table's new records to all tasks, and each task restores the whole table. ``name`` names the node.
         Raises `TopologyError` for a store that is not key-value.
         """
         key, value = LogType(topic, "key"), LogType(topic, "value")
         return kept_everywhere(self._graph, self._source(topic), key, value, store, name=name)
 
     def add_store(self, builder: StoreBuilder) -> None:
-        """Declare a store that several processors share. They name it in ``process(..., stores=(name,))``."""
+        """Declare a store that several processors share. Connect each with ``process(..., stores=(name,))``."""
         self._graph.topology.add_store(builder)
 
     def build(self) -> Topology:

@@ -1,6 +1,6 @@
-"""Where the columns of a topology's outputs come from: which columns of which logs, and how they are computed.
+"""The origins of the columns of a topology's outputs: from which columns of which logs they are computed, and how.
 
-Only declarative operators state the origin of a column. Below a Python function no origin is known.
+Origins are known only for declarative operators. Below a node that calls a Python function of the user, no origin is known.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _BUILT_IN = (Count, Sum, Min, Max, Mean, First, Last, Collect)
 
 @dataclass(frozen=True, slots=True)
 class OutputOrigins:
-    """The origins of each column of an output, and those that decide which rows there are."""
+    """The origins of an output's columns, by column name. ``rows`` are the log columns that decide which rows are written."""
 
     columns: Mapping[str, frozenset[Origin]]
     rows: frozenset[Origin]
 
 
 def column_origins(topology: Topology, logs: LogShapes) -> dict[str, OutputOrigins]:
-    """Return the origins of the columns of each output topic. An output below a Python function is left out."""
+    """Return, by output topic, the origins of its columns. Outputs below a Python function of the user are left out."""
     walk = _Walk(topology, logs)
     origins = {}
     for sink in walk.sinks:
@@ -49,7 +49,7 @@ def column_origins(topology: Topology, logs: LogShapes) -> dict[str, OutputOrigi
         names = [name for shape in shapes for name in shape.names]
         columns = (*flow.key, *flow.value)
         if len(names) != len(columns):
-            # The sink declares another type.
+            # The sink declares another type, so its columns cannot be matched with those of the flow.
             continue
         by_name = {name: column.origins for name, column in zip(names, columns, strict=True)}
         origins[sink.topic] = OutputOrigins(by_name | {"_timestamp": computed(flow.time, "event time")}, flow.rows)
@@ -57,7 +57,7 @@ def column_origins(topology: Topology, logs: LogShapes) -> dict[str, OutputOrigi
 
 
 class _Walk:
-    """Follows each node to its sources, once."""
+    """Computes what flows out of each node, from the sources down. Each node is computed once."""
 
     def __init__(self, topology: Topology, logs: LogShapes) -> None:
         self._logs = logs
@@ -68,7 +68,7 @@ class _Walk:
         self._known: dict[int, Flow | None] = {}
 
     def into(self, node: Node) -> Flow | None:
-        """Return what reaches a node: the union of what its parents send."""
+        """Return the flow into a node: the union of the flows out of its parents; None if it is not known."""
         part = self._part_of[id(node)]
         return _union([self._out_of(self._nodes[part, name]) for name in node.parents])
 

@@ -1,4 +1,4 @@
-"""Changes to nodes and stores below which only final results are sent, so that these are complete (D10, D11)."""
+"""Changes to the nodes and stores above a node that sends only final results. They make these results complete (D10, D11)."""
 
 from __future__ import annotations
 
@@ -16,24 +16,23 @@ _CLOCKED = (CogroupMerge, WindowAggregate, SlidingAggregate, SessionAggregate)
 def keep_until_final(graph: Graph, node: str) -> None:
     """Extend the retention of all session and sliding window stores at and above a node, and share the clocks of cogroups.
 
-    A record may extend a session that ended exactly gap + grace before the clock, but with Kafka's default retention
-    the store has just expired that session, so a new one begins. The same holds for a sliding window that is derived
-    from an older one. While every update is sent this goes unnoticed, but a final result would lack records. So the store
-    keeps them for one millisecond more.
-
-    In Kafka, each input of a cogroup has its own clock. A record that is late by the clock of another input starts its
-    window again, because the common store has just expired it: a second final result, of one record.
+    A record may extend a session that ended exactly gap + grace before the clock. With Kafka's default retention, the store has
+    just expired this session, so the record begins a new session. Similarly, a new sliding window may need an older window that
+    the store has just expired. If every update is sent, downstream still gets all records. A final result, however, would lack
+    records. So these stores retain windows for one more millisecond.
     """
     for name in ancestors_of(graph, node):
         supplier = getattr(graph.topology.nodes[name], "supplier", None)
         if isinstance(supplier, SessionAggregate | SlidingAggregate):
             keep_longer(graph, supplier.store)
+        # In Kafka, each input of a cogroup has its own clock. A record that is late only by another input's clock would start
+        # its window again, because the common store has expired the window: a second final result, of one record.
         elif isinstance(supplier, CogroupMerge):
             _share_clock(graph, name)
 
 
 def keep_longer(graph: Graph, store: str) -> None:
-    """Extend a store's retention by a millisecond, once."""
+    """Extend a store's retention by one millisecond, unless it has been extended before."""
     if store not in graph.kept_longer:
         graph.kept_longer[store] = None
         builder = graph.topology.stores[store]
@@ -41,7 +40,7 @@ def keep_longer(graph: Graph, store: str) -> None:
 
 
 def _share_clock(graph: Graph, merge: str) -> None:
-    """Let the inputs of a windowed cogroup use one clock, that of the node which merges them."""
+    """Let all inputs of a windowed cogroup use one clock: that of the node that merges their results."""
     nodes = graph.topology.nodes
     for name in (merge, *nodes[merge].parents):
         node = nodes[name]

@@ -1,4 +1,4 @@
-"""What flows along an edge of a topology: the columns of keys and values, each with the log columns that it comes from."""
+"""The columns of keys and values that flow along an edge of a topology, each with the log columns from which it is computed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from rewindow.dsl.operators.expressions import Expression, Literal, Name, names_
 
 IDENTITY, TRANSFORMATION = "IDENTITY", "TRANSFORMATION"
 TIMESTAMP = "timestamp"
-"""The column of a log with the event times."""
+"""The log column that contains the records' timestamps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A column of a log, and how a column or the rows of an output depend on it, in the words of OpenLineage."""
+    """A column of a log, and how a column or the rows of an output depend on this column.
+
+    ``how`` is a subtype of OpenLineage's column lineage, such as ``IDENTITY`` or ``AGGREGATION``; ``described`` is the
+    expression. ``is_direct``: values are computed from the column, which does not only decide which rows are written.
+    """
 
     topic: str
     column: str
@@ -28,7 +32,7 @@ Origins = frozenset[Origin]
 
 @dataclass(frozen=True, slots=True)
 class FlowColumn:
-    """A column of a key or value."""
+    """A column of a key or value, and the log columns from which it is computed."""
 
     name: str
     origins: Origins
@@ -36,21 +40,24 @@ class FlowColumn:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The records that a node sends. ``time`` are the origins of their timestamps, ``rows`` those that decide what is sent."""
+    """The columns of the records that a node sends.
+
+    ``time`` has the origins of the records' timestamps. ``rows`` has the log columns that decide which records are sent.
+    """
 
     key: tuple[FlowColumn, ...]
     value: tuple[FlowColumn, ...]
     time: Origins
     rows: Origins = frozenset()
     is_row: bool = True
-    """Whether a value is a row with these fields, and not a bare value in one column."""
+    """Whether values are rows whose fields are the columns ``value``. If not, a value is the value of one column."""
 
     def field(self, name: str) -> FlowColumn | None:
-        """Return a field of the value."""
+        """Return the column of a field of the value, or None."""
         return next((column for column in self.value if column.name == name), None) if self.is_row else None
 
     def named(self, name: str) -> FlowColumn | None:
-        """Return what a name in an expression stands for; None if it is not one column."""
+        """Return the column for which a name in an expression stands; None if it does not stand for exactly one column."""
         field = self.field(name)
         if field is not None:
             return field
@@ -60,7 +67,7 @@ class Flow:
         return columns[0] if len(columns) == 1 else None
 
     def evaluated(self, name: str, expression: Expression) -> FlowColumn | None:
-        """Return the column of an expression; None if a name in it is not one column."""
+        """Return the column ``name`` that an expression computes; None if the expression has a name without a column."""
         if isinstance(expression, Literal):
             return FlowColumn(name, frozenset())
         if isinstance(expression, Name):
@@ -73,7 +80,7 @@ class Flow:
         return FlowColumn(name, computed(origins, str(expression)))
 
     def depending_on(self, columns: Iterable[FlowColumn], how: str, described: str) -> Flow:
-        """Return the flow if which records there are depends on some columns."""
+        """Return this flow with ``columns`` added to those that decide which records are sent. For ``how`` see `Origin`."""
         origins = {
             Origin(origin.topic, origin.column, how, described, is_direct=False)
             for column in columns
@@ -82,7 +89,7 @@ class Flow:
         return replace(self, rows=self.rows | origins)
 
     def merged(self, other: Flow) -> Flow | None:
-        """Return the flow of both; None if their columns differ."""
+        """Return the union of two flows; None if the names of their columns differ."""
         for mine, theirs in ((self.key, other.key), (self.value, other.value)):
             if [column.name for column in mine] != [column.name for column in theirs]:
                 return None
@@ -96,7 +103,10 @@ class Flow:
 
 
 def computed(origins: Origins, described: str, how: str = TRANSFORMATION) -> Origins:
-    """Return the origins of something that is computed from what has these origins. An aggregation stays one."""
+    """Return the origins of a value that is computed from values with these origins.
+
+    ``how`` and ``described`` are set in each origin, except that ``how`` stays ``AGGREGATION``.
+    """
     return frozenset(
         replace(origin, how=origin.how if origin.how == "AGGREGATION" else how, described=described)
         for origin in origins

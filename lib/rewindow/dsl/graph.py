@@ -1,4 +1,4 @@
-"""The topology under construction, shared by all fluent objects of one `StreamsBuilder`."""
+"""The topology that is being built. All streams and tables of one `StreamsBuilder` share it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class FluentClasses(NamedTuple):
-    """The classes that a table makes but does not import, because they make tables themselves."""
+    """The classes `KStream` and `KGroupedTable`, which `KTable` needs but cannot import, because their modules import it."""
 
     stream: type[KStream]
     grouped_table: type[KGroupedTable]
@@ -42,7 +42,10 @@ NO_OPTIONS = NodeOptions()
 
 @dataclass
 class Graph:
-    """A topology, and the numbers of its unnamed nodes. Nodes with state are always named by the user."""
+    """A topology that is being built. ``counts`` maps a verb to the number of its unnamed nodes.
+
+    Nodes with state are always named by the user.
+    """
 
     fluent: FluentClasses
     topology: Topology = field(default_factory=Topology)
@@ -60,13 +63,13 @@ class Graph:
         holds_ms: int = 0,
         on_error: OnError = FAIL,
     ) -> str:
-        """Add a processor and return its name."""
+        """Add a processor node and return its name. Without a name, the node is numbered: ``verb-1``."""
         name = name or self.number(verb)
         self.topology.add_processor(name, supplier, *parents, stores=stores, holds_ms=holds_ms, on_error=on_error)
         return name
 
     def reads(self, node: str, function: Callable[..., Any], *arguments: Any) -> None:
-        """Note that a node calls a function with arguments of these declared types (see `dsl.reads`)."""
+        """Record that a node calls ``function`` with arguments of these declared types, to be checked (see `dsl.reads`)."""
         self.topology.reads.append((node, FunctionReads(function, arguments)))
 
     def add_user_processor(
@@ -78,12 +81,12 @@ class Graph:
         stores: Iterable[StoreBuilder | str],
         options: NodeOptions = NO_OPTIONS,
     ) -> str:
-        """Add a user's processor and the stores it brings. Stores given by name must exist already."""
+        """Add a user's processor, and the stores in ``stores``. A store given by name must have been added before."""
         names = self.add_user_stores(f"{verb} {name!r}", stores)
         return self.add(verb, supplier, parent, name=name, stores=names, **options._asdict())
 
     def add_user_stores(self, node: str, stores: Iterable[StoreBuilder | str]) -> tuple[str, ...]:
-        """Add the stores among ``stores`` that are not names, and return the names of all. ``node`` needs them, for errors."""
+        """Add the stores that are not given by name, and return the names of all stores. ``node`` is for errors."""
         if isinstance(stores, str | StoreBuilder):
             raise TopologyError(
                 "stores-not-listed", "{node}: give its stores as a list, as in stores=[store]", node=node
@@ -95,13 +98,13 @@ class Graph:
         return tuple(store.name if isinstance(store, StoreBuilder) else store for store in stores)
 
     def number(self, verb: str) -> str:
-        """Return ``verb-1``, ``verb-2``, ... ."""
+        """Return the name of the verb's next unnamed node: ``verb-1``, ``verb-2`` and so on."""
         self.counts[verb] = self.counts.get(verb, 0) + 1
         return f"{verb}-{self.counts[verb]}"
 
 
 def shown(given: object) -> str:
-    """Return a value as messages show it: functions, classes and stores by name, nothing by address."""
+    """Return a value as text for a message: functions, classes and stores by name, other objects without their addresses."""
     if isinstance(given, StoreBuilder):
         return repr(given.name)
     name = getattr(given, "__name__", None)
@@ -109,9 +112,10 @@ def shown(given: object) -> str:
 
 
 def function_of(given: Any, verb: str, *arguments: str) -> Any:
-    """Return the function that a verb was given and calls with ``arguments``, which are not checked if there are none.
+    """Return ``given``, the function that was passed to a verb, after checks. It is called with ``arguments``.
 
-    Raises `TopologyError`, with file and line, if it is not callable or does not take that many.
+    Raises `TopologyError`, with file and line, if it is not callable or does not take that many arguments. The number is not
+    checked if no ``arguments`` are named.
     """
     if not callable(given):
         raise TopologyError(
@@ -151,12 +155,12 @@ def internal_ends(repartition: str) -> tuple[str, str]:
 
 
 def returned_type(function: Callable[..., Any]) -> Any:
-    """Return a function's annotated result type. Return None without an annotation, and for a type without columns."""
+    """Return a function's annotated result type; None if it has no annotation, or if the type does not map to columns."""
     return _with_columns(_annotated_result(function))
 
 
 def returned_pair(function: Callable[..., Any]) -> tuple[Any, Any]:
-    """Return the key and value type of a function annotated with ``tuple[key, value]``; None for an unknown type."""
+    """Return ``(key type, value type)`` of a function annotated with ``tuple[key, value]``. An unknown type is None."""
     annotated = unannotated(_annotated_result(function))
     parts = typing.get_args(annotated) if typing.get_origin(annotated) is tuple else ()
     return (_with_columns(parts[0]), _with_columns(parts[1])) if len(parts) == 2 else (None, None)
@@ -170,9 +174,9 @@ def _annotated_result(function: Callable[..., Any]) -> Any:
 
 
 def _with_columns(annotated: Any) -> Any:
-    """Return the type if it maps to columns, else None: an inferred type that does not is kept as JSON text.
+    """Return the type if it maps to columns, else None: values of another annotated type are stored as JSON text.
 
-    Raises `TopologyError` for a decimal with an impossible type.
+    Raises `TopologyError` for an invalid decimal type.
     """
     try:
         shape_of(annotated, "value")

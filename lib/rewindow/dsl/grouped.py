@@ -1,4 +1,4 @@
-"""`KGroupedStream`: a stream grouped by key, to be aggregated, alone or together with others (`CogroupedKStream`, KIP-150)."""
+"""`KGroupedStream`: a stream grouped by key, to be aggregated. `CogroupedKStream`: several such streams (KIP-150)."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 class KGroupedStream:
     """A stream grouped by key, to be aggregated over all time or by window.
 
-    Without windows, no record is late. Each record updates the row of its key, and every update is sent downstream with
-    the largest timestamp of the row so far. A record without key or value is skipped and counted. If the key was
-    changed, records cross a repartition named after the store.
+    Without windows, no record is late. Each record updates the row of its key. Every update is sent downstream, with the
+    largest timestamp of the key's records so far. A record without key or value is skipped and counted. If the keys were
+    changed above, records cross a repartition named after the store.
     """
 
     stream: KStream
@@ -68,7 +68,7 @@ class KGroupedStream:
     def reduce(
         self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None, name: str | None = None
     ) -> KTable:
-        """Combine the values of each key: ``reducer(aggregate, value)``, starting with the first value.
+        """Combine the values of each key with ``reducer(aggregate, value)``. The first value is the first aggregate.
 
         A result of None deletes the row.
         """
@@ -88,9 +88,9 @@ class KGroupedStream:
     ) -> KTable:
         """Aggregate the values of each key.
 
-        ``aggregate`` is a built-in aggregate such as ``Sum("amount")``, a dictionary of named ones, or an initializer
-        ``() -> aggregate`` with an ``aggregator(key, value, aggregate) -> aggregate``, whose type ``value`` declares.
-        ``name`` names the node; the default is the store's name.
+        ``aggregate`` is a built-in aggregate such as ``Sum("amount")``, a dictionary from names to such aggregates, or an
+        initializer ``() -> aggregate``. An initializer needs an ``aggregator(key, value, aggregate) -> aggregate``; ``value``
+        declares the type of its result. ``name`` names the node; the default is the store's name.
         """
         made = aggregator_of(aggregate, aggregator, value)
         kept = materialized(store)
@@ -110,17 +110,18 @@ class CogroupedKStream:
     """Several streams grouped by the same key, to be aggregated into one table (`KGroupedStream.cogroup`).
 
     All streams update the same aggregate in the same store, each with its own function, in the order in which the task
-    processes their records. Nulls are treated as by the aggregate of a single stream. The streams must be partitioned
-    alike, as for a join: a re-keyed stream crosses a repartition. Its name is that of the node that aggregates the
-    stream: ``<store>-cogroup-agg-0`` for the first, then ``-1`` and so on. ``<store>-cogroup-merge`` sends the results.
+    processes their records. Nulls are treated as in the aggregate of a single stream. Equal keys must be in the same partition,
+    as for a join, so a stream whose keys were changed crosses a repartition. The first stream is aggregated by the node
+    ``<store>-cogroup-agg-0``, the next by ``-1`` and so on; a repartition has the name of this node. The node
+    ``<store>-cogroup-merge`` sends the results.
     """
 
     inputs: tuple[_Input, ...]
 
     def cogroup(self, grouped: KGroupedStream, aggregator: AddFunction) -> CogroupedKStream:
-        """Add a grouped stream, and ``aggregator(key, value, aggregate)``, which adds its values to the aggregate.
+        """Add a grouped stream. ``aggregator(key, value, aggregate)`` adds one of its values to the aggregate.
 
-        Raises `TopologyError` if this is not a grouped stream of the same `StreamsBuilder`, if its keys are of another type,
+        Raises `TopologyError` if ``grouped`` is not a grouped stream of the same `StreamsBuilder`, if its keys have another type,
         or if it was added before.
         """
         _check_input(self.inputs, grouped)
@@ -142,9 +143,10 @@ class CogroupedKStream:
         return TimeWindowedCogroupedKStream(self, windows)
 
     def aggregate(self, initializer: Initializer, *, store: StoreSpec, value: Any = None) -> KTable:
-        """Aggregate the values of each key, starting with ``initializer()``. ``value`` declares the aggregate's type.
+        """Aggregate the values of each key, starting with ``initializer()``.
 
-        Its default is the result annotation of the aggregators. Raises `TopologyError` if these differ.
+        ``value`` declares the aggregate's type. The default is the annotated result type of the aggregators. Raises
+        `TopologyError` if their annotations differ.
         """
         name = materialized(store).name
         return _table(self, lambda made: StreamAggregate(made, name), initializer, store, value)
@@ -154,12 +156,12 @@ class CogroupedKStream:
 class TimeWindowedCogroupedKStream:
     """Cogrouped streams by tumbling, hopping, sliding or unlimited window: see `TimeWindowedKStream`.
 
-    A record is late if its window is closed by the highest timestamp of its own stream, as in Kafka. If another stream is
-    further ahead, the store may have expired that window. Then the record starts it again, and the result is sent but not
-    stored (``expired-window-record-drop``); a store with a longer retention prevents this.
+    The highest timestamp of a record's own stream decides whether the record is late, as in Kafka. If another stream is further
+    ahead, the common store may have expired the record's window already. The record then starts the window again: the result
+    is sent but not stored (``expired-window-record-drop``). A store with a longer retention prevents this.
 
-    Above a final result (`KTable.suppress`), the highest timestamp of all the streams decides (D10), so a running job
-    refuses to add or remove such a suppress without ``--accept-changes``.
+    If a final result (`KTable.suppress`) is sent below, the highest timestamp of all the streams decides instead (D10). This
+    changes results, so adding such a suppress to a running job, or removing it, needs ``--accept-changes``.
     """
 
     cogrouped: CogroupedKStream
@@ -179,7 +181,7 @@ class TimeWindowedCogroupedKStream:
 
 @dataclass(frozen=True, slots=True)
 class SessionWindowedCogroupedKStream:
-    """Cogrouped streams by session, which records of all the streams extend: see `SessionWindowedKStream`.
+    """Cogrouped streams by session. Records of all the streams extend a session: see `SessionWindowedKStream`.
 
     Lateness is decided as in `TimeWindowedCogroupedKStream`.
     """
@@ -190,8 +192,8 @@ class SessionWindowedCogroupedKStream:
     def aggregate(self, initializer: Initializer, merger: Merger, *, store: StoreSpec, value: Any = None) -> KTable:
         """Aggregate the values of each key and session: see `CogroupedKStream.aggregate`.
 
-        ``merger(key, one, later)`` returns the aggregate of two merged sessions. The first ``one`` is the initializer's
-        result.
+        ``merger(key, one, later)`` returns the aggregate of two merged sessions. In its first call for a record, ``one`` is the
+        initializer's result.
         """
         name, windows = materialized(store).name, self.windows
         function_of(merger, "aggregate(merger)", "key", "one", "later")
@@ -246,7 +248,7 @@ def _table(
     value: Any,
     windows: Windows | None = None,
 ) -> KTable:
-    """Add an aggregate node for each stream, their common store, and the node that merges their results."""
+    """Add an aggregate node for each stream, the common store, and the node that passes on the results of all of them."""
     kept, inputs = materialized(store), cogrouped.inputs
     function_of(initializer, "aggregate")
     value = value or _common_result(kept.name, [cogrouped_input.aggregator for cogrouped_input in inputs])

@@ -1,4 +1,4 @@
-"""Tables grouped by a new key. Their aggregates subtract the old value of a row as it changes."""
+"""Tables grouped by a new key. When a row changes, an aggregate subtracts the row's old value."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from rewindow.streams.topology import REPARTITION_SUFFIX
 class KGroupedTable:
     """The rows of a table grouped by a new key (`KTable.group_by`), to aggregate their current values.
 
-    An update subtracts the old value of its row and adds the new one. Its result has the larger of the update's and the
-    group's timestamps. A group that has lost all its rows keeps its last aggregate, such as a count of 0; it sends a
-    tombstone only if its result is null. Updates cross a repartition that is named after the first store and shared by
-    all aggregates of the group.
+    An update subtracts the old value of its row and adds the new value. Its result has the larger of the update's and the
+    group's timestamps. A group without rows keeps its last aggregate, such as a count of 0. A tombstone is sent only if the
+    result is null. Updates cross a repartition that is named after the first store. All aggregates of the group share this
+    repartition.
     """
 
     graph: Graph
@@ -47,7 +47,10 @@ class KGroupedTable:
         value: Any = None,
         name: str | None = None,
     ) -> KTable:
-        """Combine values with ``adder(aggregate, value)`` and ``subtractor(aggregate, value)``, starting with the first value."""
+        """Combine values with ``adder(aggregate, value)`` and ``subtractor(aggregate, value)``.
+
+        A group's first value is its first aggregate.
+        """
         grouped = replace(self, value=value) if value else self
         for function in (adder, subtractor):
             function_of(function, "reduce", "aggregate", "value")
@@ -65,11 +68,11 @@ class KGroupedTable:
     ) -> KTable:
         """Aggregate the current values of each group.
 
-        ``aggregate`` is `Count`, `Sum`, `Mean`, `Collect` or a dictionary of these, which can subtract a value, or an
-        initializer with an ``adder(key, value, aggregate)`` and a ``subtractor(key, value, aggregate)``, whose type
-        ``value`` declares. The last bits of a sum of floats depend on the values that were added and subtracted.
-        A result of None from adder or subtractor deletes the group's row. ``name`` names the node; the default is the
-        store's name.
+        ``aggregate`` is a built-in aggregate that can subtract a value (`Count`, `Sum`, `Mean`, `Collect`), a dictionary from
+        names to these, or an initializer. An initializer needs an ``adder(key, value, aggregate)`` and a
+        ``subtractor(key, value, aggregate)``; ``value`` declares the type of their results. If they return None, the group's row
+        is deleted. The last bits of a sum of floats depend on the order of additions and subtractions. ``name`` names the node;
+        the default is the store's name.
         Raises `TopologyError` for an aggregate that cannot subtract.
         """
         if adder is not None and subtractor is not None and callable(aggregate):
@@ -103,7 +106,7 @@ def _aggregated(grouped: KGroupedTable, made: Any, store: StoreSpec, name: str |
 
 
 def _shared_repartition(grouped: KGroupedTable) -> str | None:
-    """Return the source of the repartition that another aggregate of the group has made, if its types are the same."""
+    """Return the source of the repartition of an earlier aggregate of the group, if its types are the same; else None."""
     topology, wanted = grouped.graph.topology, ((grouped.node,), grouped.key, ChangeType(grouped.value))
     for node in topology.nodes.values():
         if isinstance(node, SinkNode) and node.is_internal and (node.parents, node.key, node.value) == wanted:

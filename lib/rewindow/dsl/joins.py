@@ -1,7 +1,6 @@
 """Joins of a stream with a stream, a table or a global table, as nodes of the graph.
 
-Repartitions above a join that sends records without a match let null keys pass (KIP-962). Every task holds all rows of a
-global table.
+A repartition drops records with a null key, except above a join that sends records without a match (KIP-962).
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ if TYPE_CHECKING:
 
 
 JoinStores = StoreSpec | tuple[StoreSpec, StoreSpec]
-"""The stores of both sides: one base name or `Materialized`, or a pair for this side and the other."""
+"""The stores of both sides: a base name or `Materialized` for both, or a pair ``(this side, other side)``."""
 
 
 class Unmatched(NamedTuple):
-    """The sides of a join whose records are sent even without a match."""
+    """For each side of a join, whether its records are sent even without a match."""
 
     left: bool = False
     right: bool = False
@@ -49,7 +48,7 @@ _ValueJoiner = Callable[..., Any]
 
 
 class Options(NamedTuple):
-    """The options of `KStream.join`."""
+    """Arguments of `KStream.join`, with the same names."""
 
     windows: Any
     name: str | None
@@ -91,7 +90,7 @@ def join(
 
 
 def check_builders(left: Graph, right: Graph, description: str) -> None:
-    """Raise `TopologyError` if two sides come from two builders."""
+    """Raise `TopologyError` if the two sides of a join come from different `StreamsBuilder`s."""
     if left is not right:
         raise TopologyError(
             "sides-from-two-builders",
@@ -101,7 +100,7 @@ def check_builders(left: Graph, right: Graph, description: str) -> None:
 
 
 def check_keys(left: Any, right: Any, description: str) -> None:
-    """Raise `TopologyError` if equal keys of two sides would be in different partitions."""
+    """Raise `TopologyError` for keys of different Python types: equal keys might be in different partitions."""
     if isinstance(left, type) and isinstance(right, type) and left is not right:
         raise TopologyError(
             "join-key-types-differ",
@@ -117,7 +116,7 @@ def check_keys(left: Any, right: Any, description: str) -> None:
 class GlobalKTable:
     """A table of which every task holds all rows: see `StreamsBuilder.global_table`.
 
-    It has no verbs: `KStream.join` and `KStream.left_join` read it. ``store`` is the name of its store.
+    A global table has no verbs. `KStream.join` and `KStream.left_join` read it. ``store`` is the name of its store.
     """
 
     graph: Graph
@@ -129,7 +128,7 @@ class GlobalKTable:
 def kept_everywhere(
     graph: Graph, source: str, key: Any, value: Any, store: StoreSpec, *, name: str | None
 ) -> GlobalKTable:
-    """Keep the records of a source as a global table. Raises `TopologyError` for a store that is not key-value."""
+    """Return a global table with the records of a source node. Raises `TopologyError` for a store that is not key-value."""
     builder = materialized(store).key_values(key, value)
     name = name or (f"{builder.name}-table" if builder.name in graph.topology.nodes else builder.name)
     keyed = graph.add("keyed-only", KeyedOnly(), source)
@@ -200,7 +199,7 @@ def _stream_join(
     )
     supplier = StreamJoin(windows, joiner, *stores, *unmatched)
     names = tuple(store for side in stores for store in side if store is not None)
-    # Only records that wait for a partner are sent late.
+    # Results are only held back for records that wait for a partner.
     holds_ms = windows.holds_ms if any(side.unmatched for side in stores) else 0
     return graph.add("join", supplier, *parents, name=name, stores=names, holds_ms=holds_ms)
 
@@ -258,7 +257,7 @@ def _table_join(
 
 
 def _side(stream: KStream, name: str) -> KStream:
-    """Return a side with its records in the partitions of their keys."""
+    """Return one side of a join, through a repartition with this name if its keys were changed."""
     if not stream.is_rekeyed:
         return stream
     node = stream.graph.topology.add_repartition(name, stream.node, key=stream.key, value=stream.value)
@@ -295,12 +294,12 @@ def _stores(side: KStream, kept: Materialized, windows: JoinWindows, *, waits: b
 
 
 def _without_key(joiner: _ValueJoiner) -> Joiner:
-    """Return a joiner that ignores the key."""
+    """Return a function ``(key, left, right)`` that calls a joiner without the key."""
     return lambda _key, left, right: joiner(left, right)
 
 
 def _let_null_keys_pass(graph: Graph, join: str) -> None:
-    """Stop dropping records with a null key at all repartitions above a left or outer join, which sends them."""
+    """Let records with a null key pass all repartitions above a left or outer join, because the join sends these records."""
     nodes = graph.topology.nodes
     for name in ancestors_of(graph, join):
         node = nodes[name]

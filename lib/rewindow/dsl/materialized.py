@@ -18,19 +18,19 @@ class Materialized:
     """The name of a verb's store, and how long the store retains windows.
 
     ``store=`` accepts a `Materialized`, a name, or a ready-made store (`window_store`, `session_store`,
-    `key_value_store`), whose own retention and declared types then apply.
+    `key_value_store`). A ready-made store keeps its own retention and declared types.
     """
 
     name: str
     retention_ms: int | None = None
-    """In milliseconds; None for as long as the windows need. Key-value stores expire nothing and ignore it (KIP-328)."""
+    """In milliseconds; None means as long as the windows need. Ignored for key-value stores, which expire nothing (KIP-328)."""
     ready_made: StoreBuilder | None = None
 
     @classmethod
     def as_(cls, store: str | StoreBuilder, *, retention: str | timedelta | None = None) -> Materialized:
         """Name the store, and retain windows for at least ``retention`` (``"1d"``).
 
-        Raises `TopologyError` for an empty name, and for a retention together with a ready-made store, which has its own.
+        Raises `TopologyError` for an empty name, and for a retention together with a ready-made store.
         """
         if isinstance(store, StoreBuilder):
             made = cls(store.name, ready_made=store)
@@ -47,7 +47,7 @@ class Materialized:
         return named if retention is None else named.with_retention(retention)
 
     def with_retention(self, retention: str | timedelta) -> Materialized:
-        """Return a copy with this retention. Raises `TopologyError` as `as_` does, and `ConfigError` if it is negative."""
+        """Return a copy with this retention. Raises `TopologyError` as `as_` does, `ConfigError` for a negative retention."""
         if self.ready_made is not None:
             raise TopologyError(
                 "ready-made-store-retention",
@@ -65,7 +65,10 @@ class Materialized:
         return replace(self, retention_ms=retention_ms)
 
     def retained_ms(self, needed_ms: int, default_ms: int | None = None) -> int:
-        """Return the retention of windows in ms. Raises `TopologyError` if it is shorter than they need."""
+        """Return the retention of the store in ms. ``default_ms`` applies if the user gave none; its default is ``needed_ms``.
+
+        Raises `TopologyError` if the given retention is less than ``needed_ms``.
+        """
         given_ms = self.ready_made.retention_ms if self.ready_made is not None else self.retention_ms
         if given_ms is None:
             return needed_ms if default_ms is None else default_ms
@@ -138,5 +141,5 @@ StoreSpec = str | Materialized | StoreBuilder
 
 
 def materialized(store: StoreSpec) -> Materialized:
-    """Return the value of ``store=`` as a `Materialized`."""
+    """Return the argument ``store=`` of a verb as a `Materialized`."""
     return store if isinstance(store, Materialized) else Materialized.as_(store)

@@ -1,7 +1,7 @@
-"""What the functions, conditions and joins of a topology read, checked against the declared types before any record is read.
+"""Checks of the functions, conditions and joins of a topology against the types of the records, before any record is read.
 
-Only what must fail is reported: a name that no record has, a comparison that is never true, keys that are never equal.
-Functions are not run: their bytecode shows which attributes of their arguments they read.
+Only what would certainly fail is reported: a name that no record has, a comparison that is never true, keys that are never
+equal. Functions are not called: their bytecode shows which attributes of their arguments they read.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ _SHOWN = {
 }
 _NUMBERS = (int, float, Decimal, bool)
 _DEFENSIVE = frozenset(("hasattr", "getattr", "isinstance", "type", "_fields"))
-"""A function that uses one of these may know what it reads better than its declaration."""
+"""A function that uses one of these names may handle several types, so it is not checked."""
 
 
 class ReadsError(ConfigError):
-    """Code that reads what its records do not have (78)."""
+    """The code of a topology reads a name that its records do not have, or compares what cannot be equal (78)."""
 
 
 class RecordOf(NamedTuple):
-    """The declared type of an argument that is a whole record."""
+    """The declared type of an argument that is a whole `Record`: the types of its key and value."""
 
     key: Any
     value: Any
 
 
 class _Argument(NamedTuple):
-    """The class of an argument; for a whole record those of its parts."""
+    """The class of an argument. For a record or windowed key, ``parts`` maps attributes to the classes of their values."""
 
     of: Any
     parts: Mapping[str, _Argument | None] = {}
@@ -56,13 +56,13 @@ class _Argument(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FunctionReads:
-    """A function that a node calls with arguments of these declared types; None: unknown."""
+    """A function that a node calls with arguments of these declared types. None means that a type is unknown."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
 
     def check(self, logs: LogShapes) -> None:
-        """Raise `ReadsError` for an attribute that an argument cannot have, with its line."""
+        """Raise `ReadsError`, with the line in the function, if the function reads an attribute that its argument lacks."""
         function = inspect.unwrap(self.function)
         if not isinstance(function, FunctionType):
             return
@@ -77,7 +77,7 @@ class FunctionReads:
                 raise _lacks(of, attribute, self._keys(logs)).at_line(f"{code.co_filename}:{line}")
 
     def _keys(self, logs: LogShapes) -> list[str]:
-        """Return the names of the keys of the logs whose rows the function gets."""
+        """Return the names of the key columns of the logs whose keys or values the function gets."""
         parts = [part for given in self.arguments for part in (given if isinstance(given, RecordOf) else (given,))]
         topics = [part.topic for part in parts if isinstance(part, LogType) and part.topic in logs]
         return [name for topic in topics for name in logs[topic][0].names]
@@ -85,7 +85,7 @@ class FunctionReads:
 
 @dataclass(frozen=True, slots=True)
 class ConditionReads:
-    """A condition on records of these declared types."""
+    """A condition on records whose keys and values have these declared types."""
 
     condition: Condition
     key: Any
@@ -118,14 +118,14 @@ class ConditionReads:
 
 @dataclass(frozen=True, slots=True)
 class EqualKeys:
-    """The declared keys of two sides that meet. ``what`` they do, for errors."""
+    """The declared key types of the two sides of a join. ``what`` is the operation, for errors."""
 
     what: str
     left: Any
     right: Any
 
     def check(self, logs: LogShapes) -> None:
-        """Raise `ReadsError` for keys of different types, which are never equal and may be in different partitions."""
+        """Raise `ReadsError` for keys with different column types: they are never equal and may be in different partitions."""
         left, right = _shape(self.left, logs), _shape(self.right, logs)
         if left is None or right is None:
             return
@@ -167,7 +167,8 @@ def _check_types(condition: Condition, compare: Compare, types: Mapping[str, typ
 
 
 def _shape(declared: Any, logs: LogShapes) -> Shape | None:
-    """Return the shape of a declared type; None if it is unknown. What does not bind is reported where it is stored."""
+    """Return the shape of a declared type; None if it is unknown."""
+    # A type that does not bind is reported when the node's sink or store is bound.
     try:
         return None if declared is None else bind(declared, "value", logs)
     except ConfigError:
@@ -189,14 +190,15 @@ def _class_of(column_type: str) -> type[Any] | None:
 
 
 def _attributes(code: CodeType, arguments: Mapping[str, _Argument | None]) -> Iterator[tuple[Any, str, int]]:
-    """Yield what a function takes of an argument: the argument's class, the attribute (or ``['key']``) and the line.
+    """Yield ``(class, attribute, line)`` for each attribute that a function reads from an argument of that class.
 
-    Local variables that are assigned once, from an argument or a part of it, count as arguments.
+    The attribute is ``['key']`` for a subscript. A local variable that is assigned once, from an argument or an attribute of an
+    argument, counts as an argument.
     """
     steps = list(dis.get_instructions(code))
     stored = [name for step in steps for name in _stored(step)]
     variables = {name: argument for name, argument in arguments.items() if name not in stored}
-    # `top` is what the last instruction left on the stack.
+    # `top` is the argument that the last instruction left on top of the stack, if it is one; `below` is below a constant.
     top: _Argument | None = None
     below: _Argument | None = None
     constant: Any = None
@@ -217,14 +219,14 @@ def _attributes(code: CodeType, arguments: Mapping[str, _Argument | None]) -> It
 
 
 def _loaded(step: dis.Instruction) -> str:
-    """Return the local variable that an instruction leaves on top of the stack; else nothing."""
+    """Return the name of the local variable that an instruction loads on top of the stack; empty if it loads none."""
     if step.opname.endswith(("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_FAST_BORROW_LOAD_FAST_BORROW")):
         return str(step.argval[-1] if isinstance(step.argval, tuple) else step.argval)
     return ""
 
 
 def _stored(step: dis.Instruction) -> tuple[str, ...]:
-    """Return the local variables that an instruction stores or deletes."""
+    """Return the names of the local variables that an instruction stores or deletes."""
     if not step.opname.startswith(("STORE_FAST", "DELETE_FAST")):
         return ()
     names = step.argval if isinstance(step.argval, tuple) else (step.argval,)

@@ -1,6 +1,6 @@
-"""The stateless verbs of a stream, which handle one record at a time, and the verbs that Kafka Streams has replaced.
+"""The stateless verbs of a stream, which handle one record at a time, and verbs that Kafka Streams has deprecated.
 
-The replaced ones are for code that is being ported. Each gives a `DeprecationWarning`.
+The deprecated verbs are for code that is being ported. Each gives a `DeprecationWarning`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ from rewindow.streams.state.stores import StoreBuilder
 
 @dataclass(frozen=True, slots=True)
 class _LegacyVerbs:
-    """The base of `KStream`: its node in the topology, and its deprecated verbs. Each verb returns the stream of a new node."""
+    """The base of `KStream`, with the deprecated verbs. Each verb adds a node and returns the stream of the new node.
+
+    ``node`` is the name of the stream's node, ``key`` and ``value`` are its declared types. ``is_rekeyed``: keys may have
+    changed since the last repartition.
+    """
 
     graph: Graph
     node: str
@@ -102,9 +106,9 @@ class _LegacyVerbs:
 class RecordVerbs(_LegacyVerbs):
     """The stateless verbs of `KStream`.
 
-    A result has the timestamp and headers of its record, and results keep the order of their records. A function that
-    raises fails the run (exit code 65) with an error that names node and record. An argument that is not a function
-    raises a `TopologyError`.
+    A result has the timestamp and headers of its record, and results keep the order of their records. If a function raises an
+    exception, the run fails (exit code 65) with an error that names the node and the record. An argument that should be a
+    function and is not raises a `TopologyError`.
     """
 
     def filter(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> Self:
@@ -115,9 +119,9 @@ class RecordVerbs(_LegacyVerbs):
     def where(self, condition: str, *, name: str | None = None) -> Self:
         """Keep the records that satisfy a condition, as in ``where("amount >= 10")``.
 
-        Conditions are a small subset of SQL over the value's fields, ``key``, ``value`` and ``timestamp``
+        Conditions are a small subset of SQL. They may use the value's fields, ``key``, ``value`` and ``timestamp``
         (`dsl.operators.conditions`). Unlike a function, a condition can be evaluated on whole columns.
-        Raises `ConfigError` for a text that is not a condition.
+        Raises `ConfigError` for a text that cannot be parsed.
         """
         # User code may pass anything.
         given: object = condition
@@ -136,8 +140,8 @@ class RecordVerbs(_LegacyVerbs):
         """Replace the value by a row of expressions, as in ``select("user, price * pieces as total")``.
 
         Expressions are a small subset of SQL: fields, ``key``, ``value``, ``timestamp``, literals, and ``+ - *`` of
-        integers and floats (`dsl.operators.expressions`); ``as`` names a field. Unlike a function, they can be evaluated
-        on whole columns. A null value gives a row of null fields. The key stays.
+        integers and floats (`dsl.operators.expressions`); ``as`` names a field. Unlike a function, expressions can be evaluated
+        on whole columns. A null value gives a row of null fields. The key does not change.
         Raises `ConfigError` for a text that cannot be parsed.
         """
         # User code may pass anything.
@@ -165,7 +169,7 @@ class RecordVerbs(_LegacyVerbs):
         value: Any = None,
         name: str | None = None,
     ) -> Self:
-        """Replace key and value: ``mapper(key, value) -> (key, value)``. A later grouping or join needs a repartition."""
+        """Replace key and value: ``mapper(key, value) -> (key, value)``. A grouping or join below needs a repartition."""
         returned = returned_pair(function_of(mapper, "map", "key", "value"))
         stream = self._then("map", stateless.Map(mapper), name, key=key or returned[0], value=value or returned[1])
         return self._read(stream, mapper)
@@ -185,7 +189,7 @@ class RecordVerbs(_LegacyVerbs):
     def map_values(
         self, mapper: Callable[..., Any], *, with_key: bool = False, value: Any = None, name: str | None = None
     ) -> Self:
-        """Replace the value by ``mapper(value)``, or by ``mapper(key, value)`` with ``with_key``. The key stays."""
+        """Replace the value by ``mapper(value)``, or with ``with_key`` by ``mapper(key, value)``. The key does not change."""
         function_of(mapper, "map_values", *_taken(with_key=with_key))
         of = value or returned_type(mapper)
         stream = self._then("map-values", stateless.MapValues(mapper, with_key, of), name)
@@ -199,23 +203,23 @@ class RecordVerbs(_LegacyVerbs):
         value: Any = None,
         name: str | None = None,
     ) -> Self:
-        """Replace the value by any number of values, ``mapper(value)`` or ``mapper(key, value)``. The key stays."""
+        """Replace the value by any number of values: ``mapper(value)``, or with ``with_key`` ``mapper(key, value)``."""
         function_of(mapper, "flat_map_values", *_taken(with_key=with_key))
         stream = self._then("flat-map-values", stateless.FlatMapValues(mapper, with_key, value), name)
         return replace(self._read(stream, mapper, with_key=with_key), value=value)
 
     def select_key(self, mapper: Callable[[Any, Any], Any], *, key: Any = None, name: str | None = None) -> Self:
-        """Replace the key by ``mapper(key, value)``. A later grouping or join needs a repartition."""
+        """Replace the key by ``mapper(key, value)``. A grouping or join below needs a repartition."""
         node = stateless.SelectKey(function_of(mapper, "select_key", "key", "value"))
         stream = self._then("select-key", node, name, key=key or returned_type(mapper), value=self.value)
         return self._read(stream, mapper)
 
     def peek(self, action: Callable[[Any, Any], None], *, name: str | None = None) -> Self:
-        """Call ``action(key, value)`` for each record and pass the record on. A retried task calls it again."""
+        """Call ``action(key, value)`` for each record, and pass the record on. If the task is retried, it is called again."""
         return self._read(self._then("peek", stateless.Peek(function_of(action, "peek", "key", "value")), name), action)
 
     def _read(self, stream: Self, function: Callable[..., Any], *, with_key: bool = True) -> Self:
-        """Note that the node of ``stream`` calls a function with records of this stream; return ``stream``."""
+        """Record that the node of ``stream`` calls ``function`` with records of this stream (`Graph.reads`). Return ``stream``."""
         self.graph.reads(stream.node, function, *((self.key, self.value) if with_key else (self.value,)))
         return stream
 
@@ -226,5 +230,5 @@ class RecordVerbs(_LegacyVerbs):
 
 
 def _taken(*, with_key: bool) -> tuple[str, ...]:
-    """Return the arguments of a mapper of values."""
+    """Return the names of the arguments with which a mapper of values is called."""
     return ("key", "value") if with_key else ("value",)

@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 
 
 _MEANT = ("transform", "handle", "apply", "__call__")
-"""What other libraries call the method that handles a record."""
+"""Names that other libraries use for the method that handles a record."""
 
 
 @dataclass(frozen=True, slots=True)
 class KStream(RecordVerbs):
     """A stream of independent records.
 
-    ``key`` and ``value`` are the types as far as they are known: from the log, from a function's result annotation, or
-    declared with ``key=`` and ``value=``. An unknown type is written as JSON text.
+    ``key`` and ``value`` are the types of keys and values, which come from the log, from the annotated result of a function, or
+    from the arguments ``key=`` and ``value=``. Keys or values of an unknown type (None) are written as JSON text.
     """
 
     def merge(self, *others: KStream, name: str | None = None) -> KStream:
@@ -79,10 +79,10 @@ class KStream(RecordVerbs):
         """Call ``action(key, value)``, or ``action(key, value, idempotency_key)``, for each record, and end the stream.
 
         The action is called at least once for each record: a retried task and a repeated run call it again, for the
-        same records in the same order within the partition. The idempotency key is unique to the call and the same in
-        every repetition, however landings are grouped into runs, and in a `backfill` of the same landings, too. It
-        names the input and the node, as in ``job/topic/partition/offset/name/n``: see
-        `ProcessorContext.idempotency_key`. Pass it to the system you write to, so that a repeated call has no effect.
+        same records in the same order within the partition. The idempotency key identifies the call. It is the same in every
+        repetition, also in a `backfill` and if landings are grouped into other runs. It names the input and the node, as in
+        ``job/topic/partition/offset/name/n``: see `ProcessorContext.idempotency_key`. Pass the key to the system you write to,
+        so that a repeated call has no effect.
         Raises `TopologyError` for any other signature.
         """
         transform.calling(action)
@@ -90,13 +90,13 @@ class KStream(RecordVerbs):
         self.graph.reads(node, action, self.key, self.value)
 
     def split(self, *, name: str | None = None) -> BranchedKStream:
-        """Split the stream by predicates: see `BranchedKStream` (KIP-418). ``name`` prefixes the names of its branches."""
+        """Split the stream by predicates: see `BranchedKStream` (KIP-418). The names of branches begin with ``name``."""
         split = Split()
         node = self._then("split", split, name)
         return BranchedKStream(node, node.node, split)
 
     def branch(self, *predicates: Callable[[Any, Any], bool], name: str | None = None) -> list[KStream]:
-        """Split by predicates and return the branches in their order (deprecated by KIP-418: use `split`)."""
+        """Split by predicates; return the branches in the order of the predicates (deprecated by KIP-418: use `split`)."""
         deprecated("branch(*predicates)", "split().branch(predicate)...")
         if not predicates:
             raise TopologyError("branch-without-predicate", "branch(): give it a predicate for each branch")
@@ -118,10 +118,10 @@ class KStream(RecordVerbs):
     ) -> KStream:
         """Run your own `Processor`. ``name`` identifies its schedules and its clock in checkpoints.
 
-        ``stores`` lists new stores, or the names of stores that other nodes share. ``key`` and ``value`` declare the
-        types of the records it forwards. ``holds`` is the longest time it holds a result back, by which the watermark
-        below is lowered (D22). ``on_error`` is the policy for a record at which it fails: ``fail``, ``retry 3``,
-        ``quarantine`` or ``retry 3 quarantine``. The job's file may override it for any node.
+        ``stores`` lists new stores, or the names of stores that other nodes share. ``key`` and ``value`` declare the types of
+        the records that the processor forwards. ``holds`` is the longest time for which it holds a result back; the watermark
+        below is lowered by this time (D22). ``on_error`` is the policy for a record at which the processor fails: ``fail``,
+        ``retry 3``, ``quarantine`` or ``retry 3 quarantine``. The job's file may override the policy of any node.
         """
         options = NodeOptions(to_ms(holds), OnError.parse(on_error))
         node = self.graph.add_user_processor("process", self.node, supplier, name, stores, options)
@@ -138,7 +138,7 @@ class KStream(RecordVerbs):
         holds: str | timedelta = "0s",
         on_error: str = "fail",
     ) -> KStream:
-        """Run your own `FixedKeyProcessor`: see `process`. The key stays, so grouping needs no repartition (KIP-820)."""
+        """Run your own `FixedKeyProcessor`: see `process`. It cannot change keys, so grouping needs no repartition (KIP-820)."""
         node = self.graph.add_user_processor(
             "process-values",
             self.node,
@@ -155,31 +155,30 @@ class KStream(RecordVerbs):
     ) -> KStream:
         """Send each record to the partition of its key, through an internal log named after ``name``.
 
-        Records with a null key are dropped and counted: they belong to no partition. They pass if a left or outer join
-        below sends them (KIP-962). ``partitioner`` chooses another
-        partition: ``partitioner(topic, key, value, partitions)`` returns a number from 0 to ``partitions - 1``, or None
-        for the partition of the key; anything else fails the run (exit code 65). An aggregate or a join below it then
-        sees equal keys together only if the partitioner sends them to one partition.
+        Records with a null key belong to no partition, so they are dropped and counted. If a left or outer join below sends
+        such records, they are not dropped (KIP-962). ``partitioner(topic, key, value, partitions)`` may choose another partition:
+        it returns a number from 0 to ``partitions - 1``, or None for the partition of the key. Any other result fails the run
+        (exit code 65). Aggregates and joins below are correct only if the partitioner sends equal keys to one partition.
         """
         key, value = key or self.key, value or self.value
         if partitioner is not None:
             function_of(partitioner, "repartition", "topic", "key", "value", "partitions")
-        # An error of the partitioner names this node.
+        # Named after the partitioner, because an error of the partitioner names this node.
         own = f"{name}-partitioner" if partitioner else None
         keyed_only = self.graph.add("keyed-only", stateless.KeyedOnly(), self.node, name=own)
         node = self.graph.topology.add_repartition(name, keyed_only, key=key, value=value, partitioner=partitioner)
         return KStream(self.graph, node, key, value)
 
     def to_table(self, *, store: StoreSpec, name: str | None = None) -> KTable:
-        """Interpret the records as updates of a table, as `StreamsBuilder.table` does; a null value is a tombstone.
+        """Interpret the records as updates of a table, as `StreamsBuilder.table` does. A null value is a tombstone.
 
-        If the key was changed, records cross a repartition named after the store, and null keys are dropped and counted.
+        If the keys were changed above, records cross a repartition named after the store. Null keys are dropped and counted.
         """
         stream = keyed(self, materialized(store).name)
         return kept_table(stream.graph, stream.node, stream.key, stream.value, store, name=name)
 
     def group_by_key(self) -> KGroupedStream:
-        """Group by the key. If it was changed, records cross a repartition named after the store of the aggregate."""
+        """Group by key. If the keys were changed above, records cross a repartition named after the aggregate's store."""
         return KGroupedStream(self)
 
     def group_by(
@@ -202,28 +201,28 @@ class KStream(RecordVerbs):
     ) -> KStream:
         """Inner-join with the records of another stream that are close in time, or with the current row of a table.
 
-        The result is ``joiner(left, right)``, or ``joiner(key, left, right)`` with ``with_key``. ``value`` declares its
-        type; the default is the joiner's annotation. A record without key or value is skipped and counted. Equal keys
-        must be in the same partition, so a re-keyed side crosses a repartition named after the join's ``name``.
+        The result is ``joiner(left, right)``, or with ``with_key`` ``joiner(key, left, right)``. ``value`` declares the type of
+        the result; the default is the joiner's annotation. A record without key or value is skipped and counted. Equal keys must
+        be in the same partition, so a side whose keys were changed crosses a repartition named after the join's ``name``.
 
-        **With a stream**, ``windows`` is required. This stream's record at ``t`` joins the other's records from
-        ``t - before`` to ``t + after``, both inclusive. Late records are joined, too, while the other side's store
-        retains their partners: up to before + after + grace behind the newest record put there. A result has the larger
-        of the two timestamps. The results of one record are sent in the order of the partners' timestamps, then of
-        their arrival. In a self-join each record also joins itself. ``name`` names the node and the stores
-        ``<name>-left`` and ``<name>-right``. ``store`` overrides the store names: a base name, a `Materialized` with a
-        retention, or a pair for this side and the other.
+        **With a stream**, ``windows`` is required. A record of this stream at ``t`` joins records of the other stream from
+        ``t - before`` to ``t + after``, both inclusive. Late records are joined, too, while the other side's store retains
+        their partners, that is, up to before + after + grace behind the newest record of that store. A result has the larger of
+        the two timestamps. The results of one record are sent in the order of the partners' timestamps, then of their arrival.
+        If a stream is joined with itself, each record also joins itself. ``name`` names the node and the stores ``<name>-left``
+        and ``<name>-right``. ``store`` overrides the names of the stores: a base name, a `Materialized` with a retention, or a
+        pair for this side and the other.
 
-        **With a table**, only the stream's records send results, with their own timestamps. A record joins the row that
-        the table has when the record is processed, or, in a versioned table, the row that was valid at the record's
-        timestamp. With ``grace`` (KIP-923, versioned tables only), records wait in the store ``name`` until a record or
-        the watermark is ``grace`` ahead. They then join in the order of timestamp, key bytes and arrival, without their
-        headers. A record that arrives later than that joins at once. If stream and table have records with the same
-        timestamp, the topic that the topology reads first is processed first.
+        **With a table**, only the stream's records send results, with their own timestamps. A record joins the row that the
+        table has when the record is processed. With a versioned table, a record joins the row that was valid at the record's
+        timestamp. With ``grace`` (KIP-923, versioned tables only), records wait in the store ``name`` until a record or the
+        watermark is ``grace`` ahead of them. Then they are joined in the order of timestamp, key bytes and arrival, without
+        their headers. A record that arrives after this time is joined at once. If stream and table have records with the same
+        timestamp, the record of the topic that the topology reads first is processed first.
 
-        **With a global table**, the arguments are ``join(table, key_selector, joiner)``. A record joins the row of the
-        key ``key_selector(key, value)``, and no repartition is needed. The result has the record's key and timestamp. A
-        record without a value, or whose selected key is null, is skipped and counted; its own key may be null.
+        **With a global table**, the arguments are ``join(table, key_selector, joiner)``. A record joins the table's row with the
+        key ``key_selector(key, value)``, and no repartition is needed. The result has the record's own key, which may be null,
+        and its timestamp. A record is skipped and counted if it has no value or its selected key is null.
 
         Raises `TopologyError`, with the fix, if windows, keys, stores or history do not fit.
         """
@@ -243,16 +242,15 @@ class KStream(RecordVerbs):
     ) -> KStream:
         """Join as `join` does, and send each record of this stream without a match as ``joiner(left, None)``.
 
-        With a table of either kind, that result is sent at once. With a stream, it is sent once, with the record's own
-        timestamp, when its time is over: when the highest timestamp that the join has seen, or the watermark, exceeds
-        ``timestamp + after + grace``. It leaves before the results of the record that exceeded it. A record that
-        arrives when its time is already over is sent at once (D12). Results that are due together leave in the order of
-        timestamp, key bytes and arrival. A partner that arrives even later still joins, while the record is retained.
-        Waiting records are kept in ``<name>-left-unmatched``. The watermark below is lowered by before + after + grace
-        (D22).
+        With a table or a global table, the result without a match is sent at once. With a stream, a record first waits for a
+        partner, in the store ``<name>-left-unmatched``. It waits until the join's clock (its highest timestamp so far, or the
+        watermark) exceeds ``timestamp + after + grace``. Then the result is sent once, with the record's own timestamp, and
+        before the results of the record that advanced the clock. A record that arrives after this time is sent at once (D12).
+        Results that are due together are sent in the order of timestamp, key bytes and arrival. A partner that arrives even
+        later is still joined, while the record is retained. The watermark below is lowered by before + after + grace (D22).
 
-        A record of this stream without a key is sent with None at once (KIP-962); one of the other stream is skipped.
-        With a global table, so is a record whose selected key is null.
+        A record of this stream without a key is sent as ``joiner(left, None)`` at once (KIP-962), and, with a global table, also
+        a record whose selected key is null. A record of the other stream without a key is skipped.
         """
         return self._joined(other, joins.LEFT, joiner, joins.Options(windows, name, store, grace, with_key, value))
 
@@ -269,8 +267,8 @@ class KStream(RecordVerbs):
     ) -> KStream:
         """Join streams as `left_join` does, and also send the other stream's records without a match as ``joiner(None, right)``.
 
-        The time of a right record is over when the join's clock exceeds ``timestamp + before + grace``. At equal
-        timestamps, right records leave before left ones.
+        A right record waits until the join's clock exceeds ``timestamp + before + grace``. If timestamps are equal, right
+        records are sent before left records.
         """
         options = joins.Options(windows, name, store, None, with_key, value)
         return joins.join(self, other, joins.OUTER, joiner, options)
@@ -286,9 +284,9 @@ class KStream(RecordVerbs):
     ) -> None:
         """Write the records to a topic, which the job's configuration maps to a table.
 
-        ``topic`` may be a function, ``topic(key, value)``, that names the topic of each record, one of ``outputs``. A
-        record with any other name fails the run (exit code 65), unless the job's file has another ``on_error`` for the
-        node ``name``. ``key`` and ``value`` declare the types of the topic's columns.
+        ``topic`` may be a function ``topic(key, value)`` that returns the topic of each record, one of ``outputs``. If it returns
+        another name, the run fails (exit code 65), unless the job's file has another ``on_error`` for the node ``name``. ``key``
+        and ``value`` declare the types of the topic's columns.
         """
         types = {"key": key or self.key, "value": value or self.value}
         _add_sinks(self.graph, self.node, topic, outputs, types, name)
@@ -306,7 +304,7 @@ class KStream(RecordVerbs):
 
 
 def _common(types: Iterable[Any]) -> Any:
-    """Return the common type of merged streams. Whether two logs have equal columns is checked when types are bound."""
+    """Return the common type of merged streams: their type if it is the same, else an `EqualType`, which is bound later."""
     different = list(dict.fromkeys(types))
     return different[0] if len(different) == 1 else EqualType(tuple(different))
 
@@ -319,7 +317,10 @@ def _add_sinks(
     types: Mapping[str, Any],
     name: str | None,
 ) -> None:
-    """Add the sinks of `KStream.to`. Raises `TopologyError` unless ``outputs`` are distinct names, or not needed."""
+    """Add the sinks of `KStream.to`. Raises `TopologyError` if ``topic`` is a function and ``outputs`` are not distinct names.
+
+    Also raised for ``outputs`` without a function.
+    """
     if callable(topic):
         sinks = {output: f"{output}-sink" for output in _declared(outputs)}
         route = Route(function_of(topic, "to", "key", "value"), tuple(sinks.items()))
@@ -357,11 +358,12 @@ def _declared(outputs: object) -> Sequence[str]:
 
 
 def _check_class(graph: Graph, node: str, supplier: Callable[[], Any], key: Any, value: Any) -> None:
-    """Check the methods of a processor class, and note what it reads of records of these types.
+    """Check the methods of a processor class, and record what its ``process`` reads, for records with these types.
 
-    What a function makes is not looked into. Raises `TopologyError` for methods that take other arguments than they get,
-    for a ``process`` with ``yield``, which would never run, for a class without `process` whose author meant another
-    method to be it, and likewise for `process_batch`; a class has one of the two.
+    Only classes are checked, not the processors that a supplier function makes. Raises `TopologyError` for a method that takes
+    other arguments than it is called with; for a ``process`` that contains ``yield``, because it would never run; for a class
+    without ``process`` that has a method with a similar name; and if ``process`` and ``process_batch`` are both defined. The
+    same checks apply to ``process_batch``.
     """
     if not isinstance(supplier, type) or not issubclass(supplier, Processor):
         return
@@ -381,7 +383,7 @@ def _check_class(graph: Graph, node: str, supplier: Callable[[], Any], key: Any,
                 type=supplier.__name__,
                 method=meant[0],
             )
-        # It may do all its work in punctuations.
+        # A processor without `process` may do all its work in punctuations.
         return
     arguments = ("key", "value") if issubclass(supplier, LegacyProcessor) else ("record",)
     function_of(supplier.process, f"node {node!r}", "self", *arguments)

@@ -1,4 +1,4 @@
-"""The configuration of `KTable.suppress`: what it waits for, and how much it may buffer (KIP-328).
+"""The configuration of `KTable.suppress`: until when it holds updates, and how much it may buffer (KIP-328). Examples:
 
 table.suppress(until_window_closes(), name="closed-hours")
 table.suppress(until_window_closes(max_bytes(5_000_000).shut_down_when_full()))
@@ -19,8 +19,8 @@ from rewindow.streams.duration import to_ms
 class BufferConfig:
     """How much a suppress may buffer, and what it does when the buffer is full.
 
-    A buffer is strict if it never emits early: it is unbounded, or it shuts down or spills when it is full. The size of
-    an entry in bytes is Kafka's estimate over the documented encoding of keys and values (D24).
+    A buffer is strict if it never emits early: it is unbounded, or it shuts down or spills when it is full. The size of an
+    entry in bytes is estimated with Kafka's formula, from the sizes of the encoded key and values (D24).
     """
 
     bounds: Bounds = NO_BOUNDS
@@ -35,7 +35,7 @@ class BufferConfig:
         return BufferConfig(replace(self.bounds, records=_limit(record_limit, "max_records")))
 
     def with_max_bytes(self, byte_limit: int) -> BufferConfig:
-        """Limit the size in bytes. Raises `ConfigError` if the limit is negative."""
+        """Limit the size of the buffered entries in bytes. Raises `ConfigError` if the limit is negative."""
         return BufferConfig(replace(self.bounds, bytes=_limit(byte_limit, "max_bytes")))
 
     def with_no_bound(self) -> BufferConfig:
@@ -43,11 +43,14 @@ class BufferConfig:
         return _UNBOUNDED
 
     def emit_early_when_full(self) -> BufferConfig:
-        """Emit the oldest entries early when a limit is exceeded. A key may then have more than one result: it is not strict."""
+        """Emit the oldest entries early when a limit is exceeded. A key may then have several results: it is not strict."""
         return self._when_full(BufferFull.EMIT_EARLY)
 
     def shut_down_when_full(self) -> BufferConfig:
-        """Fail the run (exit code 71, nothing committed) when a limit is exceeded. Raising the limit keeps checkpoints valid."""
+        """Fail the run (exit code 71, nothing committed) when a limit is exceeded.
+
+        The limit may be raised later: checkpoints stay valid.
+        """
         return self._when_full(BufferFull.SHUT_DOWN)
 
     def spill_to_disk_when_full(self) -> BufferConfig:
@@ -62,23 +65,23 @@ _UNBOUNDED = BufferConfig()
 
 
 def max_records(record_limit: int) -> BufferConfig:
-    """Return a buffer of at most this many keys. By default it emits early when it is full."""
+    """Return the configuration of a buffer of at most this many keys. By default it emits early when it is full."""
     return BufferConfig(Bounds(records=_limit(record_limit, "max_records"), when_full=BufferFull.EMIT_EARLY))
 
 
 def max_bytes(byte_limit: int) -> BufferConfig:
-    """Return a buffer of at most this many bytes. By default it emits early when it is full."""
+    """Return the configuration of a buffer of at most this many bytes. By default it emits early when it is full."""
     return BufferConfig(Bounds(bytes=_limit(byte_limit, "max_bytes"), when_full=BufferFull.EMIT_EARLY))
 
 
 def unbounded() -> BufferConfig:
-    """Return a buffer without a limit."""
+    """Return the configuration of a buffer without a limit."""
     return _UNBOUNDED
 
 
 @dataclass(frozen=True, slots=True)
 class Suppressed:
-    """What a suppress waits for: a time limit, or the close of the window if ``limit_ms`` is None."""
+    """The configuration of a suppress. It holds updates for ``limit_ms``, or if that is None until their window closes."""
 
     limit_ms: int | None = None
     buffer: BufferConfig = _UNBOUNDED
@@ -86,15 +89,15 @@ class Suppressed:
     name: str | None = None
 
     def with_name(self, name: str) -> Suppressed:
-        """Name the node and its buffer, so that the suppress can be added to a running job and removed again."""
+        """Name the node and its buffer. A named suppress can be added to a running job and removed again."""
         return replace(self, name=name)
 
 
 def until_window_closes(buffer: BufferConfig | None = None, *, name: str | None = None) -> Suppressed:
     """Emit one final result for each key and window, when the window and its grace period are over.
 
-    Results leave in the order of window end and key bytes, each with the timestamp of its last update. A window that
-    was deleted before it closed sends nothing.
+    Results are sent in the order of window end and key bytes, each with the timestamp of its last update. If the row of a window
+    was deleted before the window closes, nothing is sent.
     Raises `TopologyError` for a buffer that is not strict, because a result that is emitted early is not final.
     """
     given = _buffer(buffer, "until_window_closes")
@@ -114,12 +117,12 @@ def until_time_limit(
     buffer_time: str = BufferTime.FIRST,
     name: str | None = None,
 ) -> Suppressed:
-    """Wait this long for further updates of a key, then emit the last one. ``"0s"`` passes every update through.
+    """Wait this long for further updates of a key, then emit the key's last update. ``"0s"`` emits every update at once.
 
-    The time counts from the first buffered update; later updates do not restart it (D9). ``buffer_time="latest"``
-    restarts it with every update, as in the examples of KIP-328, and ``"window_start"`` counts from the start of the
-    key's window (D23). Tombstones are buffered and emitted like any update. Results leave in the order of buffer time
-    and key bytes. Raises `ConfigError` for a negative time and an unknown ``buffer_time``.
+    By default the time counts from the first buffered update, and later updates do not restart it (D9). With
+    ``buffer_time="latest"`` every update restarts the time, as in the examples of KIP-328. With ``"window_start"`` the time counts
+    from the start of the key's window (D23). Tombstones are buffered and emitted like other updates. Results are sent in the
+    order of buffer time and key bytes. Raises `ConfigError` for a negative time and an unknown ``buffer_time``.
     """
     limit_ms = to_ms(time_to_wait_for_more_events)
     if limit_ms < 0:

@@ -36,9 +36,9 @@ _JOINS_AND_SUPPRESSES = (TableJoinSide, TableJoinResult, SuppressUntilTimeLimit,
 class KTable:
     """A table: the current value of each key. Every update is sent downstream, because there is no record cache.
 
-    ``key`` and ``value`` are the types as far as they are known. ``windows`` is set for a windowed table. ``view`` looks
-    up the current value of a key for joins. ``knows_old`` says whether an update carries the value that was last sent,
-    which `filter`, `group_by` and `suppress` need; `join` names the one table whose updates do not.
+    ``key`` and ``value`` are the types of keys and values; None if unknown. ``windows`` is set for a windowed table. ``view``
+    looks up the current value of a key, for joins. ``knows_old`` says whether an update contains the value that was last sent
+    for its key, which `filter`, `group_by` and `suppress` need. Only the result of some joins lacks this value: see `join`.
     """
 
     graph: Graph
@@ -54,9 +54,9 @@ class KTable:
     ) -> KTable:
         """Keep the rows for which ``predicate(key, value)`` is true. A row that no longer matches becomes a tombstone.
 
-        An update sends nothing if neither the old nor the new row matches. A versioned table sends a tombstone even
-        then, because what was sent before does not follow from the order of its updates (KIP-914). ``store`` keeps the rows in
-        a store of that name. Results have the timestamps of the updates.
+        An update sends nothing if neither the old nor the new row matches. Exception: a versioned table then sends a tombstone,
+        because its updates may be out of order, so the old row may not be the row that was last sent (KIP-914). With ``store``,
+        the matching rows are kept in a store. Results have the timestamps of the updates.
         """
         return self._filtered(predicate, store, name, negate=False)
 
@@ -75,10 +75,10 @@ class KTable:
         value: Any = None,
         name: str | None = None,
     ) -> KTable:
-        """Replace each value by ``mapper(value)``, or by ``mapper(key, value)`` with ``with_key``.
+        """Replace each value by ``mapper(value)``, or with ``with_key`` by ``mapper(key, value)``.
 
-        A tombstone stays a tombstone, and a result of None makes one. ``store`` keeps the mapped values; ``value``
-        declares their type. Results have the timestamps of the updates.
+        A tombstone stays a tombstone. If the mapper returns None, a tombstone is sent. With ``store``, the mapped values are kept
+        in a store. ``value`` declares their type. Results have the timestamps of the updates.
         """
         function_of(mapper, "map_values", *(("key", "value") if with_key else ("value",)))
         derive = mapper if with_key else lambda _key, value: mapper(value)
@@ -97,13 +97,13 @@ class KTable:
     ) -> KTable:
         """Replace each value by what your `ValueTransformerWithKey` returns; it may have ``stores`` and schedules (KIP-292).
 
-        Unlike `map_values`, it is also called for tombstones, and its result for one may be a row. ``store`` keeps the
-        results; ``value`` declares their type. Results have the timestamps of the updates.
+        Unlike a mapper of `map_values`, the transformer is also called for tombstones, and may return a value for them. With
+        ``store``, the results are kept in a store. ``value`` declares their type. Results have the timestamps of the updates.
 
-        Without a ``store`` it is called for the old value of an update too, after the new one, if a verb below needs old
-        values (`filter`, `group_by`, `suppress`, left, outer and foreign-key joins), and a join below calls a transformer
-        of its own for each row that it looks up. So a transformer with state should have a ``store``; to be looked up by
-        a join, one with ``stores`` must.
+        Without ``store``, the transformer may be called more often. If a verb below needs old values (`filter`, `group_by`,
+        `suppress`, left, outer and foreign-key joins), it is also called for the old value of an update, after the new value. A
+        join below calls another instance of the transformer for each row that it looks up. So give a transformer with state a
+        ``store``. If a transformer has ``stores``, a join below can only look up its rows if it has a ``store``.
         """
         return _transform_values(self, supplier, name=name, stores=stores, store=store, value=value)
 
@@ -117,9 +117,9 @@ class KTable:
     ) -> KGroupedTable:
         """Group the rows by ``mapper(key, value) -> (group, value)``, to aggregate their current values.
 
-        A row whose group or value is null belongs to no group. ``key`` and ``value`` declare the types of the result;
-        by default they come from the mapper's annotation, else the columns are JSON text. Late updates of a versioned
-        table are dropped and counted.
+        A row whose group or value is null belongs to no group. ``key`` and ``value`` declare the types of the result. By default
+        the types come from the mapper's annotation; without an annotation the columns are JSON text. Late updates of a
+        versioned table are dropped and counted.
         """
         self.check_old("group_by")
         returned = returned_pair(mapper)
@@ -141,24 +141,25 @@ class KTable:
     ) -> KTable:
         """Inner-join with another table: ``joiner(value, other_value)`` for keys that both tables have.
 
-        An update of either table sends the joined row, a deletion sends a tombstone, both with the larger of the two
-        rows' timestamps. Nothing is sent while the other table lacks the row. A repeated tombstone is sent again while
-        the other table has the row. ``store`` keeps the joined rows; ``value`` declares their type. Late updates of a
-        versioned table are dropped and counted. Both tables must be partitioned alike: the same feed, the same key.
+        An update of either table sends the joined row; a deletion sends a tombstone. Both have the larger of the two rows'
+        timestamps. While the other table lacks the row, nothing is sent. While the other table has the row, a repeated tombstone
+        is sent again. With ``store``, the joined rows are kept in a store. ``value`` declares their type. Late updates of a
+        versioned table are dropped and counted. Both tables must be partitioned in the same way: the same feed, the same key.
 
-        If one update reaches both sides (a table joined with itself or with its own filter), it is joined twice, each
-        time with the value that the other side has at that moment. Both results are sent; deleting a row from both
-        sides sends nothing. Without a store, the updates of such a join do not carry the value that was last sent.
+        One update may reach both sides, if a table is joined with itself or with its own filter. It is then joined twice, each
+        time with the value that the other side has at that moment, and both results are sent. Deleting a row from both sides
+        sends nothing. Without ``store``, the updates of such a join do not contain the value that was last sent.
 
         With ``foreign_key``, each row is joined with the row of the other table whose key is ``foreign_key(key, value)``
-        (KIP-213). The result must be kept in ``store``. An update of the other table sends all rows that refer to it,
-        with its own timestamp. A row whose foreign key is null or not found is not in the result; a tombstone is sent
-        where it may have been. The join takes three sub-topologies linked by internal logs, so of several updates of a
-        row in one epoch only the last may be joined. Tables of the same sub-topology must be separated first, with
-        ``other.to_stream().repartition(name=...).to_table(store=...)``. ``name``, by default the store's name, prefixes
-        the stores ``<name>-left`` (a copy of this table), ``<name>-subscribers`` and ``<name>-updates``.
+        (KIP-213). The result must be kept in ``store``. An update of the other table sends all rows that refer to the updated
+        row, with the timestamp of the update. A row whose foreign key is null or not found is not in the result; if the result
+        may have had the row before, a tombstone is sent. The join consists of three sub-topologies linked by internal logs, so
+        of several updates of a row in one epoch perhaps only the last is joined. Tables of the same sub-topology must be
+        separated first, with ``other.to_stream().repartition(name=...).to_table(store=...)``. The names of the join's stores
+        begin with ``name``, by default the name of ``store``: ``<name>-left`` (a copy of this table), ``<name>-subscribers`` and
+        ``<name>-updates``.
 
-        Raises `TopologyError` if a table keeps no values to look up, or for a foreign key without a store.
+        Raises `TopologyError` if a table keeps no values to look up, or for a foreign key without ``store``.
         """
         return self._joined(Unmatched(), other, joiner, foreign_key, store, value, name)
 
@@ -188,13 +189,13 @@ class KTable:
         return self._joined(Unmatched(left=True, right=True), other, joiner, None, store, value, name)
 
     def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable:
-        """Hold updates back and send only the last of each key: see `until_window_closes`, `until_time_limit` (KIP-328).
+        """Hold updates back and send only a key's last update: see `until_window_closes`, `until_time_limit` (KIP-328).
 
-        The buffer's clock is the highest timestamp of the updates that reached it. A result has the timestamp of its
-        last update, and its old value is the one last sent for its key (D13). ``name`` (or that of the configuration)
-        names the node and its buffer; the default is ``<parent>-suppress``. A named suppress can be added to a running
-        job, where it starts empty, and removed while it is empty; a time limit of zero disables it.
-        Raises `TopologyError` if the configuration needs windows and there are none, and for a versioned table, whose
+        The buffer's clock is the highest timestamp of the updates that reached the buffer. A result has the timestamp of its
+        last update, and its old value is the value that was last sent for its key (D13). ``name`` (or the configuration's name)
+        names the node and its buffer; the default is ``<parent>-suppress``. A named suppress can be added to a running job,
+        where its buffer is empty at first. It can be removed while its buffer is empty. A time limit of zero disables it.
+        Raises `TopologyError` if the configuration needs windows and the table has none, and for a versioned table, whose
         late updates do not change its current value.
         """
         # User code may pass anything.
@@ -240,7 +241,7 @@ class KTable:
         return replace(self, node=node, view=self.view and HeldBackView(self.view, store))
 
     def to_stream(self, *, name: str | None = None) -> KStream:
-        """Send each update as a record with the new value, null for a tombstone."""
+        """Send each update as a record with the new value. A tombstone is sent as a record with a null value."""
         node = self.graph.add("to-stream", TableToStream(), self.node, name=name)
         return self.graph.fluent.stream(self.graph, node, self.key, self.value)
 
@@ -309,7 +310,10 @@ class KTable:
         return replace(self, node=node, value=value, view=StoreView(kept.name), knows_old=True)
 
     def check_old(self, verb: str) -> None:
-        """Ask for the value last sent, which a verb needs. Raises `TopologyError` if the table's updates do not carry it."""
+        """Make the nodes above send old values, for a verb that needs the value last sent for a key.
+
+        Raises `TopologyError` if the table's updates do not contain this value.
+        """
         if not self.knows_old:
             raise TopologyError(
                 "old-values-unknown",
@@ -322,7 +326,7 @@ class KTable:
 
 
 def kept_table(graph: Graph, parent: str, key: Any, value: Any, store: StoreSpec, *, name: str | None = None) -> KTable:
-    """Keep the records of a node as a table. ``store`` is a name or a ready-made store, such as a `versioned_store`.
+    """Return a table with the records of the node ``parent``. ``store`` may be a `versioned_store`.
 
     Raises `TopologyError` for a window or session store.
     """
@@ -351,7 +355,7 @@ def _transform_values(
     store: StoreSpec | None,
     value: Any,
 ) -> KTable:
-    """Transform the values of a table by user code. See `KTable.transform_values`."""
+    """Transform the values of a table with a user's transformer. See `KTable.transform_values`."""
     graph, function_ = table.graph, function_of(supplier, "transform_values")
     names = graph.add_user_stores(f"transform_values {name!r}", stores)
     made, view = TableTransform(function_, bool(names)), _view(table, function_, names)
@@ -364,9 +368,10 @@ def _transform_values(
 
 
 def _ask_for_old_values(topology: Topology, name: str) -> None:
-    """Make the transformers above a node transform old values as well as new ones, as in Kafka.
+    """Make the transformers above a node transform old values as well as new values, as in Kafka.
 
-    This goes on above joins and suppresses, and ends at any other node with a store, which knows its old values.
+    Walks up through joins, suppresses and nodes that derive values without a store. Stops at other nodes: these send old values
+    anyway, because they read them from their stores.
     """
     node = topology.nodes[name]
     supplier = node.supplier if isinstance(node, ProcessorNode) else None
@@ -380,5 +385,6 @@ def _ask_for_old_values(topology: Topology, name: str) -> None:
 
 
 def _view(table: KTable, supplier: Callable[[], ValueTransformerWithKey], stores: tuple[str, ...]) -> TableView | None:
-    """Return a view that transforms what it looks up. A join has no access to a transformer's own stores."""
+    """Return a view that transforms each value that it looks up; None if the table cannot be looked up."""
+    # A join has no access to the stores of a transformer.
     return None if table.view is None or stores else TransformedView(table.view, supplier)

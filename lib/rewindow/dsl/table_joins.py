@@ -1,7 +1,7 @@
 """Joins of two tables as nodes of the graph.
 
-By key: one processor for each side, and one for the result. By foreign key: three sub-topologies linked by internal logs
-(D21, KIP-213).
+A join by key has a processor for each side and a processor for the result. A join by foreign key has three sub-topologies that
+are linked by internal logs (D21, KIP-213).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 
 Joiner = Callable[[Any, Any], Any]
-"""``joiner(left_value, right_value)``; in an outer join a missing value is None."""
+"""``joiner(left_value, right_value)`` returns the joined value. In left and outer joins, the value of a missing row is None."""
 ForeignKey = Callable[[Any, Any], Any]
-"""``foreign_key(key, value)``: the key of a row in the other table, or None."""
+"""``foreign_key(key, value)`` returns the key of a row in the other table, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """Which sides keep their rows that have no match on the other side."""
+    """For each side of a join, whether its rows are in the result even without a match on the other side."""
 
     left: bool = False
     right: bool = False
@@ -101,7 +101,7 @@ def join_tables(
 
 
 def view_of(table: KTable, name: str) -> TableView:
-    """Return the view that looks up a table's values. Raises `TopologyError` if the table keeps none."""
+    """Return the view that looks up a table's values, for the join ``name``. Raises `TopologyError` if the table has none."""
     if table.view is None:
         raise TopologyError(
             "joined-table-without-store",
@@ -160,7 +160,10 @@ def join_by_foreign_key(
 
 
 def _is_below(topology: Topology, node: str, view: TableView) -> bool:
-    """Return whether an update that a view already shows still flows to a node, so that it is joined twice."""
+    """Return whether a store of the view is written by a node above ``node``.
+
+    An update of that store is then in the view before it reaches ``node``, so that it is joined twice.
+    """
     upstream, waiting = {node}, [node]
     while waiting:
         parents = [parent for parent in topology.nodes[waiting.pop()].parents if parent not in upstream]
@@ -170,6 +173,6 @@ def _is_below(topology: Topology, node: str, view: TableView) -> bool:
 
 
 def _writer_of(topology: Topology, store: str) -> str:
-    """Return the first node that was connected to a store."""
+    """Return the node that writes a store. It is the first node that was connected to the store."""
     nodes = topology.nodes.values()
     return next(node.name for node in nodes if isinstance(node, ProcessorNode) and store in node.stores)

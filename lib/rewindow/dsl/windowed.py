@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 class TimeWindowedKStream:
     """A stream grouped by key and window: tumbling, hopping, sliding or unlimited (KIP-328, KIP-450).
 
-    The node's clock is the highest timestamp of the records with a key that it has seen. A window closes when the clock
-    reaches its end + grace; a sliding window closes when the clock exceeds it. A late record is dropped, and counted
-    for each closed window. Records with a null key are skipped. Sliding windows also skip null values; the others
-    aggregate them. A result has the largest timestamp of its records.
+    The node's clock is the highest timestamp of its records so far, without records that have no key. A window closes when the
+    clock reaches end + grace; a sliding window closes when the clock exceeds end + grace. A late record is dropped, and counted
+    once for each closed window. Records with a null key are skipped. Records with a null value are skipped in sliding windows
+    and aggregated in other windows. A result has the largest timestamp of its records.
     """
 
     stream: KStream
@@ -41,10 +41,10 @@ class TimeWindowedKStream:
     emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE
 
     def emit_strategy(self, emit: EmitStrategy) -> TimeWindowedKStream:
-        """Send each update (the default), or only the final result of a window when it closes (KIP-825).
+        """Choose whether each update is sent (the default), or only a window's final result when it closes (KIP-825).
 
-        Final results are sent at the record or watermark that closes their windows, in the order of window start and
-        key bytes. Raises `TopologyError` for windows that never close.
+        Final results are sent when a record or watermark closes their windows, in the order of window start and key bytes.
+        Raises `TopologyError` for windows that never close.
         """
         if emit is EmitStrategy.ON_WINDOW_CLOSE and isinstance(self.windows, UnlimitedWindows):
             raise TopologyError(
@@ -60,7 +60,7 @@ class TimeWindowedKStream:
     def reduce(
         self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None, name: str | None = None
     ) -> KTable:
-        """Combine the values of each window: ``reducer(aggregate, value)``, starting with the first value."""
+        """Combine the values of each key and window with ``reducer(aggregate, value)``. The first value is the first aggregate."""
         stream = replace(self.stream, value=value) if value else self.stream
         return replace(self, stream=stream).aggregate(
             Reduce(function_of(reducer, "reduce", "aggregate", "value")), store=store, name=name
@@ -93,9 +93,9 @@ class TimeWindowedKStream:
 class SessionWindowedKStream:
     """A stream grouped by key and session: records that are at most the gap apart.
 
-    A record merges all sessions within the gap, inclusive, into one. A tombstone is sent for each merged session, then
-    the new session, both with the session's end as their timestamp. A record is late, dropped and counted, if the node's
-    clock exceeds the end + gap + grace of the merged session. Records with a null key are skipped.
+    A record merges all sessions that are at most the gap away from it. For each merged session a tombstone is sent, and then the
+    new session. Each has the end of its session as timestamp. A record is late if the node's clock exceeds end + gap + grace of
+    the session that it would make; it is then dropped and counted. Records with a null key are skipped.
     """
 
     stream: KStream
@@ -103,10 +103,9 @@ class SessionWindowedKStream:
     emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE
 
     def emit_strategy(self, emit: EmitStrategy) -> SessionWindowedKStream:
-        """Send each update (the default), or only the final result of a session when it closes (KIP-825).
+        """Choose whether each update is sent (the default), or only a session's final result when it closes (KIP-825).
 
-        Final results are sent at the record or watermark that closes their sessions, in the order of end, start and
-        key bytes.
+        Final results are sent when a record or watermark closes their sessions, in the order of end, start and key bytes.
         """
         return replace(self, emit=_strategy(emit))
 
@@ -117,7 +116,7 @@ class SessionWindowedKStream:
     def reduce(
         self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None, name: str | None = None
     ) -> KTable:
-        """Combine the values of each session, and the aggregates of merged sessions: ``reducer(aggregate, value)``."""
+        """Combine the values of each session with ``reducer(aggregate, value)``, and also the aggregates of merged sessions."""
         stream = replace(self.stream, value=value) if value else self.stream
         return replace(self, stream=stream).aggregate(
             Reduce(function_of(reducer, "reduce", "aggregate", "value")), store=store, name=name
@@ -135,8 +134,8 @@ class SessionWindowedKStream:
     ) -> KTable:
         """Aggregate the values of each key and session: see `KGroupedStream.aggregate`.
 
-        A custom aggregate also needs ``merger(key, one, later)``, which returns the aggregate of two merged sessions.
-        The first ``one`` is the initializer's result. Raises `TopologyError` if the merger is missing.
+        A custom aggregate also needs ``merger(key, one, later)``, which returns the aggregate of two merged sessions. In its
+        first call for a record, ``one`` is the initializer's result. Raises `TopologyError` if the merger is missing.
         """
         made = aggregator_of(aggregate, aggregator, value)
         merge = merger_of(aggregate, made, merger)
@@ -145,7 +144,7 @@ class SessionWindowedKStream:
 
 
 def _reading(table: KTable, stream: KStream, aggregator: AddFunction | None) -> KTable:
-    """Note what a custom aggregator reads of the stream's records; return the table."""
+    """Record that the table's node calls a custom aggregator with the stream's records (`Graph.reads`). Return the table."""
     if aggregator is not None:
         stream.graph.reads(table.node, aggregator, stream.key, stream.value)
     return table
@@ -166,7 +165,7 @@ def _windowed_table(
     holds_ms = windows.holds_ms if is_final else 0
     node = stream.graph.add("window", supplier, stream.node, name=name or own, stores=(own,), holds_ms=holds_ms)
     if is_final:
-        # As in Kafka, the window is still stored when it closes.
+        # The window must still be in the store when it closes, as in Kafka.
         keep_longer(stream.graph, own)
         keep_until_final(stream.graph, node)
     view = DerivedView(StoreView(own), lambda _key, state: made.result(state))
@@ -175,7 +174,7 @@ def _windowed_table(
 
 
 def check_windows(windows: object) -> None:
-    """Raise `TopologyError` if a verb was given something else than windows."""
+    """Raise `TopologyError` if ``windows`` is not a kind of windows."""
     if not isinstance(windows, GridWindows | SlidingWindows | SessionWindows):
         raise TopologyError(
             "windows-invalid",
@@ -186,7 +185,7 @@ def check_windows(windows: object) -> None:
 
 
 def check_made(windows: Any) -> None:
-    """Raise `TopologyError` for windows made without ``of``, whose durations were not read."""
+    """Raise `TopologyError` for windows made without ``of``, whose durations are still text."""
     if any(not isinstance(getattr(windows, field.name), int | None) for field in fields(windows)):
         raise TopologyError(
             "windows-made-without-of",

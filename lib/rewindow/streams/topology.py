@@ -376,7 +376,7 @@ def _call_line() -> str:
 
 
 def _connected(nodes: Collection[Node]) -> list[list[Node]]:
-    """Return groups of nodes that are connected by edges or stores. Each group also has the nodes of the global tables it reads."""
+    """Return groups of nodes that edges or stores connect. Each group also has the nodes of the global tables that it reads."""
     tables = _global_tables(nodes)
     shared = {name for names in tables.values() for name in names}
     groups = _group_nodes([node for node in nodes if node.name not in shared], tables)

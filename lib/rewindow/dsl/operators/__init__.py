@@ -1,1 +1,1 @@
-"""The operators of the DSL: ordinary processors, which use only the public context, as user processors do."""
+"""The operators of the DSL. They are ordinary processors, which use only the public context, as user processors do."""

@@ -1,15 +1,15 @@
-"""The rows of a store that do not fit in memory: one ordered map for stores of every kind.
+"""Moves rows between a store's memory and its spill, for stores of every kind.
 
 Rules of this file:
 
-1. The rows of one key are a group. A group comes into memory whole, when its key is used. From then on the rows in memory are
-   the current ones, and what the spill still has of the group is hidden.
-2. When memory is full, the rows that the spill lacks are written to it by their bytes, and memory becomes empty. Rows that
-   changed since the checkpoint are marked there by the checkpoint's number.
-3. A group of one row leaves its copy on the spill, so a row that is only read is not written again. Rows of other groups leave
-   the spill, because they may have a due time, by which they are found there or expire.
-4. Expired rows are invisible. They are deleted when their expiry can no longer be rolled back.
-5. Memory holds the rows of one key at least.
+1. The rows of one key are a group. A whole group is loaded into memory when its key is used. From then on the rows in memory are
+   the current rows, and rows of the group that are still on the spill are ignored.
+2. When memory is full, the rows that the spill lacks are written to the spill, in the order of their bytes, and memory is
+   emptied. Rows that changed since the last checkpoint are marked with a number (`SpilledRow`).
+3. In a store with one row per key, loading a row leaves its copy on the spill. So a row that is only read need not be written
+   again. In other stores, loading removes the rows from the spill. Otherwise an outdated copy could be found by its due time.
+4. Expired rows are ignored. They are deleted when their expiry can no longer be rolled back.
+5. However small the memory is, the rows of one key are always loaded together.
 """
 
 from __future__ import annotations
@@ -42,45 +42,45 @@ from rewindow.streams.state.spill import (
 from rewindow.streams.state.stores import StoreBuilder, codec_of
 
 SAMPLE = 32
-"""Rows in a sample."""
+"""The number of rows in a sample, from which the memory per row is estimated."""
 _RESAMPLE = 8192
-"""A sample is taken at least this often, in rows, because values may grow where they are. It takes about 0.1 ms."""
+"""A sample is taken at least once in this many rows, because the values of rows may grow. A sample takes about 0.1 ms."""
 _TEXT_BYTES = 3
-"""Approximate memory per character of a row's text."""
+"""Approximate bytes of memory per character of a row's text."""
 _NEVER = MAX_MS + 1
 _NUMBER = struct.Struct(">q")
 _END: SpilledRow = (_NUMBER.pack(MAX_MS), "", 0, None)
-"""Comes after the last row."""
+"""A row that sorts after all real rows."""
 
 
 class Rows(Protocol):
-    """The rows of a store in memory, by row key: a key of the store, and numbers that order the rows of the key."""
+    """The rows of a store in memory. A row key consists of a key of the store and of numbers that order the rows of this key."""
 
     is_single: bool
-    """Whether each key has one row."""
+    """Whether each key has only one row."""
     row_bytes: int
-    """Approximate memory per row besides its text: objects and index entries."""
+    """Approximate bytes of memory per row for objects and index entries, in addition to the row's text."""
     encode: Callable[[Any], bytes]
-    """Returns the bytes of a key, which order the keys."""
+    """Returns the bytes of a key. Keys are ordered by these bytes."""
 
     def position(self, row_key: Any) -> tuple[Any, tuple[int, ...]]:
-        """Return the key and the numbers of a row key."""
+        """Return ``(key, numbers)`` of a row key."""
         ...
 
     def due_at(self, row_key: Any, value: Any) -> int | None:
-        """Return the time by which a row is looked up or expires; None if it never is."""
+        """Return the due time in ms, by which a row is found or expires; None if the row has no due time."""
         ...
 
     def keys(self) -> dict[Any, Any]:
-        """Return the keys that have rows."""
+        """Return a dictionary of the keys that have rows in memory."""
         ...
 
     def rows_of(self, keys: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-        """Iterate over ``(row key, value)`` of keys; within a key by number."""
+        """Iterate over ``(row key, value)`` of these keys. The rows of one key are ordered by their numbers."""
         ...
 
     def admit(self, row_key: Any, value: Any) -> None:
-        """Add a row of the spill."""
+        """Add a row that was loaded from the spill."""
         ...
 
     def clear(self) -> None:
@@ -93,14 +93,14 @@ class Rows(Protocol):
 
 
 class Resident(Protocol):
-    """Rows in memory that can move to a spill."""
+    """Rows in memory that can be moved to a spill."""
 
     def count_resident(self) -> int:
         """Return how many rows are in memory."""
         ...
 
     def capacity(self) -> int:
-        """Return about how many rows like these fit in memory."""
+        """Return approximately how many rows of the present size fit in memory."""
         ...
 
     def flush(self) -> None:
@@ -109,36 +109,39 @@ class Resident(Protocol):
 
 
 class MemoryBudget:
-    """Flushes rows when memory is full, except while an attempt may still be rolled back."""
+    """Counts rows in memory, and moves them to the spill (flushes) when memory is full.
+
+    Nothing is flushed while an attempt may still be rolled back.
+    """
 
     def __init__(self, resident: Resident) -> None:
         self._resident = resident
         self.left = 1
-        """Rows until the next check."""
+        """How many more rows may come into memory before the next check."""
         self._sample_at = 1
-        """The number of rows in memory at which the next sample is taken: sampling costs much more than counting."""
+        """The number of rows in memory at which the next sample is taken. Sampling is much slower than counting."""
         self._until_sample = self._stride = 0
-        """Rows until a sample is due in any case, and rows between the last check and the next."""
+        """After how many more rows a sample is taken in any case, and the number of rows from the last check to the next."""
         self.is_held = False
 
     def spend(self, rows: int = 1) -> None:
-        """Count rows that come into memory; flush if memory is full."""
+        """Count rows that come into memory, and flush if memory is full."""
         self.left -= rows
         if self.left <= 0:
             self.check()
 
     def charge(self, rows: int) -> None:
-        """Count rows that come into memory. Nothing is flushed before the next `spend`."""
+        """Count rows that come into memory, without a flush. The next `spend` may flush."""
         self.left -= rows
 
     def hold(self, *, is_held: bool) -> None:
-        """Keep all rows in memory, or stop doing so."""
+        """Set whether all rows must stay in memory, because an attempt may be rolled back."""
         self.is_held = is_held
         self.spend(0)
 
     def check(self) -> None:
-        """Flush if memory is full. Due when ``left`` is 0 or less."""
-        # An attempt that may still be rolled back restores rows in memory, so they must not leave it.
+        """Flush if memory is full. Call this method when ``left`` is 0 or less."""
+        # Rolling back an attempt changes rows in memory, so these rows must not be flushed before.
         if self.is_held:
             return
         count = self._resident.count_resident()
@@ -154,7 +157,7 @@ class MemoryBudget:
 
 
 def capacity_for(memory_bytes: int, row_bytes: int, codec: Codec, sample: Iterable[tuple[Any, Any]]) -> int:
-    """Return about how many rows fit in memory. ``row_bytes``: the overhead of a row besides its text."""
+    """Return approximately how many rows like those of ``sample`` fit in memory. For ``row_bytes`` see `Rows`."""
     texts = [len(codec.dump(key, value)) for key, value in sample if value is not None]
     return max(1, memory_bytes // (row_bytes + _TEXT_BYTES * sum(texts) // max(1, len(texts))))
 
@@ -174,9 +177,10 @@ class SpillingMap:
         prefix: bytes = b"",
         budget: MemoryBudget | None = None,
     ) -> None:
-        """``rows`` and ``changed`` are the store's, in memory; ``expired_until``: the due time up to which rows have expired.
+        """``rows`` and ``changed`` belong to the store; ``expired_until`` returns the latest due time that has expired.
 
-        ``prefix``, ``budget``: of rows that share the file and memory with others. Prefixes have equal lengths.
+        ``prefix`` and ``budget`` are for several maps that share a file and memory: a prefix, all of equal lengths, distinguishes
+        the rows of a map, and the maps share the budget.
         """
         self._builder, self._file, self._rows, self._is_single = builder, file, rows, rows.is_single
         self._key_type, self._changed, self._codec = key_type, changed, codec_of(builder)
@@ -185,41 +189,41 @@ class SpillingMap:
         self._span = (prefix + b"\x00", prefix + b"\x02") if prefix else ALL
         self.budget = budget or MemoryBudget(self)
         self.spill: Spill | None = None
-        """None until memory was full, and rows were written."""
+        """The spill; None until memory is full for the first time."""
         self.resident: dict[Any, None] = {}
-        """The keys all of whose rows are in memory, if they have any."""
+        """The keys that have been loaded. All their rows are in memory; a key may have no rows."""
         self.is_restoring = False
-        """Whether rows in memory come from a checkpoint, and the spill may lack them although they have not changed."""
+        """Whether a restore is running. Rows in memory may then be missing on the spill although they have not changed."""
         self._count = 0
-        """The number of rows on the spill only that are not deleted, including expired ones."""
+        """The number of rows that are only on the spill and not deleted. Expired rows are counted, too."""
         self.first_due = _NEVER
-        """No row on the spill is due before this time."""
+        """A lower bound of the due times of the rows on the spill."""
         self._partial: list[Any] = []
-        """Keys whose expired rows stayed on the spill, because their expiry may be rolled back."""
+        """Loaded keys whose expired rows stayed on the spill, because their expiry may be rolled back."""
         self._scans: WeakSet[SnapshotScan] = WeakSet()
 
     def fetch(self, key: Any) -> None:
-        """Bring the rows of a key into memory."""
+        """Load the rows of a key into memory, if they are not there. This may first flush other rows."""
         self.budget.spend()
         if self.spill is not None and key not in self.resident:
             self.load(key)
 
     def load(self, key: Any) -> None:
-        """Bring the rows of a key, which are not in memory, from the spill, however full memory is."""
+        """Load the rows of a key from the spill, without a flush. The rows must not be in memory."""
         own = self._key_type.as_stored(key)
         try:
             start = self._group_bytes(own)
         except DataError:
-            # A key without bytes was never put.
+            # A key that cannot be encoded as bytes was never put, so it has no rows.
             return
-        # From here on, the rows in memory are the current ones of the key, even if it has none.
+        # From here on, the key's current rows are those in memory, even if there are none.
         self.resident[own] = None
         spill = self._open()
         if self._is_single:
             self._take_copy(own, spill.get(start))
             return
         rows, expired_ms = list(pages(spill, (start[:-1], start[:-1] + b"\x01"))), self._expired_until()
-        # Expired rows stay on the spill, and the key counts as not loaded after a rollback, which may revive them.
+        # Expired rows stay on the spill. As a rollback may undo their expiry, `hold` later marks the key as not loaded.
         moved = [row for row in rows if row[3] is None or row[3] > expired_ms]
         if len(moved) < len(rows) and self.budget.is_held:
             self._partial.append(own)
@@ -232,11 +236,11 @@ class SpillingMap:
             if is_new is not None:
                 self._changed[row_key] = is_new
         self.budget.charge(max(1, len(moved)))
-        # Rows of groups leave the spill, because a due time there would find or expire an outdated copy.
+        # Otherwise outdated copies on the spill could be found by their due time.
         spill.delete(row[0] for row in moved)
 
     def _take_copy(self, key: Any, copy: tuple[str, int] | None) -> None:
-        """Bring the only row of a key into memory. Its copy stays on the spill."""
+        """Put the only row of a key, given its text and number, into memory. The spill keeps its copy."""
         self.budget.left -= 1
         if copy is not None:
             text, number = copy
@@ -256,7 +260,7 @@ class SpillingMap:
         self.budget.hold(is_held=is_held)
 
     def count(self) -> int:
-        """Return the number of rows that only the spill has."""
+        """Return the number of rows that are only on the spill, without expired rows."""
         expired_ms = self._expired_until()
         if self.spill is None or expired_ms < self.first_due:
             return self._count
@@ -266,18 +270,21 @@ class SpillingMap:
         return self._count
 
     def keys(self) -> Iterator[Any]:
-        """Iterate over the keys on the spill, once for each row."""
+        """Iterate over the keys of the rows on the spill. A key with several rows comes several times."""
         return (self._rows.position(self._codec.load_key(row[1]))[0] for row in self.live_rows())
 
     def merged(self, resident: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
-        """Return the rows in memory, which come by key bytes and number, with those on the spill in between."""
+        """Merge the rows in memory with the rows on the spill. ``resident`` must be ordered by key bytes and number."""
         if self.spill is None:
             return resident
         return merge(map(self.decode, self.live_rows()), resident, key=self._order)
 
     def scan(self, rows: Callable[[], Iterator[tuple[Any, Any]]]) -> Iterator[tuple[Any, Any]]:
-        """Iterate over all rows by key bytes. Later writes are safe and not seen. ``rows`` returns those in memory."""
-        # With all rows on the spill, the scan needs no merge.
+        """Iterate over all rows by key bytes. Later writes are safe and do not affect the scan.
+
+        ``rows`` returns the rows in memory.
+        """
+        # If all rows are on the spill, the scan needs no merge.
         if not self.budget.is_held:
             self.flush()
         if self.spill is None:
@@ -290,9 +297,9 @@ class SpillingMap:
         return merge(rows(), (row for row in scan if row[0] not in hidden), key=self._order)
 
     def spilled(self, own: Collection[Any], span: Span | None = None) -> Iterator[tuple[Any, Any]]:
-        """Iterate over the rows on the spill by key bytes, without deleted keys and those that are the caller's ``own``.
+        """Iterate over the rows on the spill by key bytes, except rows of deleted keys and the row keys in ``own``.
 
-        Write only after the last row.
+        Do not write to the store before the last row is read.
         """
         resident = self._rows.keys()
         for row_key, value in map(self.decode, self.live_rows(span)):
@@ -305,13 +312,13 @@ class SpillingMap:
         return self._codec.load(row[1])
 
     def live_rows(self, span: Span | None = None) -> Iterator[SpilledRow]:
-        """Iterate over the rows on the spill by their bytes."""
+        """Iterate over the rows on the spill by their bytes, without deleted and expired rows."""
         expired_ms = self._expired_until()
         rows: Iterable[SpilledRow] = () if self.spill is None else pages(self.spill, span or self._span)
         return (row for row in rows if not row[2] & GONE and (row[3] is None or row[3] > expired_ms))
 
     def between(self, from_ms: int, to_ms: int) -> Iterator[tuple[Any, Any]]:
-        """Iterate over the rows on the spill that are due in ``[from, to]``, by due time."""
+        """Iterate over the rows on the spill with a due time in ``[from_ms, to_ms]``, by due time, without expired rows."""
         low = min(max(from_ms, self._expired_until() + 1, 0), MAX_MS)
         due = () if self.spill is None else pages_due(self.spill, min(to_ms, MAX_MS), (low, b""))
         return map(self.decode, due)
@@ -324,13 +331,13 @@ class SpillingMap:
         self.first_row_due()
 
     def first_row_due(self) -> SpilledRow | None:
-        """Return the row on the spill that is due first."""
+        """Return the row on the spill with the earliest due time, or None. Also updates ``first_due``."""
         rows_due = self._open().due(MAX_MS, 1)
         self.first_due = rows_due[0][3] or 0 if rows_due else _NEVER
         return rows_due[0] if rows_due else None
 
     def remove(self, page: Sequence[SpilledRow]) -> list[tuple[Any, Any]]:
-        """Remove rows from the spill and return them. Rows that no checkpoint has leave no tombstones."""
+        """Remove rows from the spill and return them decoded. A row that is in a checkpoint is replaced by a tombstone."""
         spill, rows = self._open(), [self.decode(row) for row in page]
         self._count -= len(page)
         spill.delete(stored_key for stored_key, _, number, _ in page if self._file.is_new(number))
@@ -342,13 +349,13 @@ class SpillingMap:
         return rows
 
     def remove_unreachable(self, oldest_ms: int) -> None:
-        """Remove the versions that ended before the history starts, and tombstones that hold when it starts.
+        """Remove versions that ended by ``oldest_ms``, the start of the history, and tombstones that were valid then.
 
-        All rows are on the spill, and their values are `Version`s.
+        For a `VersionedStore` whose rows are all on the spill.
         """
         gone: list[SpilledRow] = []
         held: SpilledRow | None = None
-        """The last version so far of a key that started before the history does."""
+        """The last row read, if its version is valid from the start of the history or earlier."""
         for row in chain(self.live_rows(), [_END]):
             start, valid_from = row[0][: -_NUMBER.size], _NUMBER.unpack(row[0][-_NUMBER.size :])[0]
             if held is not None:
@@ -366,7 +373,7 @@ class SpillingMap:
         return self._file.take_changes(self._codec)
 
     def restore(self, rows: Iterable[tuple[Any, Any]]) -> Iterable[tuple[Any, Any]]:
-        """Take in rows of a checkpoint. Return those that belong into memory: all of them, or none if they do not fit."""
+        """Restore rows of a checkpoint. Return all of them if they fit in memory; otherwise write them to the spill."""
         taken: dict[Any, Any] = {}
         check_at = 1
         for row_key, value in rows:
@@ -384,14 +391,14 @@ class SpillingMap:
         return ()
 
     def end_restore(self) -> None:
-        """Count the rows on the spill after the last row of a checkpoint."""
+        """End a restore: move the remaining rows to the spill, if there is one, and count its rows."""
         if self.spill is not None:
             self.flush()
             self._count = self.spill.count(self._span)
         self.is_restoring = False
 
     def drop(self, key: Any) -> None:
-        """Take in a tombstone of a checkpoint for a store with one row per key: the spill may have an older row."""
+        """Apply a tombstone of a checkpoint, in a store with one row per key: delete an older row from the spill."""
         if self.spill is not None:
             self.spill.delete([self._group_bytes(key)])
 
@@ -401,21 +408,21 @@ class SpillingMap:
         rows = []
         for row_key, value in taken.items():
             if value is not None:
-                # `normalize` records the type of the keys.
+                # Called because it records the type of the store's keys.
                 self._key_type.normalize(self._rows.position(row_key)[0])
                 rows.append(self._spilled_row(row_key, value, None))
         spill.write(sorted((row for row in rows if row[3] is None or row[3] > expired_ms), key=itemgetter(0)))
 
     def count_resident(self) -> int:
-        """See `Resident`. Keys that were looked up without success count too."""
+        """See `Resident`. Keys that were looked up but have no row are counted, too, because they take memory."""
         return self._rows.count() + max(0, len(self.resident) - len(self._rows.keys()))
 
     def capacity(self) -> int:
-        """See `Resident`. The sample is of the newest rows."""
+        """See `Resident`. The sample consists of the newest rows."""
         return self._capacity(islice(self._rows.rows_of(islice(reversed(self._rows.keys()), SAMPLE)), SAMPLE))
 
     def _capacity(self, rows: Iterable[tuple[Any, Any]]) -> int:
-        """Return about how many rows like these fit in memory; a buffer's builder may set lower limits."""
+        """Return approximately how many rows like the sample ``rows`` fit in memory. A buffer's builder may set lower limits."""
         builder, sample = self._builder, list(rows)
         capacity = capacity_for(self._file.memory_bytes, self._rows.row_bytes, self._codec, sample)
         if builder.memory_records is not None:
@@ -426,7 +433,7 @@ class SpillingMap:
         return max(1, capacity)
 
     def flush(self) -> None:
-        """Write the rows that the spill lacks, and empty memory."""
+        """Write the rows that the spill lacks to the spill, and empty memory."""
         rows, changed = self._rows, self._changed
         keys = rows.keys()
         if not (keys or changed or self.resident):
@@ -437,15 +444,15 @@ class SpillingMap:
         # A row that was only read has its copy on the spill, so it is not written again.
         lacking = [key for key in changed if key in keys] if has_copies else keys
         spill = self._open()
-        # Running scans must not see these writes, so they continue in a copy.
+        # These writes must not affect running scans, so the scans continue in a copy.
         for scan in self._scans:
             scan.detach()
-        # Rows that no checkpoint has, and that were deleted, leave the spill.
+        # Deleted rows that no checkpoint has need no tombstones, so they are deleted from the spill.
         if has_copies:
             spill.delete(self._group_bytes(key) for key in self.resident if key not in keys and key not in changed)
         self._count += rows.count()
         spill.write(self._leaving(by_bytes(lacking, rows.encode)))
-        # `_leaving` has taken the written rows out of the changes, so those that remain were deleted.
+        # `_leaving` has removed the written rows from `changed`, so the remaining entries are deleted rows.
         gone = {self._bytes_of(row_key): self._codec.dump_key(row_key) for row_key in changed}
         number = self._file.number(is_new=False, is_gone=True)
         spill.write((stored_key, gone[stored_key], number, None) for stored_key in sorted(gone))
@@ -467,7 +474,7 @@ class SpillingMap:
         return self.spill
 
     def _leaving(self, keys: Iterable[Any]) -> Iterator[SpilledRow]:
-        """Yield the rows of keys and remove them from the changes: what remains there is deleted."""
+        """Yield the rows of these keys as spilled rows, and remove them from `_changed`."""
         for row_key, value in self._rows.rows_of(keys):
             yield self._spilled_row(row_key, value, self._changed.pop(row_key, None))
 
@@ -478,9 +485,9 @@ class SpillingMap:
         return self._bytes_of(row_key), self._codec.dump(row_key, value), self._file.number(is_new), due_ms
 
     def _group_bytes(self, key: Any) -> bytes:
-        """Return the bytes that start the rows of this key only, ordered as the keys' bytes."""
+        """Return the bytes with which the rows of this key, and no other rows, begin. They are ordered as the keys' bytes."""
         start = self._prefix + self._rows.encode(key)
-        # Zero bytes are escaped, so that no key with its end mark begins another one.
+        # Zero bytes are escaped and two zero bytes mark the end, so the bytes of no key begin with those of another key.
         return start if self._is_single else start.replace(b"\0", b"\0\xff") + b"\0\0"
 
     def _bytes_of(self, row_key: Any) -> bytes:

@@ -1,11 +1,12 @@
 """State stores: what a processor keeps between records, epochs and runs.
 
-The user names a store. It belongs to one sub-topology, and each task has its own. Reads are by key, or ordered by key
-bytes (`streams.serde.key_bytes`), never by hash. A run writes what changed: one row per key, a value or a tombstone.
+The user names a store. A store belongs to one sub-topology, and each task has its own instance. Rows are read by key or in the
+order of key bytes (`streams.serde.key_bytes`), never in hash order. A run writes the changes to the changelog: one row per
+changed key, with a value or a tombstone.
 
-Values are undeclared data or of the declared type. A value that a checkpoint would not give back equal and of the same
-class is refused when it is put. Values that can be changed in place (lists, dicts) are copied on their way in and out.
-So two runs see what one run sees (L2, cut invariance).
+Values are undeclared data or have the declared type. A value is refused when it is put, if a checkpoint would not restore an
+equal value of the same class. Mutable values (lists, dicts) are copied when they are put and when they are read. So two runs
+read the same values as one run over the same epochs (L2, cut invariance).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ SESSION = "session"
 
 
 class Stamped(NamedTuple):
-    """A value and the timestamp of its result, as in tables (Kafka's ``ValueAndTimestamp``)."""
+    """A value and its timestamp, as stores of tables have them (Kafka's ``ValueAndTimestamp``)."""
 
     value: Any
     timestamp: int
@@ -43,7 +44,7 @@ make_stamped = maker(Stamped)
 
 
 def stamped_normalizer(normalize_value: Normalizer) -> Normalizer:
-    """Return the normalizer of `Stamped` values, given that of their values."""
+    """Return the normalizer of `Stamped` values, given the normalizer of the values in them."""
 
     def normalize(stamped: Any) -> Any:
         if stamped.__class__ is not Stamped:
@@ -61,14 +62,14 @@ def stamped_normalizer(normalize_value: Normalizer) -> Normalizer:
 
 
 def canonical_normalizer(normalize: Normalizer) -> Normalizer:
-    """Return the normalizer of keys that are written as text: equal keys have equal texts."""
+    """Return the normalizer of keys that are stored as text. It makes the texts of equal keys equal."""
     return lambda key: canonical(normalize(key))
 
 
 class Normalizers(NamedTuple):
     """The functions that a store applies to keys and values when they are put.
 
-    ``has_one_type``: all keys that pass are of the same classes. ``is_frozen``: no value can be changed in place.
+    ``has_one_type``: all keys that ``key`` accepts have the same type (`KeyType`). ``is_frozen``: all values are immutable.
     """
 
     key: Normalizer
@@ -86,18 +87,18 @@ class StoreBuilder:
     key: Any = None
     value: Any = None
     is_stamped: bool = False
-    """Values are `Stamped`: the changelog has a ``_timestamp`` column."""
+    """Whether values are `Stamped`. The changelog then has a ``_timestamp`` column."""
     window_size_ms: int = 0
     retention_ms: int = 0
     memory_records: int | None = field(default=None, compare=False)
     memory_bytes: int | None = field(default=None, compare=False)
-    """How much of a buffer memory holds; the rest spills."""
+    """For a suppress buffer: how many records and bytes memory holds before the buffer spills; None means no such limit."""
     sends_tombstones: bool = field(default=True, compare=False)
-    """Whether a buffer's entry without a value is sent, too: it is not if only final results are."""
+    """For a suppress buffer: whether an entry whose value is null is sent. It is not if only final results are sent."""
     bound_normalizers: Normalizers | None = field(default=None, compare=False, repr=False)
-    """Set when types are bound (`streams.serde.binding.bound`); until then keys and values are undeclared data."""
+    """Set when types are bound to the feed (`streams.serde.binding.bound`). Until then the Python types decide."""
     codec: Codec | None = field(default=None, compare=False, repr=False)
-    """Set when types are bound. Only a store with a codec can spill."""
+    """Set when types are bound to the feed. Only a store with a codec can spill."""
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` for a store without a name."""
@@ -119,16 +120,17 @@ class StoreBuilder:
 
 
 def key_value_store(name: str, *, key: Any = None, value: Any = None) -> StoreBuilder:
-    """Declare a key-value store. ``key`` and ``value`` are Python types; undeclared ones are stored as JSON text."""
+    """Declare a key-value store. ``key`` and ``value`` are Python types. Without a type, JSON text is stored."""
     return StoreBuilder(name, KEY_VALUE, key, value)
 
 
 def window_store(
     name: str, *, size: str | timedelta, retention: str | timedelta, key: Any = None, value: Any = None
 ) -> StoreBuilder:
-    """Declare a window store. A window expires once the latest start is ``retention`` past its own start.
+    """Declare a window store. A window expires when the store's latest window start is ``retention`` or more after its start.
 
-    Both are durations (``"1h"``). Raises `ConfigError` if the size is negative or the retention is smaller.
+    ``size`` and ``retention`` are durations (``"1h"``). Raises `ConfigError` for a negative size, and for a retention that is
+    less than the size.
     """
     size_ms, retention_ms = to_ms(size), to_ms(retention)
     if not 0 <= size_ms <= retention_ms:
@@ -146,16 +148,16 @@ class Store(ABC):
     """The operations of every kind of store."""
 
     expired_reason = "window-expired"
-    """The reason under which dropped writes are counted."""
+    """The reason with which dropped writes are counted."""
 
     def __init__(self, builder: StoreBuilder) -> None:
         self.builder = builder
         self.expired = Measure()
-        """Counts dropped writes: those to windows that had expired."""
+        """Counts dropped writes, which are writes to expired windows, sessions, versions or records."""
         self.lost: Callable[[Any, Any], None] | None = None
-        """Receives the key and value of each dropped write, if set."""
+        """If set, receives the key and value of each dropped write."""
         self._changed: dict[Any, bool] = {}
-        """The row keys written since `take_changes`; True for those that no checkpoint has."""
+        """The row keys written since the last `take_changes`. The value is True if no checkpoint has the row."""
 
     def _lose(self, key: Any, value: Any) -> None:
         """Count a dropped write, and pass it to ``lost``."""
@@ -165,24 +167,24 @@ class Store(ABC):
 
     @property
     def name(self) -> str:
-        """The name that the user gave it."""
+        """The store's name, given by the user."""
         return self.builder.name
 
     @abstractmethod
     def hold(self, *, is_held: bool) -> None:
-        """Keep all writes in memory while an attempt may be rolled back (`streams.state.savepoint`)."""
+        """Set whether all writes must stay in memory, because an attempt may be rolled back (`streams.state.savepoint`)."""
 
     @abstractmethod
     def restore(self, rows: Iterable[tuple[Any, Any]], clock_ms: int = UNKNOWN) -> None:
-        """Load the ``(key, value)`` rows of a checkpoint. Later rows of a key win; None deletes it."""
+        """Load the ``(key, value)`` rows of a checkpoint. A later row of a key replaces an earlier one; None deletes the key."""
 
     def measured_by(self, metrics: Metrics) -> None:
-        """Report to these metrics, under the store's name."""
+        """Count dropped writes in these metrics, under the store's name."""
         self.expired = metrics.measure("store", self.name, EXPIRED_WINDOW_DROP, self.expired_reason)
 
     @abstractmethod
     def take_changes(self) -> Collection[tuple[Any, Any]]:
-        """Return the ``(key, value)`` rows that changed since the last call, by key bytes; deleted ones have None."""
+        """Return the ``(key, value)`` rows that changed since the last call, by key bytes. Deleted rows have the value None."""
 
     @abstractmethod
     def rows(self) -> Iterator[tuple[Any, Any]]:
@@ -194,7 +196,7 @@ class Store(ABC):
 
     @property
     def clock_ms(self) -> int:
-        """The store's own clock, which the checkpoint includes; -1 for a store without one."""
+        """The store's own clock in epoch milliseconds, which the checkpoint includes; -1 for a store without a clock."""
         return UNKNOWN
 
 
@@ -210,7 +212,7 @@ def codec_of(builder: StoreBuilder) -> Codec:
 
 
 def restore_flags(changed: dict[Any, bool], before: Mapping[Any, bool | None]) -> None:
-    """Restore earlier entries of `Store._changed`; None means that there was none."""
+    """Restore the entries of `Store._changed` to those of ``before``; None means that there was no entry."""
     for row_key, flag in before.items():
         changed.pop(row_key, None)
         if flag is not None:
@@ -218,6 +220,6 @@ def restore_flags(changed: dict[Any, bool], before: Mapping[Any, bool | None]) -
 
 
 def name_value(error: DataError, store: str, key: Any) -> None:
-    """Name the store, the key and the fix in the error of a value that cannot be put."""
+    """Add the store, the key and the fix to the message of an error for a value that cannot be put."""
     fix = "The store's value=... declares the type: declare what the code puts, or convert it"
     error.surrounded(f"store {store!r}, key {key!r}: ", f". {fix}")

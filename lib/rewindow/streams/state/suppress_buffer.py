@@ -2,14 +2,14 @@
 
 Rules of this file:
 
-1. The order is (buffer time, key bytes). It is total, so ties are deterministic.
-2. An update of a buffered key replaces its value and timestamp, and keeps its position and buffer time unless it is
-   asked to begin anew (D9).
-3. An evicted key is forgotten; a later update starts a new entry.
-4. The value that downstream has of a key before its first update here is its prior value, which stays until the entry
-   is evicted (D13).
-5. An entry's size is Kafka's formula over the documented encoding (D24): 8 + key + 20 + topic name + headers + new
-   value + prior value + old value, where the old one counts only if it is not the prior one.
+1. Entries are ordered by (buffer time, key bytes). No two entries are equal in this order, so it is deterministic.
+2. An update of a buffered key replaces the entry's value and timestamp. The entry keeps its buffer time, and so its position,
+   unless the update is put with ``begins_anew`` (D9).
+3. An evicted entry is removed. A later update of the key starts a new entry.
+4. The prior value of an entry is the value of the key that was last sent downstream before the entry started. It does not change
+   until the entry is evicted (D13).
+5. The size of an entry follows Kafka's formula, with the sizes of `key_bytes.encoded_size` (D24): 8 + key + 20 + topic name +
+   headers + new value + prior value + old value. The old value counts only if it differs from the prior value.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from rewindow.streams.state.stores import StoreBuilder, name_value
 
 
 class Buffered(NamedTuple):
-    """A buffered update: the newest value (None: a tombstone), its timestamp, and the key's buffer time.
+    """An entry of the buffer: the key's newest value (None: a tombstone), its timestamp, and the entry's buffer time.
 
-    ``prior`` is the value that downstream has (None: nothing), ``size`` what the entry counts towards a limit in bytes.
+    ``prior`` is the value last sent downstream (None if nothing was sent). ``size`` is the entry's size in bytes, for a limit.
     """
 
     value: Any
@@ -47,42 +47,42 @@ make_buffered = maker(Buffered)
 
 
 class BufferRows(GroupRows):
-    """See `GroupRows`: one entry per key, with an index by buffer time."""
+    """One entry per key, with an index by buffer time: see `GroupRows`."""
 
     def __init__(self) -> None:
         self.entries: dict[Any, Buffered] = {}
         self._times: list[int] = []
-        """The buffer times, as a heap."""
+        """The buffer times in ``_keys_at``, as a heap."""
         self._keys_at: dict[int, list[tuple[bytes, Any]]] = {}
-        """Key bytes and key at each buffer time: thousands, where it is the end of a window.
+        """From buffer time to ``(key bytes, key)`` of its entries. There are thousands if the time is the end of a window.
 
-        An entry that got another buffer time stays listed under its old one too, and is skipped there.
+        An entry whose buffer time changed is still listed under its old buffer time, too. Readers skip it there.
         """
         self._heaps: dict[int, bool] = {}
-        """The buffer times whose lists are heaps, because single entries were removed from them."""
+        """The buffer times whose lists in ``_keys_at`` are heaps, because `oldest` has read them."""
 
     def set(self, key: Any, entry: Buffered, before: Buffered | None) -> None:
-        """Insert an entry, or replace the entry ``before``."""
+        """Insert an entry. ``before`` is the entry of the key that it replaces, or None."""
         self.entries[key] = entry
         if before is None or before.buffer_time != entry.buffer_time:
             self._list(key, entry.buffer_time)
 
     def has_until(self, time_ms: int) -> bool:
-        """Return whether there may be entries with a buffer time at or before this."""
+        """Return whether there may be entries with a buffer time at or before ``time_ms``."""
         return bool(self._times) and self._times[0] <= time_ms
 
     def keys_until(self, time_ms: int) -> Iterator[Any]:
-        """Iterate over the keys with a buffer time at or before ``time_ms``, oldest first. Remove each entry."""
+        """Iterate over the keys with a buffer time at or before ``time_ms``, oldest first. The caller must remove each entry."""
         while self.has_until(time_ms):
             due_ms = heapq.heappop(self._times)
             self._heaps.pop(due_ms, None)
-            # Sorting the keys of a time once is cheaper than a heap of all entries, because windows end together.
+            # Many windows end at the same time. Sorting the keys of this time once is cheaper than a heap of all entries.
             for _, key in sorted(self._keys_at.pop(due_ms), key=itemgetter(0)):
                 if self._is_listed(key, due_ms):
                     yield key
 
     def oldest(self) -> tuple[int, bytes, Any] | None:
-        """Return buffer time, key bytes and key of the oldest entry."""
+        """Return ``(buffer time, key bytes, key)`` of the oldest entry, or None."""
         while self._times:
             time_ms = self._times[0]
             keys = self._keys_at[time_ms]
@@ -148,13 +148,13 @@ class BufferRows(GroupRows):
 
 
 ENTRY_BYTES = 8 + 20
-"""The fixed size of an entry: its buffer time, timestamp, offset and partition."""
+"""The fixed part of an entry's size: the bytes of its buffer time, timestamp, offset and partition."""
 
 
 class Update(NamedTuple):
-    """An update on its way into the buffer: the new value, the value that it replaces, and the record's timestamp.
+    """An update to put into the buffer: the new value, the value that it replaces, and the record's timestamp.
 
-    ``origin_bytes``: the length of the record's topic name and headers.
+    ``origin_bytes``: the length of the record's topic name and headers in bytes.
     """
 
     value: Any
@@ -167,38 +167,38 @@ make_update = maker(Update)
 
 
 class TimeOrderedBuffer(GroupedStore):
-    """A store whose entries are evicted by time, or when it is full."""
+    """A store whose entries are evicted when their time is reached, or when the buffer is full."""
 
     _rows: BufferRows
 
     def __init__(self, builder: StoreBuilder, disk: Disk | None = None) -> None:
         super().__init__(builder, BufferRows(), disk)
         self.is_new = True
-        """Whether no task ever started with it: its metrics then begin with a sample of an empty buffer."""
+        """Whether no task has ever used this buffer. Its metrics then begin with a sample of the empty buffer."""
         self.size = 0
-        """What all entries count towards a limit in bytes."""
+        """The sum of the sizes of all entries in bytes."""
         self._sends_tombstones = builder.sends_tombstones
         self._tombstones = 0
         self._counts, self._sizes = Measure(), Measure()
 
     @property
     def results(self) -> int:
-        """How many of its entries will be sent, if no more updates come."""
+        """How many entries will be sent if no more updates come."""
         return len(self) if self._sends_tombstones else len(self) - self._tombstones
 
     def measured_by(self, metrics: Metrics) -> None:
-        """Sample the entries and their bytes after each put, after each round of evictions, and once at the start."""
+        """Record the buffer's metrics here. See `sample`, which is called after each put, after evictions and at the start."""
         self._counts = metrics.measure("store", self.name, SUPPRESSION_BUFFER_COUNT)
         self._sizes = metrics.measure("store", self.name, SUPPRESSION_BUFFER_SIZE)
 
     def begin(self) -> None:
-        """Sample the empty buffer, if no task ever started with it."""
+        """Record a sample of the empty buffer, if no task has ever used this buffer."""
         if self.is_new:
             self.is_new = False
             self.sample()
 
     def sample(self) -> None:
-        """Sample the entries and their bytes."""
+        """Record a sample of the number of entries and of their size in bytes."""
         self._counts.record(len(self))
         self._sizes.record(self.size)
 
@@ -213,7 +213,7 @@ class TimeOrderedBuffer(GroupedStore):
         try:
             if value is not None:
                 value = self._normalize(value)
-            # What downstream has does not change while the key is buffered (D13).
+            # While the key is buffered nothing is sent downstream, so the prior value does not change (D13).
             prior = (None if old is None else self._normalize(old)) if entry is None else entry.prior
         except DataError as error:
             name_value(error, self.name, key)
@@ -230,12 +230,12 @@ class TimeOrderedBuffer(GroupedStore):
         if entry is not None:
             self.size -= entry.size
             self._tombstones -= entry.value is None
-            # Kafka's entry has the old value, too, unless it is the prior one (D24).
+            # Kafka's entry also contains the old value, unless it equals the prior value (D24).
             if old is not None and old != prior:
                 size += 8 if old.__class__ is int else encoded_size(old)
         self.size += size
         self._rows.set(key, make_buffered((value, timestamp, buffer_time, prior, size)), entry)
-        # A key that is not in the checkpoint leaves no tombstone when it is evicted.
+        # True for a key that is not in the checkpoint, which then leaves no tombstone when it is evicted.
         if key not in self._changed:
             self._changed[key] = entry is None
         self.sample()
@@ -246,11 +246,14 @@ class TimeOrderedBuffer(GroupedStore):
         return self._rows.entries.get(key)
 
     def pop_until(self, time_ms: int) -> Iterable[tuple[Any, Buffered]]:
-        """Evict, oldest first, all entries with a buffer time at or before ``time_ms``."""
+        """Evict all entries with a buffer time at or before ``time_ms``. Return ``(key, entry)``, oldest first."""
         return self._pop_until(time_ms) if self._rows.has_until(time_ms) or self._is_spilled_until(time_ms) else ()
 
     def pop_oldest(self) -> tuple[Any, Buffered]:
-        """Evict the oldest entry; there is one. The caller samples after the last of several."""
+        """Evict the oldest entry of a buffer that is not empty. Return ``(key, entry)``.
+
+        The caller must call `sample` after the last eviction.
+        """
         oldest = self._rows.oldest()
         # The spill is read only if it may have an older entry than memory.
         if self._spilled is not None and (oldest is None or oldest[0] >= self._spilled.first_due):
@@ -320,7 +323,7 @@ class TimeOrderedBuffer(GroupedStore):
 
 
 def _totals(entries: Iterable[Buffered]) -> tuple[int, int]:
-    """Return the bytes of entries, and how many of them have no value."""
+    """Return the sum of the entries' sizes in bytes, and the number of entries whose value is null."""
     size = tombstones = 0
     for entry in entries:
         size += entry.size

@@ -1,14 +1,14 @@
-"""A store of each key's past values, as far back as its history reaches (KIP-889).
+"""A store of the present and past values of each key, for the length of the store's history (KIP-889).
 
 Rules of this file:
 
-1. A version is valid from its timestamp until the next version of its key. A tombstone is a version too: from then on
-   the key has no value.
-2. The store's clock is the highest timestamp put. A version older than ``clock - history`` is refused and counted; one
-   at that bound is accepted. A version with the timestamp of another one replaces it.
-3. `get` returns the newest version, `get_as_of` the one that was valid at a time. For a time before the bound it returns
-   None, unless the newest version is that old.
-4. A version that no `get_as_of` can return any more is deleted. When that happens makes no difference to readers.
+1. A version is valid from its timestamp until the next version of its key. A tombstone is a version, too: from its timestamp
+   on, the key has no value.
+2. The store's clock is the highest timestamp put. The history starts at ``clock - history``. A version with an earlier timestamp
+   is refused and counted. A version with the timestamp of an existing version of its key replaces that version.
+3. `get` returns the newest version. `get_as_of` returns the version that was valid at a given time. For a time before the
+   history starts it returns None, unless the newest version was valid then.
+4. A version that no `get_as_of` can return any more is deleted. Readers cannot notice when this happens.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TIME = itemgetter(0)
 
 
 class VersionKey(NamedTuple):
-    """A key and the time from which a version of it is valid."""
+    """A key, and the time (epoch ms) from which a version of the key is valid."""
 
     key: Any
     valid_from: int
@@ -55,11 +55,11 @@ class Put(Enum):
     PAST = "past"
     """The key has a newer version."""
     REFUSED = "refused"
-    """The version is older than the history."""
+    """The version is older than the start of the history."""
 
 
 def versioned_store(name: str, *, history: str | timedelta, key: Any = None, value: Any = None) -> StoreBuilder:
-    """Declare a store that keeps the versions of the last ``history`` (``"30d"``), for tables and processors (KIP-889).
+    """Declare a store that keeps past versions for the duration ``history`` (``"30d"``), for tables and processors (KIP-889).
 
     Raises `ConfigError` for a negative history.
     """
@@ -75,11 +75,11 @@ def versioned_store(name: str, *, history: str | timedelta, key: Any = None, val
 
 
 class VersionRows(GroupRows):
-    """See `GroupRows`: versions by key, in memory."""
+    """Versions by key, in memory: see `GroupRows`."""
 
     def __init__(self) -> None:
         self.versions: dict[Any, list[tuple[int, Any]]] = {}
-        """``(valid from, value)`` by key, ascending."""
+        """From key to a list of ``(valid from, value)``, ordered by time."""
 
     def position(self, row_key: VersionKey) -> tuple[Any, tuple[int, ...]]:
         """See `Rows`."""
@@ -119,7 +119,7 @@ class VersionRows(GroupRows):
 
 
 class VersionedStore(GroupedStore):
-    """The versions of each key."""
+    """A store of the versions of each key."""
 
     expired_reason = "history-expired"
     _rows: VersionRows
@@ -135,13 +135,14 @@ class VersionedStore(GroupedStore):
 
     @property
     def history_ms(self) -> int:
-        """The length of the history."""
+        """The length of the history in milliseconds."""
         return self.builder.retention_ms
 
     def put(self, key: Any, value: Any, timestamp: int) -> Put:
-        """Set the value that is valid from a time on; None is a tombstone. One older than the history is dropped and counted.
+        """Set the value of a key that is valid from ``timestamp`` on; None is a tombstone.
 
-        Raises `DataError` as `KeyValueStore.put` does, and for a timestamp that is negative or not an integer.
+        A version older than the start of the history is dropped and counted. Raises `DataError` as `KeyValueStore.put` does, and
+        for a timestamp that is negative or not an integer.
         """
         if timestamp.__class__ is not int or timestamp < 0:
             raise DataError(
@@ -154,7 +155,7 @@ class VersionedStore(GroupedStore):
             self._lose(key, value)
             return Put.REFUSED
         key = self._keys.normalize(key)
-        # Refuse a key without bytes here, not at the checkpoint.
+        # A key that cannot be encoded must be refused here, not at the checkpoint.
         encode_key(key)
         if value is not None:
             try:
@@ -174,7 +175,7 @@ class VersionedStore(GroupedStore):
         return Put.LATEST if is_latest else Put.PAST
 
     def get(self, key: Any) -> Stamped | None:
-        """Return the newest version's value and timestamp, or None."""
+        """Return the value and timestamp of the newest version; None if there is none or it is a tombstone."""
         self._fetch(key)
         versions = self._rows.versions.get(key)
         return _stamped(versions[-1]) if versions else None
@@ -182,7 +183,10 @@ class VersionedStore(GroupedStore):
     find = get
 
     def get_as_of(self, key: Any, timestamp: int) -> Stamped | None:
-        """Return the value that was valid at a time, and since when; None if there was none or the history is shorter."""
+        """Return the value that was valid at ``timestamp``, with the time from which it was valid.
+
+        None if there was no value, or if ``timestamp`` is before the history starts (see the rules of this file).
+        """
         self._fetch(key)
         versions = self._rows.versions.get(key)
         if not versions:
@@ -193,7 +197,7 @@ class VersionedStore(GroupedStore):
         return _stamped(versions[index - 1]) if index else None
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
-        """See `Store`. Versions that no reader can reach leave the checkpoint here."""
+        """See `Store`. Versions that no reader can reach are deleted first, so that the checkpoint does not have them."""
         if self._spilled is not None and self._spilled.spill is not None:
             self._spilled.flush()
             self._spilled.remove_unreachable(self._oldest_ms)
@@ -243,11 +247,11 @@ class VersionedStore(GroupedStore):
         return self._clock_ms - self.builder.retention_ms
 
     def _unreachable(self, versions: list[tuple[int, Any]]) -> int:
-        """Return how many versions, the oldest ones, ended before the history starts."""
+        """Return how many of a key's versions, from the oldest on, no reader can reach. ``versions`` are ordered by time."""
         started = bisect_right(versions, self._oldest_ms, key=_TIME)
         if not started:
             return 0
-        # The version that is valid when the history starts can still be read, unless it is a tombstone.
+        # The version that is valid when the history starts can still be read. If it is a tombstone, no version reads the same.
         return started if versions[started - 1][1] is None else started - 1
 
     def _forget(self, key: Any) -> None:

@@ -1,4 +1,4 @@
-"""A store of windows: rows by key for each window start, which expire a retention after their start."""
+"""A store of windows: for each window start, rows by key. A window expires a retention after its start."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from rewindow.streams.state.spilling_map import MemoryBudget, SpillingMap
 from rewindow.streams.state.stores import Store, StoreBuilder, codec_of, name_value
 
 _INDEX_SHARE = 4
-"""The index of each key's window starts may use one part in this many of the store's memory."""
+"""The index of each key's window starts may use one fourth of the store's memory."""
 
 
 class WindowStore(Store):
-    """Values by key and window start. The store's clock is the latest start put; expired windows are deleted at once."""
+    """Values by key and window start. The store's clock is the latest start put so far. Expired windows are deleted at once."""
 
     def __init__(self, builder: StoreBuilder, disk: Disk | None = None) -> None:
         super().__init__(builder)
         self._windows: dict[int, KeyRows] = {}
         self._starts: list[int] = []
-        """The starts of the windows, sorted."""
+        """The sorted starts of all windows."""
         self._starts_of: KeyRows | None = None
-        """The sorted starts of each key's windows; built by the first `fetch_range`."""
+        """An index from key to the sorted starts of its windows. `fetch_range` builds it when it is None."""
         self._keys = KeyType(builder, lambda: (key for rows in self._windows.values() for key in rows.live_keys()))
         self._normalize = builder.normalizers.value
         self._all_frozen, self._watches = True, not builder.normalizers.is_frozen
-        """As in `KeyValueStore`."""
+        """Whether all values ever put are immutable, and whether new values must still be checked for this."""
         self._newest_start_ms = UNKNOWN
         self._spill = None if disk is None else WindowSpill(builder, disk, self._keys, self._windows)
 
@@ -45,9 +45,10 @@ class WindowStore(Store):
         return self._newest_start_ms
 
     def put(self, key: Any, value: Any, start_ms: Any) -> None:
-        """Set the value of a key's window; None deletes it. A write to an expired window is dropped and counted.
+        """Set the value of a key in the window that starts at ``start_ms``; None deletes it.
 
-        Raises `DataError` as `KeyValueStore.put` does, and for a start that is not an integer.
+        A write to an expired window is dropped and counted. Raises `DataError` as `KeyValueStore.put` does, and for a start that
+        is not an integer.
         """
         rows = self._windows.get(start_ms)
         if rows is None:
@@ -74,7 +75,7 @@ class WindowStore(Store):
             _note_start(self._starts_of, key, start_ms, is_there=value is not None)
 
     def fetch(self, key: Any, start_ms: int) -> Any:
-        """Return the value of a key's window, or None."""
+        """Return the value of a key in the window that starts at ``start_ms``, or None."""
         rows = self._windows.get(start_ms)
         if rows is None:
             return None
@@ -85,9 +86,9 @@ class WindowStore(Store):
         return self.fetch(key.key, key.window.start_ms)
 
     def fetch_range(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, Any]]:
-        """Iterate over ``(start, value)`` of a key's windows that start in ``[from, to]``, ascending.
+        """Iterate over ``(start, value)`` of a key's windows that start in ``[from_ms, to_ms]``, in the order of starts.
 
-        Writes during the iteration are safe and not seen.
+        Writes during the iteration are safe and do not affect it.
         """
         if self._starts_of is None:
             self._starts_of = self._index_starts()
@@ -96,9 +97,9 @@ class WindowStore(Store):
         return iter([(start_ms, self.fetch(key, start_ms)) for start_ms in wanted])
 
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed, Any]]:
-        """Iterate over all windows that start in ``[from, to]``, by start, then key bytes.
+        """Iterate over ``(windowed key, value)`` of all windows that start in ``[from_ms, to_ms]``, by start, then key bytes.
 
-        Writes during the iteration are safe and not seen.
+        Writes during the iteration are safe and do not affect it.
         """
         wanted = self._starts[bisect_left(self._starts, from_ms) : bisect_right(self._starts, to_ms)]
         for start_ms, rows in [(start, self._windows[start].scan()) for start in wanted]:
@@ -124,7 +125,7 @@ class WindowStore(Store):
         self._starts_of = None
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
-        """See `Store`. Expired windows get no tombstones: the clock says that they are gone."""
+        """See `Store`. Expired windows need no tombstones, because a restore skips them by the clock."""
         spilled = None if self._spill is None else self._spill.take_changes()
         if spilled is not None:
             return spilled
@@ -139,7 +140,7 @@ class WindowStore(Store):
         return self.fetch_all(0, self._newest_start_ms)
 
     def __len__(self) -> int:
-        """The number of windows, of all keys."""
+        """The number of rows, one for each key and window."""
         return sum(map(len, self._windows.values()))
 
     def hold(self, *, is_held: bool) -> None:
@@ -148,7 +149,7 @@ class WindowStore(Store):
             self._spill.budget.hold(is_held=is_held)
 
     def savepoint(self, key: Any, start_ms: int) -> Callable[[], None]:
-        """Return a function that restores what a write of a key's window changes (see `streams.state.savepoint`)."""
+        """Return a function that restores what a write to this key and window will change (see `streams.state.savepoint`)."""
         own = self._windows.get(start_ms)
         if own is None:
             return self._savepoint_of_windows()
@@ -182,7 +183,7 @@ class WindowStore(Store):
         return index
 
     def _advance_to(self, start_ms: Any) -> KeyRows | None:
-        """Return the rows of a new window, advancing the clock; None if the window has expired."""
+        """Advance the clock to the start of a new window. Return the window's rows, or None if the window has expired."""
         if start_ms.__class__ is not int:
             raise DataError(
                 "window-start-invalid",
@@ -226,13 +227,13 @@ class WindowStore(Store):
 
 
 class WindowSpill:
-    """Creates the rows of windows, which share a file and memory, and flushes all windows together when memory is full.
+    """The spill of a window store. All windows share a file and a memory limit, and are flushed together when memory is full.
 
     On the spill, rows are ordered by window start, then key bytes, as in a changelog.
     """
 
     def __init__(self, builder: StoreBuilder, disk: Disk, key_type: KeyType, windows: Mapping[int, KeyRows]) -> None:
-        """``windows``: the live windows by start; the store changes them."""
+        """``windows`` maps a start to the rows of a window that has not expired. It is the store's dictionary, not a copy."""
         self._builder, self._disk, self._key_type, self._windows = builder, disk, key_type, windows
         self._codec, self._file = codec_of(builder), SpillFile(builder.name, disk)
         self.budget = MemoryBudget(self)
@@ -240,19 +241,19 @@ class WindowSpill:
         """Windows that have expired but still have rows on the spill."""
 
     def rows_at(self, start_ms: int) -> SpillingKeyRows:
-        """Return the empty rows of a new window."""
+        """Return rows, still empty, for a new window."""
         codec = _key_codec(self._codec, Window(start_ms, start_ms + self._builder.window_size_ms))
         builder, prefix = replace(self._builder, codec=codec), encode_key(start_ms)
         return SpillingKeyRows(builder, self._file, self._key_type, prefix=prefix, budget=self.budget)
 
     def starts_index(self) -> SpillingKeyRows:
-        """Return empty rows for the starts of each key's windows."""
+        """Return rows, still empty, for the index from key to the starts of its windows."""
         disk = Disk(self._disk.spill, self._file.memory_bytes // _INDEX_SHARE)
         builder = replace(self._builder, codec=_starts_codec(self._codec))
         return SpillingKeyRows(builder, SpillFile(builder.name, disk), self._key_type)
 
     def expire(self, start_ms: int, rows: KeyRows) -> None:
-        """Delete an expired window's rows, at the next flush: until then an attempt may be rolled back."""
+        """Note that a window has expired. Its rows are deleted at the next flush, because an attempt may still be rolled back."""
         if isinstance(rows, SpillingKeyRows) and rows.spilling.spill is not None:
             self._expired.append((start_ms, rows))
 
@@ -268,7 +269,7 @@ class WindowSpill:
         return sum(spilling.count_resident() for spilling in self._live())
 
     def capacity(self) -> int:
-        """See `Resident`. The sample is of the window with most rows."""
+        """See `Resident`. The sample consists of rows of the window with the most rows."""
         return max(self._live(), key=SpillingMap.count_resident).capacity() if self._windows else 1
 
     def flush(self) -> None:
@@ -276,7 +277,7 @@ class WindowSpill:
         for spilling in self._live():
             spilling.flush()
         for start_ms, rows in self._expired:
-            # The window is there again if its expiry was rolled back.
+            # If the expiry was rolled back, the window is in use again and must not be deleted.
             if self._windows.get(start_ms) is not rows:
                 rows.spilling.delete_all()
         self._expired.clear()
@@ -286,7 +287,7 @@ class WindowSpill:
 
 
 def _note_start(index: KeyRows, key: Any, start_ms: int, *, is_there: bool) -> None:
-    """Record in the index whether a key has a window at a start."""
+    """Update the index of window starts: ``is_there`` says whether the key has a window that starts at ``start_ms``."""
     starts = index.get(key) or ()
     position = bisect_left(starts, start_ms)
     if (position < len(starts) and starts[position] == start_ms) is is_there:
@@ -302,7 +303,7 @@ def _note_start(index: KeyRows, key: Any, start_ms: int, *, is_there: bool) -> N
 
 
 def _key_codec(codec: Codec, window: Window) -> Codec:
-    """Return the codec of one window's rows, by bare key; the text names the window too."""
+    """Return the codec of one window's rows. In memory they have plain keys; the texts contain windowed keys."""
 
     def load(text: str) -> tuple[Any, Any]:
         windowed, value = codec.load(text)
@@ -317,7 +318,7 @@ def _key_codec(codec: Codec, window: Window) -> Codec:
 
 
 def _starts_codec(codec: Codec) -> Codec:
-    """Return the codec of a key and the starts of its windows."""
+    """Return the codec of rows of the index: a key, and the starts of its windows."""
     keys = _key_codec(codec, Window(0, 0))
 
     def load(text: str) -> tuple[Any, Any]:

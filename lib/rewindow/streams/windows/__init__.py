@@ -1,1 +1,1 @@
-"""Windows: which ones a record belongs to, and when each is closed."""
+"""Windows: to which windows a record belongs, and when each window closes."""

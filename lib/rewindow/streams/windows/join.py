@@ -1,7 +1,7 @@
-"""Join windows: how far apart in time two records may be to be joined (KIP-328 gives them their grace).
+"""Join windows: how far apart in time two records may be to be joined, with a grace period (KIP-328).
 
-A record of the right side at ``r`` joins one of the left side at ``l`` where ``l - before <= r <= l + after``, both
-bounds included. Both are whole milliseconds; one of them may be negative, which moves the window to one side of ``l``.
+A left record at time ``l`` and a right record at time ``r`` are joined if ``l - before <= r <= l + after``. ``before`` and
+``after`` are whole milliseconds. One of them may be negative; all partners are then later, or all earlier, than ``l``.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class JoinWindows:
-    """The time range of the other side's records with which a record is joined.
+    """The time range in which two records are joined: see the rule of this file.
 
-    ``grace_ms`` is how long a record without a partner waits for late ones. It excludes no record: a later one still
-    joins the records that the other side's store retains, as in Kafka.
+    ``grace_ms`` is how much longer, after its window has ended, a record without a partner waits for late partners. The grace
+    period excludes no record: an even later partner is still joined with the records that the other side's store retains, as in
+    Kafka.
     """
 
     before_ms: int
@@ -30,15 +31,15 @@ class JoinWindows:
     grace_ms: int
     until_ms: int | None = None
     is_eager: bool = False
-    """Whether a result without a partner is sent at once, not when the window closes: the rule of the deprecated `of`."""
+    """Whether the result of a record without a partner is sent at once, not when its window closes (deprecated, see `of`)."""
 
     @classmethod
     def of(cls, difference: str | timedelta, *, grace: str | timedelta | None = None) -> JoinWindows:
-        """Join records that are at most this far apart (Kafka's ``ofTimeDifferenceAndGrace``).
+        """Join records whose timestamps differ by at most ``difference`` (Kafka's ``ofTimeDifferenceAndGrace``).
 
-        A store's records expire once its newest record is before + after + grace past them. If that sum is 0, no record
-        is retained long enough to be joined, as in Kafka, unless the store is given a retention.
-        Without ``grace`` this is Kafka's deprecated form: a grace of one day, and a record without a partner is sent
+        A record expires when the newest record of its store is before + after + grace or more after it. If this sum is 0, no
+        record is retained long enough to be joined, as in Kafka, unless the store is declared with a longer retention.
+        Without ``grace`` this is Kafka's deprecated form: the grace period is one day, and a record without a partner is sent
         with null at once, even if a partner arrives later.
         Raises `ConfigError` for a negative difference or grace.
         """
@@ -59,24 +60,24 @@ class JoinWindows:
         return cls(difference_ms, difference_ms, DAY_MS, is_eager=True)
 
     def before(self, difference: str | timedelta) -> JoinWindows:
-        """Let the right record be at most this much earlier than the left one. If negative, it must be later.
+        """Set by how much the right record may be earlier than the left. With a negative difference, it must be later.
 
         Raises `ConfigError` if the window would end before it starts (before + after < 0).
         """
         return self._checked(replace(self, before_ms=to_ms(difference)), f"before({difference!r})")
 
     def after(self, difference: str | timedelta) -> JoinWindows:
-        """Let the right record be at most this much later than the left one. If negative, it must be earlier.
+        """Set by how much the right record may be later than the left. With a negative difference, it must be earlier.
 
         Raises `ConfigError` if the window would end before it starts (before + after < 0).
         """
         return self._checked(replace(self, after_ms=to_ms(difference)), f"after({difference!r})")
 
     def until(self, retention: str | timedelta) -> JoinWindows:
-        """Keep the records of both sides this long.
+        """Set how long the records of both sides are retained.
 
         Deprecated by KIP-328: retention belongs to the store, ``store=Materialized.as_(name, retention=...)``.
-        Raises `ConfigError` for less than before + after + grace.
+        Raises `ConfigError` for less than before + after + grace; for the deprecated form of `of`, less than before + after.
         """
         warnings.warn(
             'until() is deprecated (KIP-328): use store=Materialized.as_(name, retention="1d")',
@@ -96,7 +97,7 @@ class JoinWindows:
 
     @property
     def size_ms(self) -> int:
-        """The time from a record's earliest possible partner to its latest."""
+        """The time from a record's earliest possible partner to its latest possible partner."""
         return self.before_ms + self.after_ms
 
     @property
@@ -106,12 +107,12 @@ class JoinWindows:
 
     @property
     def retention_ms(self) -> int:
-        """The retention of stores for which the user declares none."""
+        """The retention of a store for which the user declares no retention."""
         return self.needed_retention_ms if self.until_ms is None else self.until_ms
 
     @property
     def holds_ms(self) -> int:
-        """The longest time by which a result without a partner is later than its record (D22)."""
+        """The longest time for which a record without a partner is held before its result is sent (D22)."""
         return max(self.before_ms, 0) + max(self.after_ms, 0) + self.grace_ms
 
     def _checked(self, changed: JoinWindows, call: str) -> JoinWindows:

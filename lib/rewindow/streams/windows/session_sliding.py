@@ -1,8 +1,8 @@
-"""Windows whose bounds depend on records: sliding windows and sessions. Both ends are inclusive.
+"""Windows whose bounds depend on records: sliding windows and sessions. They include both bounds.
 
-A window that ends at 10 includes a record at 10, so it closes one millisecond later than a grid window: once its
-operator's clock has passed ``end + grace``, for sessions ``end + gap + grace``. Results are final only then (D10; Kafka's
-suppress is a millisecond early).
+A window that ends at 10 includes a record at 10. So it closes one millisecond later than a time window with the same end: when
+the operator's clock is greater than ``end + grace``, for sessions greater than ``end + gap + grace``. Results are final only
+then (D10; Kafka's suppress sends them a millisecond early).
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from rewindow.streams.windows.time import Windows, grace_of, until_of
 
 @dataclass(frozen=True, slots=True)
 class SlidingWindows(Windows):
-    """All records of a key that are at most ``difference`` apart: ``[t - difference, t]`` and ``[t + 1, t + 1 + difference]``.
+    """Windows of records of a key that are at most ``difference`` apart (KIP-450).
 
-    A window exists for each distinct set of records (KIP-450). Records before ``difference`` share ``[0, difference]``. A new
-    window continues the aggregate of the window before it, as in Kafka Streams. So it lacks a late record that no older window
-    took because all that contain it had closed.
+    A record at ``t`` makes the windows ``[t - difference, t]`` and ``[t + 1, t + 1 + difference]``, if they contain records.
+    Records before ``difference`` share the window ``[0, difference]``. A new window starts with the aggregate of an earlier
+    window that overlaps it, as in Kafka Streams. So the new window lacks a late record that the earlier windows did not accept
+    because they had closed.
     """
 
     size_ms: int
@@ -32,9 +33,9 @@ class SlidingWindows(Windows):
 
     @classmethod
     def of(cls, difference: str | timedelta, *, grace: str | timedelta) -> SlidingWindows:
-        """Windows of a maximum time difference, which accept late records during the grace period.
+        """Return sliding windows with a maximum time difference, which accept late records during the grace period.
 
-        Raises `ConfigError` if one of the two is negative.
+        Raises `ConfigError` for a negative difference or grace.
         """
         difference_ms = to_ms(difference)
         if difference_ms < 0:
@@ -72,7 +73,10 @@ class SlidingWindows(Windows):
 
 @dataclass(frozen=True, slots=True)
 class SessionWindows(Windows):
-    """Records of a key without a pause longer than the gap: ``[first, last]``. A record may merge two sessions."""
+    """Sessions: records of a key without a pause longer than the gap. Bounds are the times of the first and last record.
+
+    A record between two sessions may merge them.
+    """
 
     gap_ms: int
     grace_ms: int
@@ -83,9 +87,9 @@ class SessionWindows(Windows):
 
     @classmethod
     def of(cls, gap: str | timedelta, *, grace: str | timedelta) -> SessionWindows:
-        """Sessions that end after a pause longer than the gap, and accept late records during the grace period.
+        """Return sessions that end with a pause longer than the gap, and accept late records during the grace period.
 
-        Raises `ConfigError` if one of the two is negative.
+        Raises `ConfigError` for a negative gap or grace.
         """
         gap_ms = to_ms(gap)
         if gap_ms < 0:
@@ -95,7 +99,7 @@ class SessionWindows(Windows):
         return cls(gap_ms, grace_of("SessionWindows", grace))
 
     def until(self, retention: str | timedelta) -> SessionWindows:
-        """Keep sessions in their store this long after they end. Deprecated: see `TimeWindows.until`."""
+        """Set how long sessions stay in their store after their end. Deprecated: see `TimeWindows.until`."""
         return replace(self, until_ms=until_of(self, retention))
 
     @property

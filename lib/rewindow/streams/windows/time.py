@@ -1,8 +1,8 @@
 """Windows as interval arithmetic: which windows a record belongs to, and when a window closes.
 
-This module has the windows on a grid, which does not depend on records: tumbling, hopping and unlimited windows,
-``[start, end)`` in epoch milliseconds; none starts before 0. A grid window closes once its operator's clock reaches
-``end + grace``: from exactly then on it accepts no record, and its result is final.
+This module has the windows whose starts do not depend on records: tumbling, hopping and unlimited windows. They are intervals
+``[start, end)`` in epoch milliseconds, and no window starts before 0. A window closes when its operator's clock reaches
+``end + grace``. From then on it accepts no record, and its result is final.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rewindow.streams.state.stores import WINDOW
 
 
 class Windows(ABC):
-    """A kind of window: when its results are final, and how long a store must retain it."""
+    """A kind of windows: when their results are final, and how long a store must retain them."""
 
     __slots__ = ()
 
@@ -33,7 +33,7 @@ class Windows(ABC):
     @property
     @abstractmethod
     def final_after_end_ms(self) -> int:
-        """A window's result is final once its operator's clock reaches the window's end plus this (D10)."""
+        """How long after a window's end its result is final: when the operator's clock reaches end plus this duration (D10)."""
 
     @property
     @abstractmethod
@@ -42,18 +42,18 @@ class Windows(ABC):
 
     @property
     def retention_ms(self) -> int:
-        """The retention of a store for which the user declares none."""
+        """The retention of a store for which the user declares no retention."""
         return self.needed_retention_ms
 
     @property
     @abstractmethod
     def holds_ms(self) -> int:
-        """The longest time by which a final result is later than the first record of its window (D22)."""
+        """The longest time from the first record of a window to the window's final result (D22)."""
 
     @property
     @abstractmethod
     def durations(self) -> Mapping[str, int]:
-        """The durations that define the windows, in milliseconds by name (`streams.timing.Timing`)."""
+        """The durations that define the windows: from their names to milliseconds (`streams.timing.Timing`)."""
 
     def in_words(self) -> str:
         """Return the durations as text, which is part of the fingerprint."""
@@ -72,7 +72,7 @@ class GridWindows(Windows):
 
     @abstractmethod
     def starts(self, timestamp: int) -> Sequence[int]:
-        """Return the starts of the windows that include a timestamp, ascending."""
+        """Return the starts of the windows that include a timestamp, in ascending order."""
 
     @abstractmethod
     def window(self, start_ms: int) -> Window:
@@ -81,7 +81,7 @@ class GridWindows(Windows):
 
 @dataclass(frozen=True, slots=True)
 class TimeWindows(GridWindows):
-    """Tumbling windows, or hopping ones with `advance_by` (KIP-328: grace is part of the window's definition)."""
+    """Tumbling windows, or hopping windows with `advance_by`. The grace period is part of their definition (KIP-328)."""
 
     size_ms: int
     advance_ms: int
@@ -90,7 +90,7 @@ class TimeWindows(GridWindows):
 
     @classmethod
     def of(cls, size: str | timedelta, *, grace: str | timedelta) -> TimeWindows:
-        """Windows of a size, which accept late records during the grace period (``"0s"`` for none).
+        """Return tumbling windows of a size, which accept late records during the grace period (``"0s"``: no grace period).
 
         Raises `ConfigError` for a size below 1 ms or a negative grace.
         """
@@ -104,7 +104,7 @@ class TimeWindows(GridWindows):
         return cls(size_ms, size_ms, grace_of("TimeWindows", grace))
 
     def advance_by(self, advance: str | timedelta) -> TimeWindows:
-        """Turn these into hopping windows: one starts every ``advance``.
+        """Return hopping windows of the same size: a window starts every ``advance``.
 
         Raises `ConfigError` unless 0 < advance <= size.
         """
@@ -119,10 +119,10 @@ class TimeWindows(GridWindows):
         return replace(self, advance_ms=advance_ms)
 
     def until(self, retention: str | timedelta) -> TimeWindows:
-        """Keep windows in their store this long after they start.
+        """Set how long windows stay in their store after their start.
 
         Deprecated by KIP-328: retention belongs to the store, ``Materialized.as_(name, retention=...)``.
-        Raises `ConfigError` for less than size and grace.
+        Raises `ConfigError` for less than size + grace.
         """
         return replace(self, until_ms=until_of(self, retention))
 
@@ -172,9 +172,9 @@ class TimeWindows(GridWindows):
 
 @dataclass(frozen=True, slots=True)
 class UnlimitedWindows(GridWindows):
-    """One window that never closes: all records from a start on. Earlier records are in no window, and are not late.
+    """One window that never closes: all records from a start on. Earlier records are in no window, and do not count as late.
 
-    It has no grace and never expires. Its result is final only in a final run (D18).
+    The window has no grace period and never expires. Its result is final only in a final run (D18).
     """
 
     start_ms: int = 0
@@ -185,15 +185,15 @@ class UnlimitedWindows(GridWindows):
     holds_ms: ClassVar[int] = MAX_MS
     needed_retention_ms: ClassVar[int] = MAX_MS
     closes_after_ms: ClassVar[int] = MAX_MS + 1
-    """No clock reaches this."""
+    """A time that no clock reaches."""
 
     @classmethod
     def of(cls) -> UnlimitedWindows:
-        """All records since 1970-01-01T00:00Z."""
+        """Return the window of all records since 1970-01-01T00:00Z."""
         return cls()
 
     def start_on(self, start: str | int | timedelta) -> UnlimitedWindows:
-        """Set the start: epoch milliseconds, or a duration since 1970. Raises `ConfigError` if it is negative."""
+        """Set the start: epoch milliseconds, or a duration since 1970. Raises `ConfigError` for a negative start."""
         start_ms = time_to_ms(start)
         if start_ms < 0:
             raise ConfigError(
@@ -213,7 +213,7 @@ class UnlimitedWindows(GridWindows):
 
     @property
     def durations(self) -> Mapping[str, int]:
-        """See `Windows`: an unlimited window has none."""
+        """See `Windows`. An unlimited window has no durations."""
         return {}
 
     def __str__(self) -> str:
@@ -222,7 +222,10 @@ class UnlimitedWindows(GridWindows):
 
 
 def grace_of(kind: str, grace: str | timedelta) -> int:
-    """Return the grace of a kind of windows in milliseconds. Raises `ConfigError` if it is negative."""
+    """Return a grace period in milliseconds. ``kind`` is the class of the windows, for errors.
+
+    Raises `ConfigError` for a negative grace period.
+    """
     grace_ms = to_ms(grace)
     if grace_ms < 0:
         raise ConfigError(
@@ -235,7 +238,7 @@ def grace_of(kind: str, grace: str | timedelta) -> int:
 
 
 def until_of(windows: Windows, retention: str | timedelta) -> int:
-    """Return the retention given to the deprecated ``until``, and warn. Raises `ConfigError` if it is too short."""
+    """Return the retention in ms that was given to the deprecated ``until``, and warn. Raises `ConfigError` if too short."""
     warnings.warn(
         'until() is deprecated (KIP-328): use store=Materialized.as_(name, retention="1d")',
         DeprecationWarning,
