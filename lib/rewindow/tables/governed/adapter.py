@@ -1,4 +1,4 @@
-"""What tables that a catalog governs have for a project: tables of jobs and feeds, repair, garbage collection."""
+"""The adapter of a catalog's tables. It gives access to the tables of jobs and feeds, to repair and to garbage collection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CatalogAdapter:
     """The adapter of the tables of a catalog."""
 
     def __init__(self, spark: Callable[[], SparkSession], tables: CatalogTables) -> None:
-        """Bind to the tables of jobs. Nothing is read."""
+        """Bind to the tables of jobs. Reads nothing."""
         self.tables, self._spark_of = tables, spark
 
     @cached_property
@@ -30,7 +30,7 @@ class CatalogAdapter:
         return CatalogFeedTables(self._spark_of, self.tables)
 
     def repair(self) -> CatalogRepair:
-        """Return what `republish` knows of tables."""
+        """Return the operations on tables that `republish` needs."""
         from rewindow.tables.governed.repair import CatalogRepair  # noqa: PLC0415 - only some commands repair
 
         return CatalogRepair(self.tables)

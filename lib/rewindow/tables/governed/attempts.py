@@ -1,7 +1,8 @@
-"""An attempt before its COMMIT: its plan, which may wait for the COMMIT, and what it staged, which is compared and audited.
+"""An attempt before its COMMIT: whether its plan may be held in memory, and how its staged rows are compared and audited.
 
-A plan that waits becomes one append with the COMMIT. It has no number that others respect: any append to the job's ledger in the
-meantime makes the run start again. So it waits only on the branch main, and only while no other branch is active.
+A held plan is appended together with the COMMIT. Until then, no other process knows the plan or its row number: if another process
+appends to the job's ledger in the meantime, the run must start again. So a plan is held only on the branch main, and only while
+no other branch is active.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from rewindow.tables.shared.audit import audit_counts, commit_of, not_determinis
 from rewindow.tables.shared.diff import first_difference
 
 _RECENT = 20
-"""Rows of the ledger, after a stored fold, that must all be of the branch main, as far as they are of one branch."""
+"""How many of the ledger's last rows, after a stored fold, are checked for rows of other branches than main."""
 _OF_ANY = (COMMIT, SNAPSHOT, FORGET)
-"""The kinds of rows that no branch has alone, or whose branch shows in another row."""
+"""The kinds of rows that belong to no single branch, or whose branch is stated in another row."""
 
 
 def may_hold(state: JobState, ledger: Sequence[LedgerRow], rows: Sequence[LedgerRow]) -> bool:
-    """Return whether rows to append are a plan that may be held, given the ledger so far."""
+    """Return whether ``rows``, which are to be appended, are a plan that may be held. ``ledger``: the rows before them."""
     if len(rows) != 1 or rows[0].kind != PLAN or rows[0].body["branch"] != MAIN:
         return False
     recent = known_part(ledger)[1][-_RECENT:]
@@ -40,7 +41,7 @@ def may_hold(state: JobState, ledger: Sequence[LedgerRow], rows: Sequence[Ledger
 
 
 def stage(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
-    """Let the journal hold the report of the run as a whole. Raises `StorageError` (74) if it has other reports."""
+    """Let the journal hold the report of the run as a whole. Raises `StorageError` (74) if the journal has other reports."""
     last, attempt = reports[-1], spec.attempt.id
     if not journal.reports(attempt, last.sub_topology):
         text = stored_json(last.as_json())
@@ -56,9 +57,9 @@ def stage(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskReport]) -
 
 
 def check_repeats(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskReport], feed: Feed) -> None:
-    """Check that an attempt made the same rows as the attempt that it repeats, if all tasks of that one reported.
+    """Check that an attempt made the same rows as the attempt that it repeats, if all tasks of the repeated attempt reported.
 
-    Metrics are staged with the COMMIT, so an attempt without it has none. Raises `InvariantError` (70).
+    Raises `InvariantError` (70).
     """
     before = journal.reports(spec.repeats) if spec.repeats else []
     if not set(range(len(spec.binding.topology))) <= {report.sub_topology for report in before}:
@@ -66,10 +67,10 @@ def check_repeats(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskRe
     try:
         audit_counts(spec, feed, before)
     except InvariantError:
-        # It died before it reported completely, so there is nothing to compare.
+        # The repeated attempt died before it had reported completely, so there is nothing to compare.
         return
     for target in spec.binding.tables:
-        # The job's file may expect something else now.
+        # The repeated attempt has no metrics, which are staged with the COMMIT. The job's expectations may have changed since.
         if target not in (METRICS_TARGET, EXPECTATIONS):
             mine = staged_rows(journal, spec.attempt.id, target, reports)
             theirs = staged_rows(journal, spec.repeats or "", target, before)
@@ -79,7 +80,7 @@ def check_repeats(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskRe
 
 
 def audit(journal: SparkJournal, state: JobState, spec: RunSpec, staged: JournalFile, feed: Feed) -> Commit:
-    """Check all that was staged, as it was read back or is held; return the COMMIT of the attempt."""
+    """Check what an attempt staged, as it was read back from the journal or is held in memory; return its COMMIT."""
     reports = journal.reports(spec.attempt.id)
     if summary(spec.attempt.id, reports) != staged:
         raise StorageError(
@@ -93,7 +94,7 @@ def audit(journal: SparkJournal, state: JobState, spec: RunSpec, staged: Journal
 
 
 def staged_rows(journal: SparkJournal, attempt: str, target: str, reports: Sequence[TaskReport]) -> pa.Table | None:
-    """Return the rows that an attempt staged for a target; None without any."""
+    """Return the rows that an attempt staged for a target; None if there are none."""
     paths = [
         block_path(attempt, target, file.path) for report in reports for file in report.files if file.target == target
     ]

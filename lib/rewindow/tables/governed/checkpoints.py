@@ -1,7 +1,7 @@
-"""Checkpoints and snapshots as blocks of the journal: no store has a table of its own here.
+"""Checkpoints and snapshots as blocks of the journal. In a catalog, stores have no tables of their own.
 
-A snapshot replaces the changelog blocks of all earlier runs. The journal holds it until the SNAPSHOT row takes it along, so both
-are one commit.
+A snapshot replaces the changelog blocks of all earlier runs. The journal holds a snapshot in memory until the SNAPSHOT row is
+appended, so both are in one commit.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from rewindow.tables.shared.checkpoints import Checkpoint, current_rows, since_l
 from rewindow.tables.shared.publications import Reports
 
 BLOCK_ROWS = 250_000
-"""The rows of a block of a snapshot."""
+"""The most rows of a block of a snapshot."""
 
 
 def find_checkpoint(head: CommittedRun | None, basis: Sequence[CommittedRun], reports: Reports) -> Checkpoint:
-    """Return the checkpoint after ``head``; an empty one for None. ``basis``: the runs to read, see `JobState.basis`."""
+    """Return the checkpoint after ``head``; an empty one if it is None. ``basis``: the runs to read, see `JobState.basis`."""
     if head is None:
         return Checkpoint({}, {})
     states = {(report.sub_topology, report.partition): report.state for report in reports(head)}
@@ -54,7 +54,7 @@ def find_checkpoint(head: CommittedRun | None, basis: Sequence[CommittedRun], re
 
 
 def changelog_files(basis: Sequence[CommittedRun], store: str, reports: Reports) -> list[tuple[str, StagedFile]]:
-    """Return the blocks of a store's changelog that count, each with its path, in the order of the runs."""
+    """Return the blocks of a store's changelog that a restore reads, as pairs of path and file, in the order of the runs."""
     target = f"{CHANGELOG}{store}"
     return [
         (block_path(run.commit.attempt, target, file.path), file)
@@ -76,9 +76,9 @@ def store_rows(
 def store_changes(
     journal: SparkJournal, run: CommittedRun, basis: Sequence[CommittedRun], stores: Sequence[str], reports: Reports
 ) -> dict[str, pa.Table]:
-    """Return what a restore of some stores reads, in the order of the runs. ``basis``: see `JobState.basis`.
+    """Return, by store, the changelog rows that a restore reads, in the order of the runs. ``basis``: see `JobState.basis`.
 
-    One query fetches all blocks. Raises `StorageError` (74) if one is gone.
+    One query reads all blocks. Raises `StorageError` (74) if a block is gone.
     """
     blocks_of = {store: changelog_files(basis, store, reports) for store in stores}
     data = journal.block_data([path for blocks in blocks_of.values() for path, _ in blocks])
@@ -91,7 +91,7 @@ def store_changes(
 
 
 def _filled(data: bytes, values: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
-    """Return a block's rows in the changelog's columns, with the values of its partition columns."""
+    """Return a block's rows with all columns of the changelog. ``values``: of the partition columns, which blocks lack."""
     rows = rows_of_block(data)
     columns = [
         rows[field.name].cast(field.type)
@@ -105,7 +105,7 @@ def _filled(data: bytes, values: Mapping[str, Any], schema: pa.Schema) -> pa.Tab
 def stage_snapshot(
     journal: SparkJournal, state: JobState, run: CommittedRun, attempt: str, reports_of: Reports
 ) -> LedgerRow:
-    """Let the journal hold a snapshot; return the ledger row that makes it count if it is the ledger's next row.
+    """Let the journal hold a snapshot; return the ledger row that makes the snapshot valid, if it is appended next.
 
     Raises `StorageError` (74) if a block of a store is gone.
     """
@@ -128,7 +128,7 @@ def stage_snapshot(
 def _written(
     folder: str, run: CommittedRun, store: str, rows: pa.Table, number: int, attempt: str
 ) -> Iterator[StagedFile]:
-    """Write a store's rows to local files, each of one partition."""
+    """Write a store's rows to local files, each with rows of one partition; yield the files."""
     target = f"{CHANGELOG}{store}"
     columns = run.spec.binding.tables[target].columns
     stored = [column for column in columns if column.name != PARTITION]

@@ -1,19 +1,19 @@
 """Commit rows to a catalog's tables through the DataFrame writer.
 
-What Spark returns or raises does not tell whether a commit landed. Read the table or its history, or Delta's note.
+What Spark returns or raises does not show whether a commit landed. The table's rows, its history, or Delta's note show it.
 
-Delta can tell whether an append landed, without a Spark job. After a commit, and only then, it writes the version into the
-session's setting ``lastCommitVersionInSession``. It notes nothing when it skips an append whose version is there, and nothing
-when it refuses one. So a note in a session that makes nothing but this append is proof. Its absence is none: then the caller
-reads the history. The session is a copy of the command's, because other threads may commit in that one, in a notebook for
-example. Only Spark Connect copies sessions, from PySpark 4.1 on. A platform may refuse to copy a session, or to show the
-setting.
+Delta's note shows whether an append landed without a Spark job. After a commit, and only then, Delta writes the version into the
+session's setting ``lastCommitVersionInSession``. It writes no note when it skips an append whose version is in the table, or when
+it refuses an append. So a note in a session in which only this append is made proves that the append landed. A missing note
+proves nothing: then the caller reads the history. The append is made in a copy of the command's session, because other threads
+may commit in the command's session, for example in a notebook. Only Spark Connect copies sessions, from PySpark 4.1 on. A
+platform may refuse to copy a session, or to show the setting.
 
-The history of a table says what rewindow committed, and whether anything else changed it. A commit of rewindow states its
-application id, its version under that id and, in a ledger, the token of its append. The newest commits of the history are read
-first, a few at a time, so a look costs the same however long a history is.
+The history of a table shows what rewindow has committed, and whether anything else has changed the table. A commit of rewindow
+states its application id, its version under that id and, in a ledger, the token of its append. The newest commits are read
+first, a few at a time, so reading costs the same however long the history is.
 
-On a local disk, Delta can acknowledge the same version to two JVMs, so `hold_local_disk` allows one at a time.
+On a local disk, Delta can acknowledge the same version to two JVMs, so `hold_local_disk` allows one JVM at a time.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ def add_once(
     token: str = "",
     is_whole: bool = False,
 ) -> None:
-    """Append rows in one commit, ``(app_id, version)``, which lands once. It also removes the rows of ``replaces``.
+    """Append rows in one commit, which is identified by ``app_id`` and ``version`` and lands at most once.
 
-    Delta skips a version that is there, without a Spark job. The history says ``token`` of this append, and ``is_whole``:
-    whether the table then has exactly the rows that were published.
+    If the table has that version, Delta skips the commit without a Spark job. ``replaces``: an SQL condition for rows that the
+    commit removes. The history of the table then states ``token``, the token of the append, and ``is_whole``: whether the table
+    has exactly the published rows after the commit.
     """
     writer = frame.write.format("delta").option("txnAppId", app_id).option("txnVersion", version)
     stated = {"app": app_id, "version": version, **({"token": token} if token else {})}
@@ -69,9 +70,9 @@ def add_once(
 def is_there(spark: SparkSession, name: TableName, app_id: str, version: int, column: Column) -> bool:
     """Return whether a table certainly has a version of an application id. False proves nothing.
 
-    An append under that version asks. Delta skips it if the version is there, after the one Spark job that the next append
-    then does without. Otherwise it fails, because a function makes its rows that makes none: whatever a platform does with it, no
-    row can be written.
+    This tries to append under that version. If the table has the version, Delta skips the append, after a Spark job that the
+    next append then need not make. Otherwise the append fails, because the function that should make its rows raises an error.
+    So no row can be written, whatever a platform does.
     """
     never = spark.range(1).mapInArrow(_refused, ddl([column]))
     try:
@@ -86,7 +87,7 @@ def _refused(_batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def commit_noted(spark: SparkSession, commit: Callable[[SparkSession], None]) -> bool:
-    """Call ``commit`` with a session. Return whether Delta noted a commit by it; False says nothing.
+    """Call ``commit`` with a session. Return whether Delta has noted a commit in that session; False proves nothing.
 
     Raises what ``commit`` raises.
     """
@@ -102,9 +103,9 @@ def commit_noted(spark: SparkSession, commit: Callable[[SparkSession], None]) ->
 
 
 def _copied(spark: SparkSession) -> SparkSession | None:
-    """Return a copy of a session in which nothing is noted; None if there can be none."""
+    """Return a copy of a session without a note; None if the session cannot be copied."""
     own: SparkSession | None = None
-    # An old Spark or a platform may refuse this: the history says the same.
+    # An old Spark or a platform may refuse the copy. Then the history is read instead.
     with suppress(Exception):
         own = spark.cloneSession()  # type: ignore[attr-defined]  # only sessions of Spark Connect
         own.conf.unset(_NOTE)
@@ -132,19 +133,20 @@ def _end(own: SparkSession) -> None:
 
 _NO_VERSION = "DELTA_VERSION_NOT_FOUND"
 _LOOKS = 16, 512
-"""The commits of the first looks. The last one reads the whole history."""
+"""How many commits the first and the second query of a history return. A third query returns the whole history."""
 _QUIET = ("OPTIMIZE", "AUTO", "REORG", "VACUUM", "SET ", "UNSET ", "ADD ", "CHANGE ", "RENAME ", "DROP ", "CLUSTER ")
 _QUIET_TOO = ("CREATE TABLE", "UPGRADE PROTOCOL", "ROW TRACKING BACKFILL", "COMPUTE STATS", "DOMAIN METADATA CLEANUP")
 
 
 CLOSED = 2**62
-"""The version of an application id under which nothing is committed any more. Its commit has emptied the table."""
+"""The version that closes an application id: nothing is committed under the id any more. Its commit has emptied the table."""
 
 
 class _Made(NamedTuple):
-    """A commit in a table's history. A commit of another writer has an empty ``app`` and ``number`` 0.
+    """A commit in a table's history, with its Delta ``version``.
 
-    ``version`` is Delta's. ``is_whole``: it replaced all rows by those that were published.
+    ``app``, ``number``: its application id and the version under that id; ``""`` and 0 for a commit of another writer.
+    ``is_whole``: the commit replaced all rows by those that were published.
     """
 
     version: int
@@ -156,10 +158,10 @@ class _Made(NamedTuple):
 
 
 class TableLook(NamedTuple):
-    """What a table's history says of one application id.
+    """What a table's history states about one application id.
 
-    ``reached`` is its last version, 0 for none. ``is_untouched``: since the last version but one, or since one that replaced all
-    rows, nothing else changed rows. ``version`` is the Delta version at which this was so.
+    ``reached``: the id's last version; 0 for none. ``is_untouched``: whether no other writer has changed rows since the id's
+    version before the last, or since a version that replaced all rows. ``version``: the newest Delta version in the history.
     """
 
     reached: int
@@ -173,7 +175,7 @@ def is_quiet(operation: str) -> bool:
 
 
 def look_at(spark: SparkSession, name: TableName, app_id: str) -> TableLook:
-    """Return what a table's history says of an application id."""
+    """Return what a table's history states about an application id."""
 
     def is_enough(commits: Sequence[_Made]) -> bool:
         own = [commit for commit in commits if commit.app == app_id]
@@ -194,14 +196,14 @@ def look_at(spark: SparkSession, name: TableName, app_id: str) -> TableLook:
 
 
 def is_emptied(spark: SparkSession, name: TableName) -> bool:
-    """Return whether the newest commit of a table has emptied it, because its job starts over."""
+    """Return whether the newest commit of a table has emptied it after a reset of its job."""
     return _newest(spark, name, lambda _: True)[0].number == CLOSED
 
 
 def is_newest(spark: SparkSession, name: TableName, version: int) -> bool:
     """Return whether a Delta version certainly is the table's newest. False proves nothing.
 
-    No Spark job: Delta refuses the next version, and names the newest.
+    Takes no Spark job: Delta refuses to read the next version, and its error names the newest.
     """
     # After any failure, the history decides.
     with suppress(Exception):
@@ -229,19 +231,19 @@ def has_files(spark: SparkSession, name: TableName) -> bool:
 
 
 def last_version(spark: SparkSession, name: TableName, app_id: str) -> int:
-    """Return the last version under an application id in a table's history; 0 for none."""
+    """Return the last version of an application id in a table's history; 0 for none."""
     commits = _newest(spark, name, lambda newest: any(commit.app == app_id for commit in newest))
     return max((commit.number for commit in commits if commit.app == app_id), default=0)
 
 
 def recent_token(spark: SparkSession, name: TableName, app_id: str, number: int) -> str | None:
-    """Return the token of a version under an application id; None if no recent commit has it."""
+    """Return the token in the commit of an application id's version; None if no recent commit has that version."""
     commits = _newest(spark, name, lambda _: True)
     return next((commit.token for commit in commits if (commit.app, commit.number) == (app_id, number)), None)
 
 
 def _newest(spark: SparkSession, name: TableName, is_enough: Callable[[Sequence[_Made]], bool]) -> list[_Made]:
-    """Return the newest commits first: a few if they are enough, else all. One Spark job a look."""
+    """Return a table's commits, the newest first: a few if they are enough, otherwise all. Each query takes a Spark job."""
     with mapped():
         for most in _LOOKS:
             commits = _commits(spark, f"DESCRIBE HISTORY {name.quoted} LIMIT {most}")
@@ -269,7 +271,7 @@ def hold_local_disk(warehouse_dir: str) -> None:
     """Lock the local folder of a catalog's tables against other JVMs while this process lives; elsewhere do nothing.
 
     ``warehouse_dir``: ``spark.sql.warehouse.dir``. A Spark Connect server is one JVM for all clients and needs no lock.
-    Raises `NotNowError` (75) if another process holds it, `AccessError` (77) if the folder cannot be written.
+    Raises `NotNowError` (75) if another process holds the lock, `AccessError` (77) if the folder cannot be written.
     """
     url = urlsplit(warehouse_dir)
     if url.scheme in ("", "file"):

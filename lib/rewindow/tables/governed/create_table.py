@@ -1,4 +1,4 @@
-"""Create a catalog's Delta table through SQL, or check that an existing one has the columns and the owner that are wanted."""
+"""Create a catalog's Delta table through SQL, or check that an existing table has the expected columns and owner."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rewindow.tables.governed.commit import exists, has_files, is_emptied
 from rewindow.tables.governed.names import TableName, ddl, sql_type
 
 _LOOKS, _LOOK_SECONDS = 5, 1.0
-"""How often, and after how many seconds each, to create a table that another process seems to be creating."""
+"""How many times to try to create a table that another process seems to be creating, and how many seconds to wait each time."""
 _FILES_FOUND = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 OWNER = "rewindow.owner"
 """The table property with the job and branch that write the table."""
@@ -56,8 +56,8 @@ def create_table(
             actual += [(column.name, sql_type(column)) for column in added]
     due = [(column.name, sql_type(column)) for column in columns]
     if not grows and sorted(actual) != sorted(due) and (table_version(spark, name) == 0 or is_emptied(spark, name)):
-        # An attempt that failed created it, or a reset has emptied it, unless it is another's or has rows: CREATE TABLE ... AS
-        # SELECT makes version 0, too.
+        # A failed attempt has created the table, or a reset has emptied it. But the table may belong to another job, or have rows,
+        # because CREATE TABLE ... AS SELECT makes version 0, too.
         check_properties(spark, name, properties or {})
         if has_files(spark, name):
             raise other_columns(str(name), actual, due)
@@ -73,14 +73,14 @@ def create_table(
 
 
 def check_owners(spark: SparkSession, names: Iterable[TableName], owner: str) -> None:
-    """Raise `ConfigError` (78) if one of some tables exists and has another value of `OWNER`."""
+    """Raise `ConfigError` (78) if one of these tables exists and has another `OWNER`."""
     for name in names:
         if table_version(spark, name) is not None:
             check_properties(spark, name, {OWNER: owner})
 
 
 def check_properties(spark: SparkSession, name: TableName, properties: Mapping[str, str]) -> None:
-    """Raise `ConfigError` (78) if a table lacks one of these properties, as another job's or branch's does."""
+    """Raise `ConfigError` (78) if a table lacks one of these properties, as a table of another job or branch does."""
     if not properties:
         return
     kept = properties_of(spark, name)
@@ -102,7 +102,7 @@ def properties_of(spark: SparkSession, name: TableName) -> dict[str, str]:
 
 
 def _create_unless_created(spark: SparkSession, name: TableName, definition: str) -> None:
-    """Create a table. Another process, even one that died, may be creating it: Delta then refuses until the catalog has it."""
+    """Create a table. While another process creates it (or died doing so), Delta refuses until the catalog has the table."""
     for attempts_left in reversed(range(_LOOKS)):
         try:
             with mapped():

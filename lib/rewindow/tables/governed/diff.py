@@ -1,4 +1,4 @@
-"""Compare and hash a catalog's tables. The necessary rows are collected in this process."""
+"""Compare and hash a catalog's tables. This process collects the rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def compare_frames(
     epochs: tuple[int, int],
     samples: int,
 ) -> TableDiff:
-    """Compare two output tables key by key. The rows of one partition of the keys at a time are collected."""
+    """Compare two output tables key by key. The keys are split into partitions, whose rows are collected one by one.
+
+    ``epochs``: rows with ``epochs[0] < _epoch <= epochs[1]`` are compared. ``samples``: the most keys to describe.
+    """
     schemas = [arrow_schema(some) for some in columns]
     check_keys(schemas[0], schemas[1], keys)
     is_compared = (F.col("_epoch") > epochs[0]) & (F.col("_epoch") <= epochs[1])

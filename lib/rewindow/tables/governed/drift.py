@@ -1,9 +1,9 @@
-"""Drift: published tables that no longer hold the rows that were published.
+"""Drift: published tables that no longer have the rows that were published.
 
-The history shows whether anything but rewindow changed a table since its last publication but one; earlier commits were
-looked at before that one was published. Only then are the rows of each run counted. The history is not read if the table
-certainly is as the last run left it (`published`). `republish` reads all rows and compares their digests with the COMMIT rows,
-so it also finds an UPDATE that keeps every count.
+The rows of each run are counted only if the history shows that another writer has changed the table since the publication before
+the last. Earlier commits were checked before that publication. The history is not read if the table is certainly as the last run
+left it (`published`). `republish` reads all rows and compares their digests with the COMMIT rows, so it also finds an UPDATE that
+keeps every count.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ def check_published(
     now: Callable[[], JobState],
     look: KnownTables,
 ) -> None:
-    """Check that the outputs of a branch hold exactly the rows that were published. ``now`` reads the ledger again.
+    """Check that the outputs of a branch have exactly the rows that were published. ``now`` reads the ledger again.
 
-    Raises `StorageError` (74) naming `republish`, or `CheckpointError` (76) if a table has publications that the ledger lacks.
+    Raises `StorageError` (74), which names `republish`, or `CheckpointError` (76) if a table has publications that the ledger
+    lacks.
     """
     for due in published_tables(state, branch):
         if not (due.target.startswith(OUTPUT) and lacking(due, 0)):
@@ -51,7 +52,7 @@ def check_published(
             raise altered(job, branch, Drift(due.target, str(name), "is gone"))
         history = look(name, publication_id(state.ledger, job, due.target))
         published = ordinal_at(due, history.reached)
-        # Another process may have committed since.
+        # If the table has more publications than the ledger names, another process may have committed since.
         if published > len(due.publications):
             newer = now()
             if newer.rows == state.rows:
@@ -75,7 +76,7 @@ def check_ledger(
         name = name_of(due.table.path)
         if due.target.startswith(OUTPUT) and lacking(due, 0) and exists(spark, name):
             published = ordinal_at(due, look(name, publication_id(state.ledger, job, due.target)).reached)
-            # If there are newer rows, another process has committed since.
+            # If the ledger has newer rows than ``state``, another process has committed since.
             if published > len(due.publications) and now().rows == state.rows:
                 raise older_ledger(str(name), job, published, len(due.publications))
 
@@ -83,7 +84,7 @@ def check_ledger(
 def find_drift(
     spark: SparkSession, job: str, state: JobState, branch: str, name_of: Callable[[str], TableName], look: KnownTables
 ) -> Iterator[Drift]:
-    """Yield the tables of a branch that are not what was published. Reads all their rows."""
+    """Yield the tables of a branch that differ from what was published. Reads all rows of the tables."""
     for due in published_tables(state, branch):
         if not lacking(due, 0):
             continue
@@ -101,9 +102,9 @@ def find_drift(
 
 
 def difference_from_runs(spark: SparkSession, new: NewEpochs, name: TableName, look: KnownTables) -> str | None:
-    """Describe how the rows of an output's new epochs differ from what was published; None if they do not.
+    """Describe how the rows of an output's new epochs differ from what was published; None if they are equal.
 
-    They are read only if something but rewindow has changed the table since its last publication but one.
+    Rows are read only if another writer has changed the table since the publication before the last.
     """
     (due,) = [due for due in published_tables(new.state, MAIN) if due.target == new.target]
     history = look(name, publication_id(new.state.ledger, new.job, due.target))
@@ -122,7 +123,7 @@ def _difference(
     state: JobState,
     only: AbstractSet[int] | None = None,
 ) -> str | None:
-    """Describe how a table differs from what was published, or its rows of some runs; None if it does not."""
+    """Describe how a table's rows differ from what was published; None if they are equal. ``only``: compare only these runs."""
     columns = [column.name for column in due.table.columns]
     rows = spark.table(name.quoted).where(own_rows(due.table.path, job)).select(*columns)
     if only is not None:
@@ -146,7 +147,7 @@ def _difference(
 
 
 def _digests(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Return the number and the digest of each run's rows."""
+    """Yield, for the rows in these batches, the number and the digest of each run's rows."""
     digests: dict[int, RowsDigest] = {}
     rows = Counter[int]()
     for batch in batches:

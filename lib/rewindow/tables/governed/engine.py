@@ -1,7 +1,7 @@
 """The engine for governed tables: tasks receive and return rows through Spark instead of opening files.
 
-The task itself is the same: the blocks of internal logs and stores are written to a temporary folder of the worker, the
-task reads and writes files there, and the files that it made become blocks of the journal.
+The task itself is the same as for files. The blocks of internal logs and stores are written to a temporary folder of the worker.
+The task reads and writes files in that folder, and the files that it wrote become blocks of the journal.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from rewindow.tables.governed.journal import ROOT, ROW, SparkJournal, file_row, 
 from rewindow.tables.governed.own_table import REPORT
 
 _BLOCK_TOPIC = -2
-"""The topic of packs that are blocks, numbered as `paths_of` lists them. They precede all others of their task."""
+"""The topic of packs that are blocks. They are numbered in the order of `paths_of`, and precede all other packs of their task."""
 
 _PIECES = (
     f"transform(sequence(0, (length(data) - 1) div {PIECE_BYTES}), i -> substring(data, "
     f"CAST(i * {PIECE_BYTES} + 1 AS INT), {PIECE_BYTES}))"
 )
-"""A block in pieces, so that a batch of rows is small however many blocks a task reads."""
+"""An SQL expression that splits a block into pieces, so that a batch of rows is small however many blocks a task reads."""
 
 _WANTED = pa.schema([(GROUP, pa.int64()), (TASK, pa.int64()), (FIRST, pa.int64()), ("path", pa.string())])
 
@@ -67,13 +67,13 @@ class RowsEngine(SparkEngine):
         import_paths: Sequence[str] = (),
         execution: Execution,
     ) -> None:
-        """``journal_of`` returns a job's journal, which its tasks append to and read earlier blocks from."""
+        """``journal_of`` returns a job's journal. The job's tasks append to it, and read earlier blocks from it."""
         super().__init__(spark, slots=slots, import_paths=import_paths, execution=execution)
         self._journal_of = journal_of
         self._journal = journal_of("none")
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
-        """Run one sub-topology: one append to the journal, which is read back. Raises the worker's own `RewindowError`."""
+        """Run one sub-topology: append to the journal once, and read that back. Raises the worker's own `RewindowError`."""
         failure: RewindowError | None = None
         journal, attempt, part = self._journal_of(work.identity.job), work.identity.attempt, work.sub_topology
         self._journal = journal
@@ -84,7 +84,7 @@ class RowsEngine(SparkEngine):
         except NotNowError:
             raise
         except RewindowError as error:
-            # The append may have landed: the journal decides.
+            # The append may have landed in spite of the error, so the journal is read.
             failure = error
         journal.read_back(attempt, part)
         reports = journal.reports(attempt, part)
@@ -105,7 +105,7 @@ class RowsEngine(SparkEngine):
         columns: Sequence[Column],
         rows: Iterable[tuple[Any, ...]],
     ) -> list[StagedFile]:
-        """Stage a few rows that the driver itself made: the journal holds them for the ledger row."""
+        """Stage a few rows that the driver made. The journal holds them until the next ledger row is appended."""
         return hold_rows(self._journal, target, attempt, columns, rows)
 
     def _rows(self, work: SubTopologyWork) -> DataFrame:
@@ -129,7 +129,7 @@ class RowsEngine(SparkEngine):
             blocks = self._journal.blocks(attempts).join(F.broadcast(wanted_frame), "path")
             names = {TOPIC: _BLOCK_TOPIC, LAST: -1, PACK: -1}
             positions = [F.lit(number).cast("long").alias(name) for name, number in names.items()]
-            # One array per block, exploded: a substring per exploded row would copy the block for each of its pieces.
+            # Each block becomes one array, which is exploded. A substring for each exploded row would copy the whole block.
             pieces = blocks.select(GROUP, TASK, FIRST, *positions, F.expr(_PIECES).alias("pieces"))
             numbered = pieces.select(GROUP, TASK, FIRST, *names, F.posexplode("pieces").alias(PIECE, DATA))
             yield numbered.withColumn(PIECE, F.col(PIECE).cast("long"))
@@ -164,7 +164,7 @@ def _run_rows(
 
 
 def _relocated(task: TaskWork, folder: str) -> TaskWork:
-    """Return a task that reads its blocks below a folder."""
+    """Return the task with paths of local files below a folder, in place of its blocks."""
 
     def local(path: str) -> str:
         return f"{folder}/given/{task.partition}/{path.removeprefix(ROOT)}"
@@ -187,7 +187,7 @@ def _write_blocks(
             blocks = batch.filter(pa.array(is_block))
             positions = [blocks.column(name).to_pylist() for name in (TASK, FIRST, PIECE)]
             for partition, number, piece, data in zip(*positions, blocks.column(DATA), strict=True):
-                # One file per task: the next task's pieces may arrive while this one still reads the same block.
+                # Each task has its own files: pieces for the next task may arrive while this task still reads the same block.
                 file = Path(folder, "given", str(partition), paths[partition][number])
                 file.parent.mkdir(parents=True, exist_ok=True)
                 # The pieces of a block arrive in order.

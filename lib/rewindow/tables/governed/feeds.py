@@ -1,8 +1,9 @@
 """The feeds of a catalog: landing ledger, logs and quarantine through Spark.
 
-The k-th commit to a log has what the k-th append of landings to the ledger names: a function of the ledger alone, as in
-`tables.governed.publish`. Landings are appended only after all earlier ones were published. So all commits but the last are
-there, and the last one is simply made again: if it is there too, Delta skips it, without a Spark job (ADR-107).
+The k-th commit to a log has the rows that the k-th append of landings to the ledger names. So its content depends on the ledger
+alone, as in `tables.governed.publish`. Landings are appended only after all earlier landings were published. So the log has all
+commits except, perhaps, the last, and the last is always made again: if the log has it, Delta skips it without a Spark job
+(ADR-107).
 """
 
 from __future__ import annotations
@@ -70,10 +71,10 @@ class CatalogFeedTables:
         return self._tables.feed_rows(feed)
 
     def append(self, feed: str, *rows: LedgerRow) -> bool:
-        """Append rows in one commit. Return whether they are the rows that now have their numbers.
+        """Append rows in one commit. Return False if another writer's rows have their numbers.
 
-        A PLAN is held as that of a run is (`CatalogTables.append`). Landings take along what the journal holds of their
-        attempt, and follow only published ones.
+        A PLAN is held in memory, like the plan of a run (`CatalogTables.append`). Landings are appended together with the rows
+        that the journal holds of their attempt, after all earlier landings were published.
         """
         own = self._tables.own
         if len(rows) == 1 and rows[0].kind == PLAN and own.is_in_command:
@@ -92,13 +93,13 @@ class CatalogFeedTables:
         return landed_appends(*self._tables.landings(feed).later())
 
     def _all_landed(self, feed: str) -> list[LandedAppends]:
-        """Return what was landed also in appends that a stored fold covers."""
+        """Return what all appends landed, including the appends that a stored fold covers."""
         return landed_appends(None, self._tables.landings(feed).appends())
 
     def prepare(self, feed: str, logs: Mapping[str, LogSchema]) -> None:
-        """Create the journal and the quarantine, and check the logs as far as they exist: publishing creates them.
+        """Create the journal and the quarantine, and check the logs that exist. Missing logs are created by `publish`.
 
-        Raises `CheckpointError` (76) if one has other columns, `ConfigError` (78) if it belongs to another feed.
+        Raises `CheckpointError` (76) if a log has other columns, `ConfigError` (78) if a log belongs to another feed.
         """
         self.journal(feed).prepare()
         for topic, schema in logs.items():
@@ -108,12 +109,12 @@ class CatalogFeedTables:
             self._create_quarantine()
 
     def check_claims(self, feed: str, topics: Iterable[str]) -> None:
-        """Check nothing: the first publication to a log looks for rows of another ledger, and each look is a Spark job."""
+        """Check nothing: a check takes a Spark job, and the first publication to a log checks for rows of another ledger."""
 
     def publish(self, feed: str) -> None:
-        """Bring a feed's log tables and the quarantine up to its ledger. Any process may do so at any time.
+        """Bring a feed's log tables and the quarantine up to date with its ledger. Any process may do so at any time.
 
-        In a run it is put off until Spark reads the logs: small runs read the landed blocks.
+        During a command, this is put off until Spark's workers read the logs, because small runs read the landed blocks instead.
         """
         own = self._tables.own
         if own.is_in_command:
@@ -126,9 +127,9 @@ class CatalogFeedTables:
             pass
 
     def publish_steps(self, feed: str) -> Iterator[str]:
-        """Publish as `publish` does. Raises `StorageError` (74).
+        """Publish as `publish` does; yield the name of each commit before making it. Raises `StorageError` (74).
 
-        Yield the name of each commit before it, but not of one that is only made again.
+        Names of commits that are only made again are not yielded.
         """
         ledger, generations_landed = self._tables.landings(feed), self._landed(feed)
         token, count = identity(ledger.read()), ledger.count
@@ -154,7 +155,7 @@ class CatalogFeedTables:
         self._published[feed] = count
 
     def lagging(self, feed: Feed) -> dict[str, int]:
-        """Return how many landings each log lacks, by topic, without those that lack none. Reads the history of each."""
+        """Return, by topic, how many landings each log lacks. Complete logs are left out. Reads the history of each log."""
         of = feed.definition
         app_id, lacking = log_id(feed.ledger, of.feed, of.generation), {}
         newest = self._landed(of.feed)[-1]
@@ -168,13 +169,13 @@ class CatalogFeedTables:
         return {topic: count for topic, count in lacking.items() if count}
 
     def _reached(self, name: TableName, app_id: str) -> int:
-        """Return the last version under an application id; 0, too, if somebody has removed all rows since."""
+        """Return the last version of an application id; 0 if there is none, or if somebody has removed all rows since."""
         spark = self._spark_of()
         look = look_at(spark, name, app_id)
         return look.reached if look.is_untouched or has_files(spark, name) else 0
 
     def _has_lost(self, feed: str, landed: LandedAppends, topic: str) -> bool:
-        """Return whether a log lacks all rows, also those of landings that a stored fold covers."""
+        """Return whether a log that is not read from its source has no rows at all."""
         return topic not in landed.definition.get("source_offsets", ()) and self._is_empty(
             self._tables.log_name(feed, topic)
         )
@@ -186,25 +187,23 @@ class CatalogFeedTables:
         return self._empty[name]
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
-        """Return a table or a job's output as a source (see `look_at_table`)."""
+        """Return the state of a source that is a table or a job's output (see `look_at_table`, `look_at_output`)."""
         if spec.is_output:
             return look_at_output(self._spark_of(), self._tables, spec, position)
         name = self._tables.name_of(spec.source.name)
         return look_at_table(self._spark_of(), name, spec, position, window)
 
     def roots(self, feed: str, topic: str) -> tuple[str, str]:  # noqa: ARG002 - workers write to temporary folders
-        """Return the targets that stand for the folders of a topic's log and of the quarantine."""
+        """Return the targets of a topic's log and of the quarantine, which take the place of folders."""
         return f"log/{topic}", QUARANTINE
 
     def first_above(self, feed: str, file: HeldFile, offset: int, time_ms: int) -> int | None:
-        """Return the first offset of a landed file, from ``offset`` on, whose timestamp is above ``time_ms``."""
+        """Return the first offset of a landed file, from ``offset`` on, whose timestamp is above ``time_ms``, or None."""
         return first_above(self._timestamps(feed, file), file, offset, time_ms)
 
     def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:  # noqa: ARG002
-        """Remove what attempts staged from the journal, once they can never land.
-
-        That is when the PLAN after them is committed: until then, a server may still execute the append of a client that died.
-        """
+        """Remove from the journal what attempts staged that can never land."""
+        # Until the next PLAN is committed, a server may still execute the append of a client that died.
         self._tables.landings(feed).flush()
         self.journal(feed).drop(attempts)
 
@@ -228,7 +227,7 @@ class CatalogFeedTables:
             QUARANTINE_COLUMNS,
             landed,
             QUARANTINED,
-            f"name = '{feed}' AND _run IS NULL" if is_first else "false",  # else its rows are known
+            f"name = '{feed}' AND _run IS NULL" if is_first else "false",  # after the first, the feed's rows are its own
             is_shared=True,
         )
 
@@ -240,7 +239,7 @@ class CatalogFeedTables:
         is_empty = self._is_empty(log.name)
         is_last_append = is_newest and last == log.landed.number
         if not (is_empty or log.is_shared or is_last_append):
-            # A later landing was appended after it was published.
+            # Later landings were appended, so this one was published before.
             return
         name = log.create()
         is_first = len(due) == 1 and log.topic not in log.landed.last
@@ -272,7 +271,10 @@ class CatalogFeedTables:
                 raise emptied(name, feed)
 
     def _check_claim(self, feed: str, name: TableName, log: LogPublication, reached: int) -> None:
-        """Check that a table has the rows of this ledger, and of no other. Raises `CheckpointError` (76)."""
+        """Check that a table to which this ledger has published nothing has no such rows. Raises `CheckpointError` (76).
+
+        ``reached``: the last version that this ledger has published to the table.
+        """
         with mapped():
             if not reached and self._spark_of().table(name.quoted).where(log.unknown).limit(1).collect():
                 if log.is_shared:

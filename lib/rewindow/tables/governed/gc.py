@@ -1,10 +1,10 @@
-"""The garbage collection of the rows of jobs and feeds in a catalog: blocks and reports of the journal. Rows of the ledger stay.
+"""The garbage collection of jobs and feeds in a catalog: blocks and reports in the journal are deleted. Ledger rows stay.
 
-What is deleted leaves the table in DELETE statements that can be repeated. The files that had the rows are deleted by the
-platform's VACUUM, after its own retention.
+Rows are deleted with DELETE statements, which can be repeated. The platform's VACUUM deletes the files that had the rows, after
+its own retention.
 
-Landed blocks of feeds stay: small runs read them, and logs are published from them. To merge the files of logs is OPTIMIZE's
-work.
+Landed blocks of feeds stay, because small runs read them, and logs are published from them. The files of logs are merged by the
+platform's OPTIMIZE.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class CatalogJobGc:
         self._rows = JournalRows(tables.own.table, job)
 
     def drop_reports(self) -> int:
-        """Delete the reports and metrics of dead attempts in one commit; return how many attempts."""
-        # The journal is listed before the ledger is read: otherwise an attempt without a row could be a new one.
+        """Delete the reports and metrics of dead attempts in one commit; return the number of these attempts."""
+        # The journal is listed before the ledger is read. So an attempt that is not in the ledger cannot be a new one.
         listed = self._rows.listed()
         dead = dead_attempts(self._tables.state(self._job))
         reports = [item for item in listed if item.attempt in dead and is_report(item.part)]
@@ -44,7 +44,7 @@ class CatalogJobGc:
         return len({item.attempt for item in reports})
 
     def due(self, _least: int) -> int:
-        """Return 0: the files of outputs are the platform's to merge (OPTIMIZE)."""
+        """Return 0: the platform merges the files of outputs (OPTIMIZE)."""
         return 0
 
     def merge(self, _least: int) -> Iterator[str | tuple[int, int]]:
@@ -52,7 +52,7 @@ class CatalogJobGc:
         yield from ()
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
-        """Yield what can be deleted now. All of it is found before the first is yielded."""
+        """Yield what can be deleted now. All garbage is found before the first item is yielded."""
         listed = self._rows.listed()
         rows = self._tables.ledger_rows(self._job)
         check_stored(self._job, rows)
@@ -86,13 +86,14 @@ class CatalogJobGc:
         self._rows.delete([item.path for item in garbage])
 
     def compact_ledger(self) -> None:
-        """Merge the files that have the job's rows."""
+        """Merge the files with the job's rows."""
         self._rows.merge_files()
 
     def _is_quiet(self, state: JobState) -> bool:
-        """Return whether no run is in progress that was planned on what the ledger has forgotten since.
+        """Return whether no run is in progress whose plan is in the ledger. Such a run may read state that `gc` would delete.
 
-        A plan that is held in memory is not seen. Its run fails at its append (75), because the ledger has grown.
+        A plan that another process holds in memory is unknown here. The run of such a plan fails at its append (75), because `gc`
+        has appended to the ledger.
         """
         plans = [branch.pending for branch in state.branches.values() if branch.pending]
         return not any(self._alive(plan.attempt) for plan in plans)
@@ -115,12 +116,13 @@ class CatalogFeedGc:
         return iter(())
 
     def due(self) -> int:
-        """Return how many files would be merged: none."""
+        """Return 0: `compact` merges nothing."""
         return 0
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
-        """Yield what can be deleted now. All of it is found before the first is yielded."""
-        # The journal is listed before the ledger is read, which names a landing before its workers append.
+        """Yield what can be deleted now. All garbage is found before the first item is yielded."""
+        # The journal is listed before the ledger is read. The ledger names a landing before the landing's workers append, so an
+        # attempt that is not in the ledger cannot be a new one.
         listed = self._rows.listed()
         rows, oldest = self._tables.state(self._feed), now_ms() - max(keep_ms, UNKNOWN_MS)
         check_stored_feed(self._feed, rows)
@@ -140,5 +142,5 @@ class CatalogFeedGc:
         self._rows.delete([item.path for item in garbage])
 
     def compact_ledger(self) -> None:
-        """Merge the files that have the feed's rows."""
+        """Merge the files with the feed's rows."""
         self._rows.merge_files()

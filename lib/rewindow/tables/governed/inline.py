@@ -1,7 +1,7 @@
 """Run small sub-topologies of governed tables in the process of the command.
 
-One query fetches all blocks that its tasks read: landed rows, internal logs and stores. What they stage is held in memory,
-so the run's plan, rows and COMMIT are one commit (ADR-106). Everything else is left to Spark.
+One query reads all blocks that the tasks of a sub-topology need: landed rows, internal logs and stores. The rows that the tasks
+stage are held in memory, so the run's plan, rows and COMMIT are one commit (ADR-106). Spark runs the other sub-topologies.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from rewindow.tables.governed.own_table import REPORT
 
 
 class Staged(Protocol):
-    """What was staged and landed, as block paths."""
+    """Looks up staged and landed blocks by path."""
 
     def journal(self, job: str) -> SparkJournal:
         """Return a job's journal."""
         ...
 
     def rows_staged(self, path: str) -> int | None:
-        """Return the rows of a block that a run staged; None if that is not known here."""
+        """Return the number of rows of a block that a run staged; None if it is unknown."""
         ...
 
     def landed_files(self, table: LogTable, partition: int, spans: Sequence[LogSpan]) -> list[LogFile]:
-        """Return the landed blocks with some offsets of a log's partition, in offset order."""
+        """Return the landed blocks that contain the offsets in ``spans`` of a log's partition, in offset order."""
         ...
 
 
@@ -51,7 +51,10 @@ class CatalogInlineEngine(LocalEngine):
         execution: Execution = Execution.AUTO,
         on_task: Callable[[TaskReport], None] | None = None,
     ) -> None:
-        """``most``: records to take and rows to restore of the largest sub-topology that runs here. ``on_task`` gets reports."""
+        """``most``: a sub-topology runs here if it takes and restores at most so many records and rows together.
+
+        ``on_task``: called with each task's report.
+        """
         super().__init__(execution)
         self._spark, self._tables, self._most, self._on_task = spark, tables, most, on_task
         self._journal = tables.journal("none")
@@ -83,12 +86,12 @@ class CatalogInlineEngine(LocalEngine):
         columns: Sequence[Column],
         rows: Iterable[tuple[Any, ...]],
     ) -> list[StagedFile]:
-        """Stage a few rows that the driver itself made: the journal holds them for the ledger row."""
+        """Stage a few rows that the driver made. The journal holds them until the next ledger row is appended."""
         return hold_rows(self._journal, target, attempt, columns, rows)
 
     def _is_small(self, work: SubTopologyWork) -> bool:
         if any(table.source_offsets is not None for table in work.tables.values()):
-            # The log is not copied, so it has no blocks.
+            # A log that is read from its source is not copied, so it has no blocks.
             return False
         paths = [path for task in work.tasks for path in _blocks_of(task)]
         stored = [self._made.get(path, self._tables.rows_staged(path)) for path in paths]
@@ -99,7 +102,7 @@ class CatalogInlineEngine(LocalEngine):
         return size <= self._most * (VECTORIZED_SHARE if work.execution is Execution.VECTORIZED else 1)
 
     def _with_files(self, work: SubTopologyWork, folder: Path) -> SubTopologyWork:
-        """Return work whose tasks read local files, which one query fetches."""
+        """Copy the blocks that tasks read to local files, with one query; return work whose tasks read these files."""
         tasks = [self._with_landed(work, task) for task in work.tasks]
         paths = {path for task in tasks for path in _blocks_of(task)}
         for path, data in self._journal.block_data(paths).items():
@@ -133,7 +136,7 @@ def _blocks_of(task: TaskWork) -> list[str]:
 
 
 def _relocated(task: TaskWork, folder: Path) -> TaskWork:
-    """Return a task that reads its blocks below a folder."""
+    """Return the task with paths of local files below a folder, in place of its blocks."""
 
     def local(path: str) -> str:
         return f"{folder}/{path.removeprefix(ROOT)}"

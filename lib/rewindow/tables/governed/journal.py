@@ -1,13 +1,13 @@
 """The journal of staged rows: the tasks' reports and the blocks of rows that they staged.
 
-A block is the content of a staged file, Parquet with checksums and digest, as the value of a binary column: tasks may not
-write files into governed tables. So a run stages the same rows under the same digests with either adapter.
+A block is the content of a staged file (Parquet with checksums and digest) as the value of a binary column, because tasks may not
+write files into governed tables. So a run stages the same rows with the same digests in both adapters.
 
-What this process made itself is held in memory, until the ledger row that makes it true takes it along in its commit. What
-Spark's workers made is appended by them. Either way an attempt without that row has no effect.
+Rows that this process made are held in memory. They are appended in the commit of the ledger row that makes them valid. Rows that
+Spark's workers made are appended by the workers. In both cases, an attempt without its ledger row has no effect.
 
 `gc` lists and deletes the rows by attempt and part. The part of a block is the first element of its target: ``output``,
-``changelog``, ``internal``, ``log``, ``metrics``, ``quarantine``, ``expectations``. That of another row is its kind.
+``changelog``, ``internal``, ``log``, ``metrics``, ``quarantine``, ``expectations``. The part of any other row is its kind.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ROW_SCHEMA = pa.schema(
     ]
 )
 ROOT = "block:"
-"""The prefix of the roots of a run's targets: a prefix of block paths follows."""
+"""The prefix that marks a path as that of a block. The roots of a run's targets begin with it."""
 
 
 def block_path(attempt: str, target: str, path: str) -> str:
@@ -58,7 +58,7 @@ def block_path(attempt: str, target: str, path: str) -> str:
 
 
 def _digest_of(data: bytes | pa.Buffer) -> str:
-    """Return the digest of a block, as `StagedFile.file_digest`."""
+    """Return the digest of a block, as in `StagedFile.file_digest`."""
     return blake2b(data, digest_size=DIGEST_BYTES).hexdigest()
 
 
@@ -74,7 +74,7 @@ def journal_row(part: int, partition: int, kind: str, path: str, text: str, data
 
 
 def file_row(part: int, partition: int, attempt: str, file: StagedFile, root: str) -> pa.RecordBatch:
-    """Return the row of a staged file below a local folder; delete the file."""
+    """Return the journal row of a staged file, and delete the file. ``root``: the local folder that the file's path is below."""
     path = Path(root, file.path)
     data = path.read_bytes()
     path.unlink()
@@ -87,7 +87,7 @@ def rows_of_block(data: bytes) -> pa.Table:
 
 
 def batches_of_block(data: bytes | pa.Buffer, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a block batch by batch: decoded, a block can be much larger. Page checksums are verified."""
+    """Yield the rows of a block in batches, because a decoded block can be much larger. Page checksums are verified."""
     for batch in _block(data).iter_batches():
         yield batch.select(list(names))
 
@@ -97,16 +97,16 @@ def _block(data: bytes | pa.Buffer) -> pq.ParquetFile:
 
 
 _MOST_BYTES = 32 << 20
-"""Held rows of more bytes are appended before the ledger row: one statement cannot carry them."""
+"""If the held rows of an attempt have more bytes, they are appended before the ledger row, because a statement has a limit."""
 _KEPT_BYTES = 64 << 20
-"""Bytes of blocks that are kept in memory after they were appended, to be published from there."""
+"""The most bytes of blocks that stay in memory after they were appended, so that they are published from memory."""
 _DRIVER = 1_000_000
-"""The journal's sub-topology number for what the driver stages."""
+"""The number that stands in the journal for the sub-topology of rows that the driver stages."""
 _PART = f"CASE kind WHEN '{BLOCK}' THEN split(path, '/')[1] ELSE kind END"
 _AT_ONCE = 500
-"""The attempts that one statement names."""
+"""The most attempts that one statement names."""
 _NEVER = 1 << 62
-"""Stands for the time of rows without one, which are never old."""
+"""The time of rows without a time. Such rows are never old."""
 _Item = TypeVar("_Item")
 
 
@@ -116,9 +116,9 @@ class SparkJournal:
     def __init__(
         self, table: OwnTable, name: str, before_append: Callable[[], None], is_overtaken: Callable[[], bool]
     ) -> None:
-        """``before_append`` is called before workers append: it makes the attempt's plan durable.
+        """``before_append`` is called before workers append, to append the attempt's plan to the ledger.
 
-        ``is_overtaken`` returns whether other processes have appended to the ledger since this command read it.
+        ``is_overtaken`` returns whether other processes have appended to the ledger since this command read the ledger.
         """
         self._table, self.name = table, name
         self._before_append, self._is_overtaken = before_append, is_overtaken
@@ -130,12 +130,12 @@ class SparkJournal:
         self._appended: set[str] = set()
 
     def forget(self) -> None:
-        """Forget what was read and held."""
+        """Forget all rows that were read or held."""
         for cache in (self._held, self._texts, self._digests, self._blocks):
             cache.clear()
 
     def know(self, texts: Iterable[tuple[str, int, str]]) -> None:
-        """Take reports that were read, as attempt, sub-topology and text."""
+        """Remember reports that were read elsewhere. ``texts``: triples of attempt, sub-topology and text."""
         for attempt, part, text in texts:
             self._texts.setdefault(attempt, []).append((part, text))
 
@@ -144,21 +144,21 @@ class SparkJournal:
         self._table.prepare()
 
     def append(self, attempt: str, part: int, rows: DataFrame) -> None:
-        """Append what one part of an attempt made, in one commit. The caller reads it back to verify it."""
+        """Append the rows that one part (sub-topology) of an attempt made, in one commit. The caller must read them back."""
         self.make_durable(attempt)
         self._appended.add(attempt)
         named = rows.withColumn("name", F.lit(self.name)).withColumn("attempt", F.lit(attempt))
         self._table.prepare()
-        # Each part has its own transaction id: under a common one Delta would silently skip a lower version.
+        # Each part has its own application id: under a common id, Delta would skip a lower version without an error.
         add_once(_completed(named), self._table.name, _part_id(attempt, part), 1)
 
     def make_durable(self, attempt: str) -> None:
-        """Append the attempt's plan and what is held of it, before workers read or append rows."""
+        """Append the attempt's plan and its held rows, before workers read or append rows."""
         self._before_append()
         self.flush(attempt)
 
     def hold(self, attempt: str, batches: Iterable[pa.RecordBatch]) -> None:
-        """Hold rows that this process made (`_ROW_SCHEMA`)."""
+        """Hold rows that this process made, in batches of one row (`_ROW_SCHEMA`)."""
         for batch in batches:
             self._held.setdefault(attempt, []).append(batch)
             (row,) = batch.to_pylist()
@@ -169,18 +169,18 @@ class SparkJournal:
                 self._digests[row["path"]] = [_digest_of(row["data"])]
 
     def held(self, attempt: str) -> pa.Table | None:
-        """Return the held rows of an attempt as rows of the table; None without any, or if they had to be appended."""
+        """Return the held rows of an attempt as rows of the table; None if there are none, or if they had to be appended."""
         batches = self._held.get(attempt)
         if not batches:
             return None
         if sum(batch.nbytes for batch in batches) > _MOST_BYTES:
-            # One commit cannot carry them.
+            # The rows are too large for one commit.
             self.make_durable(attempt)
             return None
         return self._as_rows(attempt, batches)
 
     def flush(self, attempt: str) -> None:
-        """Append the held rows of an attempt, so that workers can read them, and read them back."""
+        """Append the held rows of an attempt, so that workers can read them. Reads the rows back."""
         held = self._held.pop(attempt, [])
         self._appended.add(attempt)
         parts = {batch["sub_topology"][0].as_py() for batch in held}
@@ -195,23 +195,23 @@ class SparkJournal:
             self.read_back(attempt, part)
 
     def landed(self, attempt: str) -> None:
-        """Stop holding rows of an attempt, which a ledger row has taken along. Its blocks are kept while they are small."""
+        """Stop holding the rows of an attempt after they were appended with a ledger row. Small blocks stay in memory."""
         self._held.pop(attempt, None)
         if sum(map(len, self._blocks.values())) > _KEPT_BYTES:
             self._blocks.clear()
 
     def reports(self, attempt: str, part: int | None = None) -> list[TaskReport]:
-        """Return what an attempt's tasks reported, by sub-topology and partition."""
+        """Return the reports of an attempt's tasks, sorted by sub-topology and partition. ``part``: only of this sub-topology."""
         reports = [TaskReport.from_json(report) for report in self.texts(attempt, part)]
         return sorted(reports, key=lambda report: (report.sub_topology, report.partition))
 
     def reports_afresh(self, attempt: str) -> list[TaskReport]:
-        """Return what an attempt's tasks reported, from a new query."""
+        """Return the reports of an attempt's tasks, read again with a new query."""
         self._texts.pop(attempt, None)
         return self.reports(attempt)
 
     def texts(self, attempt: str, part: int | None = None) -> list[Any]:
-        """Return the decoded JSON that the tasks of an attempt reported, in arbitrary order."""
+        """Return the reports of an attempt's tasks as decoded JSON, in arbitrary order. ``part``: only of this sub-topology."""
         if attempt not in self._texts:
             self._read_reports()
         reports = self._texts.get(attempt, [])
@@ -220,13 +220,13 @@ class SparkJournal:
         ]
 
     def _read_reports(self) -> None:
-        """Read the reports of all attempts that are not known, in one query."""
+        """Read the reports of all attempts whose reports are not in memory, with one query."""
         rows = self._table.texts(lambda: (F.col("name") == self.name) & (F.col("kind") == REPORT))
         new = [row for row in rows if row["attempt"] not in self._texts]
         self.know((row["attempt"], row["sub_topology"], row["body"]) for row in new)
 
     def read_back(self, attempt: str, part: int | None = None) -> None:
-        """Read what was appended, of an attempt or of one part of it: the reports, and the digest of each block."""
+        """Read the reports, and the digest of each block, that an attempt or one part of it has appended."""
         self._texts[attempt] = (
             [] if part is None else [entry for entry in self._texts.get(attempt, []) if entry[0] != part]
         )
@@ -241,7 +241,7 @@ class SparkJournal:
             self._digests[row["path"]].append(row["text"])
 
     def all_digests(self) -> Mapping[str, Sequence[str]]:
-        """Return the digests of all blocks by path: more than one if a block is doubled. Reads every block."""
+        """Return, by path, the digests of all blocks: several digests if a block is doubled. Reads every block."""
         digests: dict[str, list[str]] = {}
         if self._table.exists():
             for row in self._digested(
@@ -262,13 +262,13 @@ class SparkJournal:
         )
 
     def blocks(self, attempts: Sequence[str]) -> DataFrame:
-        """Return path and data of the blocks of some attempts, without those held."""
+        """Return path and data of the blocks of attempts that are in the table. Held blocks are left out."""
         return self._of(attempts).where(F.col("kind") == BLOCK).select("path", "data")
 
     def block_data(self, paths: Iterable[str]) -> Mapping[str, bytes]:
-        """Return the bytes of some blocks, from memory or in one query.
+        """Return, by path, the bytes of blocks, from memory or with one query.
 
-        Raises `StorageError` (74) if one is gone or doubled, but `NotNowError` (75) if a concurrent `gc` may have deleted it.
+        Raises `StorageError` (74) if a block is gone or doubled, but `NotNowError` (75) if a concurrent `gc` may have deleted it.
         """
         wanted = set(paths)
         data = {path: self._blocks[path] for path in wanted if path in self._blocks}
@@ -284,11 +284,11 @@ class SparkJournal:
         return data
 
     def in_memory(self, paths: Iterable[str]) -> bool:
-        """Return whether some blocks are in memory."""
+        """Return whether all these blocks are in memory."""
         return all(path in self._blocks for path in paths)
 
     def require(self, paths: Iterable[str]) -> None:
-        """Check that some blocks are in memory or in the table. Raises as `block_data` does."""
+        """Check that each of these blocks is in memory or in the table. Raises as `block_data` does."""
         lacking = {path for path in paths if path not in self._blocks}
         attempts = sorted({path.partition("/")[0] for path in lacking})
         with mapped():
@@ -297,9 +297,9 @@ class SparkJournal:
             raise self._lost_blocks()
 
     def check(self, attempt: str, staged: Iterable[StagedFile]) -> None:
-        """Check what was read back or is held against what was staged.
+        """Compare the digests of blocks that were read back or are held with those of the staged files.
 
-        Raises `StorageError` (74) naming the first block that is missing, duplicated or altered.
+        Raises `StorageError` (74), which names the first block that is missing, duplicated or altered.
         """
         for file in staged:
             path = block_path(attempt, file.target, file.path)
@@ -314,7 +314,7 @@ class SparkJournal:
                 )
 
     def drop(self, attempts: Sequence[str]) -> None:
-        """Remove all rows of some attempts, in one commit if there may be any in the table."""
+        """Remove all rows of these attempts, with one commit if the table may have some."""
         durable = [attempt for attempt in attempts if attempt in self._appended or attempt not in self._held]
         for attempt in attempts:
             self._held.pop(attempt, None)
@@ -387,7 +387,7 @@ def _digests(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def hold_rows(
     journal: SparkJournal, target: str, attempt: str, columns: Sequence[Column], rows: Iterable[tuple[Any, ...]]
 ) -> list[StagedFile]:
-    """Let the journal hold a few rows as a block, and metrics also one by one, for the view."""
+    """Let the journal hold a few rows as a block. Metrics are also held row by row, for the view of the metrics."""
     listed = list(rows)
     with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
         files = stage_rows(StagingTarget(target, folder, attempt=attempt, partition=0), columns, listed)
@@ -400,7 +400,7 @@ def hold_rows(
 
 
 class _Listed(NamedTuple):
-    """The rows of an attempt and a part, and when the last of them was appended (epoch ms)."""
+    """The rows of one part of an attempt. ``recorded_at``: when the last of them was appended (epoch ms)."""
 
     attempt: str
     part: str
@@ -411,11 +411,11 @@ class JournalRows:
     """The journal rows of one job or feed, without those of its ledger."""
 
     def __init__(self, table: OwnTable, name: str) -> None:
-        """``name``: of a job, or see `feed_name`. Nothing is read."""
+        """``name``: the name of a job, or the `feed_name` of a feed. Nothing is read."""
         self._table, self._name = table, name
 
     def listed(self) -> list[_Listed]:
-        """Return what there is, without reading a block."""
+        """Return the attempts and parts that have rows, without reading a block."""
         if not self._table.exists():
             return []
         grouped = self._rows().groupBy("attempt", F.expr(_PART).alias("part"))
@@ -424,7 +424,7 @@ class JournalRows:
         return sorted(_Listed(row["attempt"], row["part"], row["last"]) for row in parts)
 
     def garbage(self, garbage: Sequence[tuple[_Listed, str]]) -> Iterator[Garbage]:
-        """Yield garbage with its size. ``garbage``: what can be deleted, and why. A path names an attempt and a part."""
+        """Yield garbage with its size. ``garbage``: pairs of rows to delete and the reason. A path is an attempt and a part."""
         for some in _in_parts(garbage):
             attempts = sorted({item.attempt for item, _ in some})
             rows = self._rows().where(F.col("attempt").isin(attempts))
@@ -436,7 +436,7 @@ class JournalRows:
                 yield Garbage(str(self._table.name), path, size_of.get((item.attempt, item.part), 0), why)
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Delete rows by `Garbage.path`, a few hundred attempts in one commit. What is gone already makes no difference."""
+        """Delete the rows of `Garbage.path` values, those of a few hundred attempts in one commit. Rows may be gone already."""
         for some in _in_parts(sorted(paths)):
             by_part: dict[str, list[str]] = {}
             for path in some:
@@ -446,7 +446,7 @@ class JournalRows:
             self._table.delete(f"name = '{self._name}' AND seq IS NULL AND ({' OR '.join(named)})")
 
     def merge_files(self) -> None:
-        """Merge the small files of the name's rows."""
+        """Merge the small files with rows of the job or feed."""
         if self._table.exists():
             self._table.merge_files(self._name)
 
@@ -460,5 +460,5 @@ def _in_parts(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
 
 
 def is_report(part: str) -> bool:
-    """Return whether a part is reports or metrics, which are kept as long as their attempt may count."""
+    """Return whether a part is reports or metrics, which are kept as long as their attempt may be committed."""
     return part in (REPORT, METRIC)

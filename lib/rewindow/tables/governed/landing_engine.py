@@ -33,7 +33,7 @@ from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_table import REPORT
 
 FILE_ROWS = 250_000
-"""The rows of a block. It is a value in a row, so it must be smaller than a file."""
+"""The most rows of a block. A block is a value in a row, so it must be smaller than a file."""
 
 
 class CatalogLandingEngine(SparkLandingEngine):
@@ -48,20 +48,20 @@ class CatalogLandingEngine(SparkLandingEngine):
         project_root: str,
         on_share: Callable[[float], None] | None = None,
     ) -> None:
-        """``journal_of`` returns a feed's journal, ``name_of`` the full name of a configured table."""
+        """``journal_of`` returns a feed's journal. ``name_of`` returns the full name of a configured table."""
         super().__init__(spark, project_root=project_root, on_share=on_share)
         self._journal_of, self._name_of = journal_of, name_of
         self._parts = count(1)
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
-        """Return the first of some offsets, of a log that is not copied, whose timestamp is above ``time_ms``."""
+        """Return the first offset in ``offsets`` whose timestamp is above ``time_ms``, for a log that is not copied."""
         location = named(self._name_of(spec.source.name).quoted)
         return super().first_above(
             replace(spec, source=replace(spec.source, location=location)), partition, offsets, time_ms
         )
 
     def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
-        """Stage the due rows of a log in the journal and read them back; return what each landing got.
+        """Stage the due rows of a log in the journal and read them back; return the blocks of each landing.
 
         Raises the worker's own `RewindowError`, or `StorageError` (74) if the journal lacks staged rows.
         """
@@ -81,7 +81,7 @@ class CatalogLandingEngine(SparkLandingEngine):
         except NotNowError:
             raise
         except RewindowError as error:
-            # The append may have landed: the journal decides.
+            # The append may have landed in spite of the error, so the journal is read.
             failure = error
         if failure is not None and not journal.has(write.attempt, part):
             with naming_bad_rows(write, look):
@@ -102,7 +102,7 @@ class CatalogLandingEngine(SparkLandingEngine):
 
 
 def _not_landed(rows: DataFrame, write: LogWrite) -> DataFrame:
-    """Leave out rows before the due offsets: the new rows of a governed table can be known only by their offsets."""
+    """Leave out the rows that were landed before, by their offsets. Nothing else distinguishes new rows of a governed table."""
     due: Mapping[int, int] = {partition: write.starts[partition][0] + base for partition, base in write.bases.items()}
     own = F.col(PARTITION)
     if not due:
@@ -129,9 +129,9 @@ def _stage_blocks(
 
 
 class CatalogArrowEngine(ArrowLandingEngine):
-    """Lands small sources in the process of the command, as Arrow reads them; leaves the others to Spark.
+    """Lands small sources that Arrow reads in the process of the command; leaves other sources to Spark.
 
-    The journal holds the blocks until the landing's ledger row takes them along.
+    The journal holds the blocks in memory until the landing's ledger row is appended.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class CatalogArrowEngine(ArrowLandingEngine):
         most_rows: int,
         on_share: Callable[[float], None] | None = None,
     ) -> None:
-        """``spark`` lands sources of more than ``most_rows``, and those that Arrow does not read."""
+        """``spark`` lands sources of more than ``most_rows`` rows, and sources that Arrow does not read."""
         super().__init__(
             lambda: spark, _too_large, project_root=spark.project_root, most_rows=most_rows, on_share=on_share
         )
@@ -162,6 +162,6 @@ class CatalogArrowEngine(ArrowLandingEngine):
 
 
 def _too_large(write: LogWrite, source: ArrowSource) -> list[Block]:  # noqa: ARG001
-    """Leave a large source to the other engine."""
+    """Raise `UnsuitableError`, which leaves a large source to Spark."""
     message = "the source has too many rows to be landed in this process"
     raise UnsuitableError(message)
