@@ -46,14 +46,14 @@ def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, 
 
 
 def with_all_reasons(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
-    """Add to the reason why there is nothing to run all else that the user should know of the branch and the feed."""
+    """Extend the reason of ``done``, nothing to run, by all else that the user should know of the branch and the feed."""
     return _with_refused_landing(
         root, job, _with_removed(root, tables, job, request, _with_changes(tables, job, request, done))
     )
 
 
 def _with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
-    """Add to the reason why there is nothing to run the changes since the checkpoint that the next run will accept."""
+    """Extend ``done``, nothing to run, by the changes since the checkpoint that the next run will accept."""
     branch = tables.state(job.name).branch(request.branch)
     changed = changes_since(branch, job.binding)
     if not changed or branch.head is None or branch.is_sealed:
@@ -63,7 +63,7 @@ def _with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDa
 
 
 def _with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
-    """Add to the reason why there is nothing to run: the branch may have replayed rows of another job's removed runs."""
+    """If the branch has replayed rows of another job's removed runs, extend the reason of ``done``, nothing to run, by that."""
     feed = job.feed.definition.feed
     of = replayed_removed(root, tables, feed, tables.state(job.name).branch(request.branch).last_epoch)
     if not of:
@@ -73,7 +73,10 @@ def _with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, 
 
 
 def _with_refused_landing(root: Path, job: Job, done: UpToDate) -> UpToDate:
-    """Add to the reason why there is nothing to run: an invalid file of the feed, which prevents further landings."""
+    """If the feed's file is invalid, extend the reason of ``done``, nothing to run, by that.
+
+    Until then, nothing more is landed.
+    """
     feed = job.feed.definition.feed
     try:
         load_feed(root, feed)

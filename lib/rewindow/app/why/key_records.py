@@ -34,9 +34,10 @@ class Asked:
     """The request to explain a key of an output: the key, the partition of its task, and its window.
 
     ``window`` is None without windows, or if any window may be meant. ``taken``: the records of the key and window that runs have
-    taken. ``waiting``: the timestamps of the other landed records. ``sessions``: if windows are sessions, those that all landed
-    records of the key make; after `as_reached`, only those of records that reached the windows. ``still_open``: the open windows
-    that the taken records make, of which ``window`` is the first; None if a window was requested, or if they are unknown.
+    taken. ``waiting``: the timestamps of landed records of the key that no run has taken. ``sessions``: if windows are sessions,
+    those that all landed records of the key make; after `as_reached`, only those of records that reached the windows.
+    ``still_open``: the open windows that the taken records make, of which ``window`` is the first; None if a window was
+    requested, or if they are unknown.
     """
 
     own: Any
