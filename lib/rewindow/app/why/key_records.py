@@ -237,10 +237,10 @@ class Outcomes:
         }
 
     def missed(self, spans: Sequence[Window]) -> list[Drop]:
-        """Return the drops of records that are in none of these windows. A record may be dropped for one overlapping window only.
+        """Return the drops of records that are in none of these windows.
 
-        Without windows, all drops are returned: a join drops a record that is too late to wait for a partner, but first looks for
-        one.
+        If windows overlap, a record may be dropped for some of them only. Without windows, all drops are returned: a join drops a
+        record that is too late to wait for a partner, but first looks for one.
         """
         if not self.has_windows:
             return self.drops
