@@ -238,7 +238,7 @@ class Diff:
 
     @property
     def outputs(self) -> Mapping[str, TableDiff]:
-        """From output to its diff: the numbers of keys that are equal, different, or only on one branch, and samples of those."""
+        """From output to its diff: how many keys are equal, different or only on one branch, and samples that differ."""
         return self.compared.diffs
 
     def __repr__(self) -> str:
