@@ -39,7 +39,7 @@ def feed_asset(feed: str, project: str | os.PathLike[str], target: str = "local"
 
 
 class TableAssets:
-    """The assets of a project and target. The target's file is read once. Raises `ConfigError` (78) if it is unknown."""
+    """The assets of a project and target. The target's file is read once. Raises `ConfigError` (78) for an unknown target."""
 
     def __init__(self, root: Path, target: str) -> None:
         self._catalog: str | None = None

@@ -65,8 +65,8 @@ class RewindowOperator(BaseOperator):
         feed: The feed to land.
         arguments: Any other command of a project, such as ``["verify", "daily_orders"]``, instead of ``job`` and ``feed``.
             Arguments that are empty after their templates were rendered are dropped.
-        by: How the interval's end bounds `run`: ``until``: as an arrival time, as for `land` (feeds with ``every``);
-            ``through``: as an event time; ``nothing``: not at all.
+        by: How the interval's end bounds `run`: as an arrival time, as for `land` (``until``, for feeds with ``every``), as an
+            event time (``through``), or not at all (``nothing``).
         branch: The branch to run on.
         project: The folder with ``conf/`` and ``jobs/`` on the worker.
         target: The target to run against, a file of ``conf/targets``.

@@ -51,7 +51,7 @@ def lines_of(result: Mapping[str, Any], where: str = "") -> Iterator[str]:
 def is_result(command: str, result: Mapping[str, Any]) -> bool:
     """Return whether the JSON that a command printed is its result.
 
-    A Python without rewindow ends with 1. So does `diff` if it finds a difference, but only `diff` prints counts.
+    A Python in which rewindow is not installed ends with 1. So does `diff` if it finds a difference, but then it prints counts.
     """
     if command != "diff":
         return bool(result)

@@ -65,7 +65,7 @@ def _fits(root: Path, job: str) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        if error.message.startswith("conf/"):  # the error is about another line
+        if error.message.startswith("conf/"):  # the error names a line of a file below conf/ already
             raise
         own, line = f"{root}/", error.line or ""
         if line.startswith(own):

@@ -46,14 +46,17 @@ def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, 
 
 
 def with_all_reasons(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
-    """Add to the reason why there is nothing to run all else that the user should know of the branch and the feed."""
+    """Return ``done`` with a reason that also says all else that the user should know of the branch and the feed.
+
+    ``done`` is the result of a run for which there is nothing to do.
+    """
     return _with_refused_landing(
         root, job, _with_removed(root, tables, job, request, _with_changes(tables, job, request, done))
     )
 
 
 def _with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
-    """Add to the reason why there is nothing to run the changes since the checkpoint that the next run will accept."""
+    """Return ``done`` with the changes since the checkpoint that the next run will accept, if there are any."""
     branch = tables.state(job.name).branch(request.branch)
     changed = changes_since(branch, job.binding)
     if not changed or branch.head is None or branch.is_sealed:
@@ -63,7 +66,7 @@ def _with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDa
 
 
 def _with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
-    """Add to the reason why there is nothing to run: the branch may have replayed rows of another job's removed runs."""
+    """Return ``done`` with a reason that also says so if the branch has replayed rows of another job's removed runs."""
     feed = job.feed.definition.feed
     of = replayed_removed(root, tables, feed, tables.state(job.name).branch(request.branch).last_epoch)
     if not of:
@@ -73,7 +76,7 @@ def _with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, 
 
 
 def _with_refused_landing(root: Path, job: Job, done: UpToDate) -> UpToDate:
-    """Add to the reason why there is nothing to run: an invalid file of the feed, which prevents further landings."""
+    """Return ``done`` with a reason that also says so if the feed's file is invalid, which prevents further landings."""
     feed = job.feed.definition.feed
     try:
         load_feed(root, feed)

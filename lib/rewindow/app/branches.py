@@ -252,7 +252,10 @@ class JobBranches:
         return {**done, "caught_up": caught_up, "fewer": fewer_rows(before, rows_of(self.state.branch(into).runs))}
 
     def _check_reached(self, branch: Branch, feed: Feed) -> None:
-        """Raise `SourceError` (66) if the feed was landed anew with fewer landings than a branch has: no branch can catch up."""
+        """Raise `SourceError` (66) if the feed was landed anew with fewer landings than a branch has taken.
+
+        No other branch can then catch up with this branch.
+        """
         if branch.last_epoch > len(feed.landings):
             check_landings(branch, feed)
 

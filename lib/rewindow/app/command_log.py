@@ -34,13 +34,13 @@ def command_log() -> Any:
     """Return the log of the command; None if it logs nothing."""
     if _given.get("format") is None:
         return None
-    import structlog  # noqa: PLC0415 - see above
+    import structlog  # noqa: PLC0415 - see the docstring of the module
 
     return structlog.get_logger()
 
 
 def _configure(wanted: str | None) -> None:
-    import structlog  # noqa: PLC0415 - see above
+    import structlog  # noqa: PLC0415 - see the docstring of the module
 
     renderer: Any = (
         structlog.processors.JSONRenderer(sort_keys=True)

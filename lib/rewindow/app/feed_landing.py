@@ -1,8 +1,8 @@
 """What a landing needs of the project: code versions, the number of landings to keep after a refusal, and warnings about columns.
 
-The warnings are about columns that are unlikely to be meant. Numbers with commas, like ``12,50``, become text, which no sum
-takes. So do numbers in a column with text like ``n/a``, or with codes such as ``007`` and ``1E5``. Text keeps the blanks around
-it, also in a key. A column with times before 1980 probably has no times in milliseconds.
+A warning says that a column was probably not landed as the user wants it. Numbers with commas, like ``12,50``, become text, which
+cannot be summed. So do numbers in a column with text like ``n/a``, or with codes such as ``007`` and ``1E5``. Text keeps the
+blanks around it, also in a key. A column whose times are before 1980 probably has no times in milliseconds.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def extractor_versions(config: FeedConfig, root: Path) -> dict[str, str]:
 
 @contextmanager
 def naming_kept(tables: Warehouse, feed: FeedConfig) -> Iterator[None]:
-    """Add to an error that refuses a landing how many landings `--keep` may keep.
+    """If this block refuses a landing, add to the error how many landings `--keep` may keep.
 
-    The landing was refused because a landed file is gone or has changed, or because the feed holds rows of runs that a job no
+    The landing is refused because a landed file is gone or has changed, or because the feed holds rows of runs that a job no
     longer has.
     """
     try:
@@ -90,7 +90,7 @@ def _landings_before(tables: Warehouse, feed: str, file: str) -> int:
 
 
 _ENOUGH = 1_000
-"""The number of rows that are inspected."""
+"""The maximum number of rows that are inspected."""
 _FIRST_TIME_MS = 315_532_800_000
 """1980-01-01. Event logs have no earlier times."""
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")

@@ -89,7 +89,7 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
 
 
 def _with_rows(spec: FeedSpec, looks: Mapping[str, SourceLook]) -> tuple[dict[str, SourceLook], list[str]]:
-    """Return the given looks, without a log's new Parquet files if none of them has rows; and the first such file of each log.
+    """Remove a log's new Parquet files from ``looks`` if none of them has rows. Also return the first file of each such log.
 
     `land` lands nothing if there are only such files.
     """

@@ -155,7 +155,7 @@ class FeedMaintenance:
         self._gc = project.adapter.feed_gc(feed, self._is_quiet)
 
     def collect(self, keep_ms: int, *, on_step: OnStep = None) -> FeedCollected:
-        """Merge small files, and delete files that were replaced at least ``keep_ms`` ago, but not within a day."""
+        """Merge small files, and delete files that were replaced at least ``keep_ms`` and at least one day ago."""
         with naming(FEED=self._feed):
             remove_abandoned(self._project.warehouse, keep_ms)
             return drive(collect_feed(self._feed, self._tables.publish_steps, self._gc, keep_ms=keep_ms), on_step)

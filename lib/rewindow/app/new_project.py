@@ -12,8 +12,8 @@ from rewindow.config.json_schema import KINDS, modeline, schema_text
 from rewindow.errors import UsageError
 
 _SUFFIXES = {".py.txt": ".py", "gitignore.txt": ".gitignore"}
-"""From the end of a file's name in this package to its end in a project. Here, tools must not take the examples for their own
-files."""
+"""From the end of a file's name in this package to its end in a project. They differ so that tools ignore the files in this
+package."""
 
 
 class Example(StrEnum):

@@ -59,7 +59,7 @@ class UncollectedTables(DeltaTables):
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Pause the garbage collector. A long ledger becomes millions of live objects, which it would scan without freeing any."""
+    """Pause the garbage collector: of a long ledger, it would scan millions of live objects without freeing any."""
     if not gc.isenabled():
         yield
         return
@@ -75,8 +75,9 @@ def without_collection() -> Iterator[None]:
 def _make_old() -> None:
     """Move all objects to the oldest generation: otherwise the first collection would scan all new objects at once.
 
-    This resets the counts by which Python decides when to collect old objects. Therefore every 16th call collects instead: a
-    process that lives long, such as a notebook's, would otherwise never free the cycles of objects that commands leave.
+    This resets the counts by which Python decides when to collect old objects. Therefore one call in `_COLLECTED_EVERY` collects
+    instead: a process that lives long, such as a notebook's, would otherwise never free the cycles of objects that commands
+    leave.
     """
     if next(_long_pauses) % _COLLECTED_EVERY == 0:
         gc.collect()
@@ -113,7 +114,7 @@ class FileEngines:
     """What executes the landings and runs of a target whose tables are files."""
 
     needs: Sequence[str] = ()
-    """Why any command of the target starts Spark, in words. Empty, because small work does not need it."""
+    """Why any command of the target starts Spark, in words. Empty, because small work does not need Spark."""
 
     def __init__(self, setting: Setting, warehouse: str) -> None:
         """Nothing is started."""

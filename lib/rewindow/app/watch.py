@@ -106,7 +106,7 @@ class Bars:
         self._total = 0.0
 
     def begin(self, name: str, records: int | None) -> None:
-        """Show the next step. ``records``: the number of records that the step will read; None if unknown."""
+        """Show the next step. ``records``: the number of offsets that the step will read; None if unknown."""
         if self._task is not None:
             self._progress.remove_task(self._task)
         self._total = float(records or 0)

@@ -52,7 +52,7 @@ def dated(run: RunFigures) -> str:
 
 
 def span(duration_ms: float, *, at_most: bool = False) -> str:
-    """Return a duration with its two largest units. ``at_most``: round up, for a duration that nothing exceeds."""
+    """Return a duration with its two largest units. ``at_most``: round up, so that the text is an upper bound."""
     whole = round(duration_ms)
     for unit in (86_400_000, 3_600_000, 60_000, 1_000):
         if whole >= 2 * unit:

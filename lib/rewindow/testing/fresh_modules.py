@@ -53,7 +53,7 @@ class Rebuilding:
         self._build = build
         self._function: Any = build.func if isinstance(build, partial) else build
         self._in_use: dict[str, ModuleType] = {}
-        """The modules of the present topology, as far as they are not those that the test has imported."""
+        """The freshly imported modules of the present topology, by name. Empty before the first call of `again`."""
         self.topology = build()
 
     def again(self) -> Topology:

@@ -205,11 +205,11 @@ class LocalTask:
         return lambda record, order_ms, number: self._deliver(sink, self.partition, record, order_ms, number)
 
     def _rows(self, name: str) -> list[tuple[Any, Any]]:
-        """Return a store's rows in the order of their text, which differs from the order of a run."""
+        """Return a store's rows, sorted by their text."""
         key_shape, value_shape = self._shapes[name]
         return [
             (key_shape.decode(load_value(key)), value_shape.decode(load_value(value)))
-            # A restore must not depend on the order of the rows (L3).
+            # This is not the order of a run, because a restore must not depend on the order of the rows (L3).
             for key, value in sorted(self._changelogs[name].items())
         ]
 

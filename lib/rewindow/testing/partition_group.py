@@ -187,7 +187,7 @@ class _Queue:
                 dropped = Picked(self._partition, offset, UNKNOWN, None, None, is_corrupted=True)
             else:
                 self.head = Picked(self._partition, offset, timestamp, key, value)
-        # Kafka commits only offsets of taken records, so the last skipped record is taken, for the offset of all skipped ones.
+        # Kafka commits only offsets of taken records, so the last skipped record becomes the head: taking it commits them all.
         self.head = self.head or dropped
 
     def _valid(self, offset: int, timestamp: int) -> int:

@@ -263,8 +263,8 @@ class Project:
     def verify(self, job: str, *runs: RunName, branch: str = MAIN) -> Verification:
         """Replay committed runs, by default the last one, in a different layout on Spark, and compare every row.
 
-        If this process started Spark before the call, code that depends on the order of a set may go unnoticed. The command
-        `rewindow verify` always notices it, because its process hashes texts with another seed.
+        If this process started Spark before the call, code that depends on the order of a set may go unnoticed: Spark's workers
+        then hash texts as in a run. The command `rewindow verify` starts Spark with another hash seed.
         """
         with self._context.command() as (project, watch):
             return Verification(job, tuple(JobBranches(project, job).verify(branch, list(map(str, runs)), watch)))

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 _SHOWN, _MOST_READ = 10, 100_000
-"""How many rows a notebook shows, and from how many rows on it reads none to show."""
+"""The maximum number of rows that a notebook shows. If there are more rows than the second number, it shows none."""
 RUN = "_run"
 INTERNAL = ("_epoch", "_partition", "_offset")
-"""Columns of output tables that only rewindow needs: the position of the input record of each row."""
+"""Columns of output tables that only rewindow needs: the epoch, partition and offset of each row."""
 _TIME = pa.timestamp("ms", tz="UTC")
 
 

@@ -65,7 +65,7 @@ class Run:
         """Return the rows of an output as of this run: all rows that the branch has published up to and including this run.
 
         ``name``: the output's topic or table; may be omitted if the job has only one output. Raises `UsageError` (2) for an
-        unknown output, and if this run or an earlier run of the branch is on hold.
+        unknown output. Reading the rows raises `UsageError` (2) while this run or an earlier run of the branch is on hold.
         """
         with self._context.command() as (project, _):
             return Output(output_source(project, self.job, name, branch=self.branch, run=self._name), self._context)

@@ -56,7 +56,7 @@ class Table:
 class ColumnOrigins:
     """The origins of each column of an output (`dsl.column_origins`). ``tables``: from the topic of an origin to its table.
 
-    ``rows``: the columns that decide which rows the output has.
+    ``rows``: the origins that decide which rows the output has.
     """
 
     tables: Mapping[str, Table]

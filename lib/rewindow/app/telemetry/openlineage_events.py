@@ -30,7 +30,7 @@ class _Facet(BaseFacet):  # type: ignore[misc, unused-ignore]
 
 
 def custom(name: str, values: Mapping[str, Any]) -> Any:
-    """Return one of our own facets with JSON values."""
+    """Return one of our own facets with JSON values. Values that are None are left out of the event."""
     url = f"{SCHEMAS}:{name}.json#/$defs/{name}"
     facet = type(name, (_Facet,), {"_get_schema": staticmethod(lambda: url), "__slots__": ()})
     return facet(producer=PRODUCER).with_additional_properties(**values)

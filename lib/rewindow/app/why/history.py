@@ -190,7 +190,7 @@ class History:
         return [self.records.bounds(topic, partition, number)[1] for number in numbers], numbers
 
     def _first_since(self, since_ms: int | None) -> int:
-        """Return the first epoch up to whose landing a record has the timestamp ``since_ms`` or a later one; 1 without any."""
+        """Return the first epoch in whose landing, or an earlier one, a record is not before ``since_ms``; 1 if there is none."""
         for landing in self.output.job.feed.landings if since_ms is not None else ():
             if any(landed.max_timestamp >= (since_ms or 0) for landed in landing.ranges.values()):
                 return landing.number

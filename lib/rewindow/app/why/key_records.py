@@ -34,9 +34,10 @@ class Asked:
     """The request to explain a key of an output: the key, the partition of its task, and its window.
 
     ``window`` is None without windows, or if any window may be meant. ``taken``: the records of the key and window that runs have
-    taken. ``waiting``: the timestamps of the other landed records. ``sessions``: if windows are sessions, those that all landed
-    records of the key make; after `as_reached`, only those of records that reached the windows. ``still_open``: the open windows
-    that the taken records make, of which ``window`` is the first; None if a window was requested, or if they are unknown.
+    taken. ``waiting``: the timestamps of landed records of the key that no run has taken. ``sessions``: if windows are sessions,
+    those that all landed records of the key make; after `as_reached`, only those of records that reached the windows.
+    ``still_open``: the open windows that the taken records make, of which ``window`` is the first; None if a window was
+    requested, or if they are unknown.
     """
 
     own: Any
@@ -236,10 +237,10 @@ class Outcomes:
         }
 
     def missed(self, spans: Sequence[Window]) -> list[Drop]:
-        """Return the drops of records that are in none of these windows. A record may be dropped for one overlapping window only.
+        """Return the drops of records that are in none of these windows.
 
-        Without windows, all drops are returned: a join drops a record that is too late to wait for a partner, but first looks for
-        one.
+        If windows overlap, a record may be dropped for some of them only. Without windows, all drops are returned: a join drops a
+        record that is too late to wait for a partner, but first looks for one.
         """
         if not self.has_windows:
             return self.drops

@@ -159,7 +159,7 @@ def _there(output: Output, row: Row) -> MissingFacts:
 
 
 def _in_no_session(past: History, asked: Asked, outcomes: Outcomes, at: AskedTime) -> MissingFacts:
-    """Return why no session contains a time near records of the key: some of these records did not reach the windows."""
+    """Return why no session contains a time that is near records of the key: some of these records did not reach the windows."""
     facts, windows = RecordLookup(past), past.output.windows
     near = facts.unused(asked.taken, set())
     left = [
@@ -395,7 +395,10 @@ def _on_hold(project: OpenProject, config: FeedConfig) -> Iterator[ReasonMessage
 
 
 def _later(project: OpenProject, config: FeedConfig) -> Iterator[ReasonMessage]:
-    """Yield how many rows of landed files belong to later intervals of arrival. They may contain the key."""
+    """Yield that landed files hold rows of later intervals of arrival.
+
+    Whether the key is among them is unknown without reading them.
+    """
     spec = feed_spec(config, project_root=str(project.root), warehouse=project.warehouse)
     progress = fold_progress(project.feed_tables.state(config.feed))
     spec, positions = with_landed_grid(spec, progress), progress.positions

@@ -211,9 +211,9 @@ def _of_json(text: str) -> dict[str, str | None]:
 
 
 def _values(text: str | None, column: Column) -> Sequence[Any]:
-    """Return the values of a column that a text may mean.
+    """Return the values of a column that a text may mean. None is null.
 
-    None means null, and so do "" and ``null`` unless the column has text.
+    In a column that has neither text nor JSON, "" and ``null`` are null, too.
     """
     if text is None:
         return [None]
@@ -287,7 +287,10 @@ class AskedTime:
         return self.only(around)
 
     def only(self, starts: Iterable[int]) -> int:
-        """Return the only one of ``starts``, or the time itself if there are none. Raises `UsageError` (2) for several."""
+        """Return the only one of ``starts``; the time itself if there are none, or if it is one of several.
+
+        Raises `UsageError` (2) if there are several and the time is none of them.
+        """
         known_starts = sorted(set(starts))
         if len(known_starts) > 1 and self.time_ms not in known_starts:
             raise self._several(known_starts)

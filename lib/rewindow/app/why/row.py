@@ -326,7 +326,7 @@ def _other_code(output: Output, run: CommittedRun) -> Iterator[str]:
 def _changes(before: JobBinding, now: JobBinding) -> list[str]:
     """Return the differences between two bindings that may change a row.
 
-    They include those of a suppress, although a run resumes from a checkpoint without it.
+    They include differences of a suppress, although these do not keep a run from resuming.
     """
     changed = [
         *differences_besides_tables(before, now),
