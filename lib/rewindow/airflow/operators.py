@@ -261,7 +261,7 @@ def _check_bound(by: str) -> None:
     if by not in _BOUNDS:
         raise UsageError(
             "sensor-bound-unknown",
-            "by={given!r}: use 'until' (an arrival time), 'through' (a watermark) or 'nothing'",
+            "by={given!r}: use 'until' (an arrival time), 'through' (an event time) or 'nothing'",
             given=by,
         )
 
