@@ -113,7 +113,7 @@ class SparkLandingEngine:
         return look_at_files(spec, position)
 
     def check_unchanged(self, spec: SourceSpec, look: SourceLook) -> None:
-        """Raise `SourceError` (66) if fresh files changed since the look."""
+        """Raise `SourceError` (66) if fresh files have changed since ``look`` was made."""
         unchanged(look, spec)
 
     def wrong_columns(self, spec: LogSpec, look: SourceLook) -> RewindowError | None:

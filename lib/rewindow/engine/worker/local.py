@@ -31,7 +31,7 @@ _RECORD_BYTES = 16
 _PRUNED_BYTES = 512
 """For a task that restores only some keys or live windows: the changelog bytes that take as much time as one record."""
 _WHOLE = (KEY_VALUE, JOIN, RECORDS)
-"""The kinds of stores that vectorized execution reads whole: those of joins."""
+"""The kinds of stores of joins, which vectorized execution restores whole."""
 
 
 class LocalEngine:
@@ -120,7 +120,7 @@ class SubTopologyRunner(Protocol):
 
 
 class InlineEngine(LocalEngine):
-    """Runs small sub-topologies in this process and the others on Spark, which starts with the first of them."""
+    """Runs small sub-topologies in this process and larger ones on Spark. Spark starts with the first larger sub-topology."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class InlineEngine(LocalEngine):
         self._on_task, self._on_share, self._on_other = on_task, on_share, on_other
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
-        """Run one sub-topology; return the reports by partition. Raises what a worker would."""
+        """Run one sub-topology; return the reports by partition. Raises the same errors in this process as on Spark."""
         work = self.with_execution(work)
         if why := self._why_spark(work):
             if self._on_other is not None:

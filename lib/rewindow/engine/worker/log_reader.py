@@ -50,7 +50,7 @@ class LogReader:
         self._rest: list[Decodable] | None = None
 
     def epoch(self) -> Iterator[Rows]:
-        """Yield the rows of the next epoch, batch by batch. Consume them all before requesting another epoch."""
+        """Yield the rows of the next epoch, batch by batch. Consume all batches before requesting another epoch."""
         offset, end = next(self._bounds)
         while offset < end:
             columns = self._rest or [shared_texts(column) for column in next(self._batches).columns[1:]]
@@ -143,7 +143,10 @@ class SortedEpochs:
         self._files = [(file.upstream, _EpochByEpoch(file.path, [*_META, *columns])) for file in files]
 
     def take(self, epoch: int) -> pa.Table | None:
-        """Return the rows of an epoch, with their ``_timestamp``; None if there are none. Raises `StorageError` (74)."""
+        """Return the rows of an epoch, with the column ``_timestamp``; None without rows.
+
+        Raises `StorageError` (74) for a file that cannot be read.
+        """
         parts = []
         for upstream, file in self._files:
             for batch in file.take(epoch):

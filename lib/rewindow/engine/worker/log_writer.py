@@ -83,7 +83,7 @@ def write_log(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[Bl
 
 
 def load_extractor(name: str) -> Extractor:
-    """Return the function of ``module:function``. Raises `ConfigError` (78) if it cannot be imported."""
+    """Return the function with the name ``module:function``. Raises `ConfigError` (78) if it cannot be imported."""
     module_name, _, function_name = name.partition(":")
     try:
         # The module may print. Standard output is reserved for the command's own output, such as JSON.

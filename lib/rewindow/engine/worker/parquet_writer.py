@@ -202,7 +202,7 @@ class FileWriter:
 
 
 class _DigestedFile:
-    """The file object that the Parquet writer uses: write-only, computes digests as it writes."""
+    """The file object to which the Parquet writer writes. It computes the digest and the checksum of the written bytes."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft, self._file = draft, draft.open()

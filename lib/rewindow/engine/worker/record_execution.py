@@ -91,7 +91,7 @@ def _checked(work: SubTopologyWork, topology: Topology) -> Topology:
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Collect cyclic garbage rarely: a task makes millions of small tuples, and almost none is in a cycle."""
+    """Search for reference cycles rarely in the block: a task makes millions of small tuples, and almost none is in a cycle."""
     before = gc.get_threshold()
     gc.set_threshold(YOUNG_OBJECTS, *before[1:])
     try:

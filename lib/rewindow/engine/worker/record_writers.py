@@ -107,7 +107,7 @@ class RecordBuffer(ABC):
 
 
 class OutputWriter(RecordBuffer, Sink):
-    """Writes the records of one output topic. The caller sets ``epoch``."""
+    """Writes the records of one output topic. The caller sets the attribute ``epoch``."""
 
     takes_columns = True
 

@@ -101,7 +101,7 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
 
 
 def unchanged(look: SourceLook, spec: SourceSpec) -> None:
-    """Raise `SourceError` (66) if a fresh file changed since the look."""
+    """Raise `SourceError` (66) if a fresh file has changed since ``look`` was made."""
     marks = look.position[_FILES]
     # Landed files are included, because a new generation that keeps landings reads them again.
     for piece in (*look.fresh, *look.rest):
@@ -267,7 +267,7 @@ def _is_table(spec: SourceSpec, folder: str) -> ConfigError:
 
 
 def _is_ignored(name: str) -> bool:
-    """Return whether Spark ignores a file, because its name or that of a folder on its path is hidden."""
+    """Return whether Spark ignores a file, because its name or the name of a folder on its path marks it as hidden."""
     if name[0] not in "._" and "/." not in name and "/_" not in name:
         return False
     return any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in name.split("/"))

@@ -175,7 +175,7 @@ class SharedFiles:
         return count
 
     def close(self) -> list[StagedFile]:
-        """Make the files durable and return them."""
+        """Make the open files durable. Return all files that the tasks shared."""
         for target in sorted(self._open):
             self._close(target)
         return self._closed

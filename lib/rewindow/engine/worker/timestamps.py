@@ -31,7 +31,7 @@ _TOO_FAR = "too far ahead (`max_ahead`)"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A record that is not landed: its row in the batch, and the reason."""
+    """A record that is not landed: the index of its row in the batch, and the reason."""
 
     row: int
     reason: str

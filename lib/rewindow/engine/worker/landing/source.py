@@ -144,7 +144,7 @@ class ArrowSource:
 
 
 def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
-    """Return the schema (JSON) of a source, as Spark would infer it. Raises `UnsuitableError`."""
+    """Return the schema (JSON) that Spark would infer for a source. Raises `UnsuitableError` if only Spark can infer it."""
     _check_kind(spec, look)
     if look.schema is not None:
         return look.schema

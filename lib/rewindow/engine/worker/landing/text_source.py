@@ -93,7 +93,7 @@ class TextFile:
 
 
 class TextFiles:
-    """The tokenized files of an engine, until they are landed."""
+    """The files that a landing engine has tokenized, kept until the next landing begins."""
 
     def __init__(self, on_workers: OnWorkers | None = None, most_rows: int = 0, folder: str | None = None) -> None:
         """``on_workers`` reads files that have more than about ``most_rows`` rows together. None: this process reads all files.

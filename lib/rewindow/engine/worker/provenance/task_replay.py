@@ -340,7 +340,7 @@ class Traced:
 
 
 def encoded(shapes: tuple[Shape, Shape], record: Record) -> Mapping[str, Any]:
-    """Return a record as the columns of an output's row, with its ``_timestamp``."""
+    """Return a mapping from the columns of an output's row, with ``_timestamp``, to the values of a record."""
     columns: dict[str, Any] = {}
     for shape, part in zip(shapes, record[:2], strict=True):
         columns |= zip(shape.names, shape.encode_checked(part), strict=True)

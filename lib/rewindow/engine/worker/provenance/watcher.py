@@ -1,7 +1,7 @@
-"""Watch the stores of a task: which entries are read and written while it handles a record or a punctuation.
+"""Watch the stores of a task: note which entries are read and written while the task handles a record or a punctuation.
 
-A watcher replaces the methods of a task's stores, as `streams.state.savepoint` does, and changes no result. An entry is
-identified by its key, and by its position: the window's start, the session, or the record's time.
+A watcher replaces the methods of a task's stores, as `streams.state.savepoint` does, without changing results. An entry is
+identified by its key and its position. The position is the window's start, the session's start and end, or the record's time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def entry_of(key: Any) -> tuple[Any, Any]:
 
 
 class Watcher:
-    """Notes the origins of a task's entries. The replay sets ``epoch``, ``event`` and ``source`` as it goes."""
+    """Notes the origins of the entries in a task's stores. The replay keeps ``epoch``, ``event`` and ``source`` up to date."""
 
     def __init__(self, sub_topology: int, partition: int, on_write: OnWrite | None = None) -> None:
         """``on_write`` gets the cause and the entry of each write to a store."""
@@ -51,7 +51,7 @@ class Watcher:
         self.event: Taken | None = None
         """The record that the task is handling; None at the end of an epoch."""
         self.source: Origin | None = None
-        """The origin of that record, if another sub-topology sent it."""
+        """The origin of the record in ``event``, if another sub-topology sent it."""
         self.first: Origin | None = None
         """The origin of the first record of the task, which starts its schedules."""
         self.latest: Origin | None = None

@@ -148,7 +148,7 @@ def typed(texts: pa.Array, kind: str, column: str, options: TextOptions, zone: s
     if kind == "date":
         return _cast(texts, _DATE, lambda fit: fit.cast(pa.date32()), pa.date32())
     stored = pa.timestamp("us", "UTC")
-    # Arrow reads the usual form as it is, so these texts are matched once instead of three times.
+    # Arrow reads the usual form without a conversion. So texts that all have this form are matched once instead of three times.
     if _all(texts, _USUAL_TIME):
         return _converted(texts, lambda fit: fit.cast(stored), stored, None)
     return _cast(texts, _TIME, lambda fit: _times(fit, zone), stored)

@@ -278,7 +278,7 @@ class _Block:
         return None if any(b"\\" in literal for literal in template.literals) else template
 
     def _read_single(self, line: int, *, constants: bool) -> None:
-        """Read a line by itself."""
+        """Read a line with `json_tokens`."""
         start = int(self.line_starts[line])
         if not self.data[start : self.line_ends[line]].strip(b" \t\r"):
             self.is_blank[line] = True
@@ -426,7 +426,7 @@ class _Block:
         if not column.single and [len(lines) for lines in column.lines] == [len(rows)]:
             starts, ends = column.starts[0], column.ends[0]
         else:
-            # A missing value is the empty text at the beginning of its line, because spans have to ascend.
+            # A missing value is an empty span at the beginning of its line, because spans have to ascend.
             starts, ends = self.line_starts.copy(), self.line_starts.copy()
             for lines, some_starts, some_ends in zip(column.lines, column.starts, column.ends, strict=True):
                 starts[lines], ends[lines] = some_starts, some_ends

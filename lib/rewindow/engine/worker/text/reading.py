@@ -183,7 +183,7 @@ class _Division:
         return self.line + rest.count(b"\n", 0, len(rest) - len(rest.lstrip(_BLANKS)))
 
     def finish(self, rest: bytes) -> None:
-        """Check that the file may end with the rest of its text."""
+        """Raise `UndividedError` if the file may not end after the rest of its text."""
         text = rest.strip(_BLANKS)
         if self.list_line is not None and not self.is_closed:
             raise UndividedError(self.list_line, "a list without an end")

@@ -118,7 +118,7 @@ class GroupFrame:
     """Columns of equal length, with a row for each group. Views from `__getitem__` become invalid by `extend` and `keep`."""
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
-        """Define the columns. There are no slots yet."""
+        """Define the columns by name. They have no rows yet."""
         self._fills = dict(columns)
         self._arrays = {name: np.empty(0, dtype) for name, (dtype, _) in columns.items()}
         self.size = 0
@@ -130,7 +130,7 @@ class GroupFrame:
         return self._arrays[name][: self.size]
 
     def extend(self, number: int) -> Array:
-        """Add slots and return them."""
+        """Add rows with the columns' initial values. Return their slots."""
         start, self.size = self.size, self.size + number
         for name, (dtype, fill) in self._fills.items():
             array = self._arrays[name]

@@ -35,9 +35,9 @@ class Batch:
     keys: Sequence[pa.Array]
     columns: Columns
     orders: Array | None = None
-    """The order key of each record, if the task needs it (`closing_order`)."""
+    """The order key of each record; None unless the task needs order keys (`window_task.ClosingOrder`)."""
     positions: Array | None = None
-    """The position of each record in the task's order, if it merges topics (`merged_batches`)."""
+    """The position of each record in the task's order; None unless the task merges topics (`merged`)."""
 
     def filtered(self, mask: pa.Array | None) -> Batch:
         """Return the records where the mask is true. None: return all records."""
@@ -76,7 +76,7 @@ def name_at(value: Shape, index: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class InternalSource:
-    """The shapes of a repartition topic's records, and the names of its files' columns."""
+    """The shapes of a repartition topic's keys and values, and the names of the columns in its files."""
 
     key: Shape
     value: Shape

@@ -1,6 +1,6 @@
 """Run one task of one sub-topology in vectorized execution, from files to files.
 
-restore -> for each epoch: batches in offset order, then its end -> stage outputs and changes -> report.
+restore -> for each epoch: take batches in offset order, end the epoch -> stage outputs and changes -> report.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def text_bytes(column: pa.Array, column_type: str) -> Array:
 
 
 def _writer(column_type: str) -> Callable[[Any], str]:
-    """Return `dump_value` specialised to a column type, without its dispatch on the class of the value."""
+    """Return a faster `dump_value` for the values of a column type. It does not check the class of each value."""
     return _WRITERS.get(column_type, dump_value)
 
 

@@ -37,7 +37,7 @@ _EXACT_FLOATS = 2**53
 
 
 def fold_for(aggregate: Any, value: Shape, name: str) -> Fold:
-    """Return the fold of an aggregate. Raises `NotVectorizableError` if there is none."""
+    """Return the fold of an aggregate. Raises `NotVectorizableError` if the aggregate has no fold."""
     if type(aggregate) is Count:
         return CountFold(name)
     if type(aggregate) is Collect:

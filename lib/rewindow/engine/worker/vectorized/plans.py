@@ -80,7 +80,7 @@ class FinalResultsPlan:
     reads: frozenset[str]
     """The names of columns that the prefix reads; without a prefix, those that the folds read."""
     names: tuple[str, ...]
-    """The names of the aggregates; empty for a single unnamed one."""
+    """The names of the aggregates; empty for a single unnamed aggregate."""
     store_shapes: tuple[Shape, Shape]
     sink_shapes: tuple[Shape, Shape]
     suffix: Suffix | None = None

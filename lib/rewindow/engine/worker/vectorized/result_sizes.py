@@ -101,7 +101,7 @@ class SessionTexts:
         self.filled[slot] |= grown[1]
 
     def merge(self, slot: int, joined: Sequence[int]) -> None:
-        """Merge sessions into a new one."""
+        """Set the new session ``slot`` to the sums of the sessions ``joined``, which are merged into it."""
         self.records[slot] = sum(self.records[session] for session in joined)
         self.bytes[slot] = sum(self.bytes[session] for session in joined)
         for session in joined:

@@ -85,7 +85,7 @@ class Calls:
 
 
 def bind_calls(nodes: Sequence[Any], key: Shape, before: Shape, logs: LogShapes) -> Calls:
-    """Return the calls of adjacent nodes, given the shapes of the records that reach them."""
+    """Return the calls of adjacent nodes. ``key`` and ``before`` are the shapes of the keys and values that reach the first."""
     after = before
     for node in nodes:
         if isinstance(node.supplier, MapValues | FlatMapValues):

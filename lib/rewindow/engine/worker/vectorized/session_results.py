@@ -68,7 +68,10 @@ class SessionTask(VectorizedTask):
         self.stored: list[bool] = []
         """For each slot: whether the checkpoint's store contains a session with the bounds of this session."""
         self.is_repeat: list[bool] = []
-        """For each slot: whether the last record repeated the session's only timestamp. Its update then has the result before."""
+        """For each slot: whether the last record repeated the session's only timestamp.
+
+        Then the session keeps its bounds, and the size of its buffer entry includes the previous result.
+        """
         self._keys: list[int] = []
         """The key numbers of new sessions that are not in the frame yet."""
         self.sessions = _SessionsByEnd()

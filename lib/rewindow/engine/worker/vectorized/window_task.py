@@ -44,7 +44,7 @@ from rewindow.streams.settings import Semantics, StreamTime, StreamTimeFrom, Wal
 
 
 class Clocks:
-    """The state of `streams.task` besides stores: clocks, offsets, metrics. There are no punctuations."""
+    """The state of a task besides its stores: clocks, offsets and metrics, as in `streams.task`, without punctuations."""
 
     def __init__(self, topics: Sequence[str], state: TaskState | None, semantics: Semantics, lag_ms: int = 0) -> None:
         """Resume the clocks of a checkpoint. ``lag_ms`` lowers the watermarks of the topics (D22)."""

@@ -1,6 +1,6 @@
 """Run one task of one sub-topology with a join, from files to files.
 
-restore -> for each epoch: merged batches in the task's order, then its end -> stage outputs and changes -> report.
+restore -> for each epoch: take merged batches in the task's order, end the epoch -> stage outputs and changes -> report.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ class _Batch(NamedTuple):
     """The row of the value in the stored values of the record's input."""
     is_joining: Array
     is_alone: Array
-    """Whether a record is sent at once because it has no key."""
+    """Whether the result of a record is sent at once, without a partner, because the record has no key."""
     first: Array
     counts: Array
     """``first`` is the index of the first possible partner: a retained record of the other input in the range of times.
