@@ -152,7 +152,10 @@ class SparkLandingEngine:
         )
 
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
-        """Return each file with rows that arrived at ``until_ms`` or later, and the first such arrival. Runs one job."""
+        """Return a mapping from each file with rows that arrived at ``until_ms`` or later to the first such arrival (epoch ms).
+
+        Runs one job over the arrivals.
+        """
         names = {piece.path: piece.name for piece in (*look.rest, *look.fresh)}
         with self.running():
             arrivals = SourceFrame(self._spark, spec, look).arrivals(columns)

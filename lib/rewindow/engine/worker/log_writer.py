@@ -116,7 +116,7 @@ def _canonical(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterable[p
 
 
 def _without_arrival(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of another job's output with arrivals of null. Until here, the column of arrivals has epoch numbers."""
+    """Return rows of another job's output with null as arrivals. ``rows`` has the numbers of epochs in this column."""
     position = rows.schema.get_field_index(ARRIVED)
     return rows.set_column(position, rows.schema.field(position), pa.nulls(rows.num_rows, pa.int64()))
 

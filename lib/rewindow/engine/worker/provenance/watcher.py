@@ -18,7 +18,7 @@ Entry = tuple[str, Any, Any]
 """An entry of a store: the store's name, key and position."""
 
 OnWrite = Callable[[Cause, Entry], None]
-"""Is called with the cause of a write to a store, and the entry that is written."""
+"""A function that is called with the cause of a write to a store, and with the entry that is written."""
 
 
 class Taken(NamedTuple):
@@ -180,9 +180,9 @@ class Watcher:
     def _near(self, key: Any, position: Any) -> tuple[dict[Entry, Origin], bool]:
         """Return the entries that were read with a key and position, and whether certainly no other entries matter.
 
-        Without such entries, return those with the key. Without those, return all entries that were read. If the key and position
-        were looked up without a result, return no entries: the row was made from the record alone. This does not hold if there is
-        no position and another store had the key.
+        Without such entries, return the entries with the key. Without entries of the key, return all entries that were read. If
+        key and position were looked up without a result, return no entries, because the row was made from the record alone. This
+        last rule does not apply if there is no position and another store had the key.
         """
         own = self._by_key.get(key, {})
         exact = {entry: origin for entry, origin in own.items() if position is not None and entry[2] == position}

@@ -1,4 +1,4 @@
-"""Tokenize blocks of CSV. Arrow splits the lines into columns of text, after lines that it would wrongly accept are refused.
+"""Tokenize blocks of CSV: refuse lines that Arrow would wrongly accept, then let Arrow split the lines into columns of text.
 
 Arrow's tokenizer is the fastest that keeps the difference between an empty value and a quoted empty value, takes bytes in
 memory, and numbers the lines that have too many or too few values (ADR-144). Arrow accepts three mistakes, which `_Structure`

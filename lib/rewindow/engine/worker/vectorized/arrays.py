@@ -1,6 +1,6 @@
 """Convert between Arrow columns and NumPy arrays, and keep the state of groups as arrays of equal length.
 
-A slot of a `GroupFrame` is the index of the row of one group. The exceptions hand work over to record execution.
+A slot of a `GroupFrame` is the index of a group's row. The exceptions of this module hand work over to record execution.
 """
 
 from __future__ import annotations

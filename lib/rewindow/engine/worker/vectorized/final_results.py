@@ -378,10 +378,7 @@ def _open_rows(
 
 
 def _entry_sizes(task: WindowTask, slots: Array) -> Array:
-    """Return the sizes of buffer entries in bytes, as a suppress with a bound in bytes counts them.
-
-    See `streams.state.suppress_buffer`.
-    """
+    """Return the bytes of buffer entries, as a suppress with a bound in bytes counts them (`streams.state.suppress_buffer`)."""
     frame = task.groups.frame
     keys = task.keys.sizes(frame["key"][slots])
     now, before = task.plan.sizes.of(frame, slots)

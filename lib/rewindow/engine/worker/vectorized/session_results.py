@@ -213,8 +213,7 @@ class SessionTask(VectorizedTask):
     ) -> tuple[Array, list[tuple[int, list[int]]], Array]:
         """Return the slot of each record (-1 if late), the merges, and the end of each record's session at that record.
 
-        A merge is a pair ``(new slot, merged slots)``. ``open_from`` has for each record the time from which sessions must end to
-        be open.
+        A merge is a pair ``(new slot, merged slots)``. ``open_from``: for each record, the earliest end of an open session.
         """
         starts, ends, gap_ms = self.starts, self.ends, self.gap_ms
         newest, stored_from = self.newest_ms, self.stored_from_ms
@@ -454,10 +453,7 @@ def _entry(results: Sequence[pa.Array], ends: Array, sizes: Array, *, is_null: b
 
 
 def _sizes(task: SessionTask, keys: Array) -> Array:
-    """Return the sizes of entries without values in bytes, as a suppress with a bound in bytes counts them.
-
-    See `streams.state.suppress_buffer`.
-    """
+    """Return the bytes of entries without values, as counted for a bound in bytes (see `streams.state.suppress_buffer`)."""
     return ENTRY_BYTES + task.keys.sizes(keys) + 2 * LONG_BYTES + len(task.plan.topic)
 
 
@@ -483,9 +479,9 @@ def _of(task: SessionTask, sessions: Iterable[Session]) -> list[pa.Array]:
 def _rows(
     task: SessionTask, task_work: TaskWork, store: str, shapes: tuple[Shape, Shape], ends_from_ms: int
 ) -> Iterator[tuple[list[Session], list[pa.Array], list[bool]]]:
-    """Yield for each batch of a store: the sessions that end at or after a time, their value columns, and the tombstones.
+    """Yield triples for the batches of a store, in the order of writing, with the sessions that end at ``ends_from_ms`` or later.
 
-    The tombstones are a list that says for each session whether its row is a tombstone. Batches are in the order of writing.
+    A triple has the sessions, their value columns, and for each session whether its row is a tombstone.
     """
     key, value = shapes
     columns = [*key.names, *value.names, "_tombstone"]

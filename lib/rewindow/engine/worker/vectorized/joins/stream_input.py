@@ -259,7 +259,7 @@ class _Retained:
 
 
 class _Waiting:
-    """Records in the order of their arrival, until they have found a partner or their wait is over."""
+    """The records that wait, in the order of their arrival: they have no partner yet, and their wait is not over."""
 
     def __init__(self, waits_ms: int) -> None:
         """Start without records. A record's wait is over when the clock is more than ``waits_ms`` past its timestamp."""

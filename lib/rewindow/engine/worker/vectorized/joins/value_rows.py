@@ -114,9 +114,9 @@ class KeptTable:
         self.peak = self._count()
 
     def before(self, records: Array, updates: Updates, keys: Array) -> tuple[Array, Array]:
-        """Return, for each record, the row that the table had for its key just before the record, and the time of that row.
+        """Return, for each record, the row that the table had for the record's key just before the record, and the row's time.
 
-        ``records``: indexes in the batch. ``keys``: the key number of each record of the batch.
+        ``records``: the records' indexes in the batch. ``keys``: the key number of each record of the batch.
         """
         self._fit()
         rows, times = self._rows[keys[records]], self._times[keys[records]]
