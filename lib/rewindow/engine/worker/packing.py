@@ -18,8 +18,7 @@ from rewindow.engine.worker.nested_json import Reader, canonical_json
 PACK_ROWS = 65_536
 PACK_BYTES = 32 << 20
 PIECE_BYTES = 8 << 10
-"""The bytes of a piece, which is one row. A batch of 10,000 rows has 80 MB. That is Spark's default, which is fixed on some
-platforms."""
+"""The bytes of a piece. A piece is one row, so a batch of 10,000 rows (Spark's default, fixed on some platforms) has 80 MB."""
 
 
 LONG_BITS = 63

@@ -142,7 +142,7 @@ def missing_columns(spec: LogSpec, names: Sequence[str]) -> ConfigError | None:
     """
     renames, maybe = spec.renames or {}, nested_renames(spec, names)
     wrong = [(name, "columns") for name in sorted(set(renames) - {*names, *maybe})]
-    # If a column in `columns:` does not exist, its new name is missing, too. The message names only the former, the cause.
+    # If a column in `columns:` does not exist, its new name is missing, too. The message names only the column: the cause.
     if wrong:
         return _unknown(spec, wrong, names)
     return _missing(spec, [renames.get(name, name) for name in (*names, *maybe)])

@@ -141,7 +141,7 @@ def merged(topics: Sequence[Iterator[Batch]]) -> Iterator[Merged]:
     """Merge the batches of an epoch into the task's order. At most one batch of each topic is in memory."""
     pending = [_Pending(batches) for batches in topics]
     while waiting := [(topic.last_ms, rank) for rank, topic in enumerate(pending) if topic.fill()]:
-        # The earliest last record of the current batches: all records that precede it are in these batches.
+        # Of the last records of the current batches, take the earliest. All records that precede it are in these batches.
         last_ms, last = min(waiting)
         parts = [topic.take(last_ms, with_ties=rank <= last) for rank, topic in enumerate(pending)]
         orders = np.concatenate([part.orders for part in parts])
