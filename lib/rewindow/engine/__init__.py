@@ -1,1 +1,1 @@
-"""Execution: what runs next to the data (`worker`) and what schedules it (`spark`)."""
+"""Execution: the code that runs next to the data (`worker`), and the code that schedules it on Spark (`spark`)."""

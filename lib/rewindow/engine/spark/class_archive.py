@@ -65,7 +65,7 @@ def archive_options() -> list[str]:
 
 
 def make_archive() -> bool:
-    """Create the archive if it is missing (20 s, 200 MB). Return whether there is one; a missing archive is not an error."""
+    """Create the archive if it is missing (20 s, 200 MB). Return whether it exists now. A missing archive is not an error."""
     path = _archive_path()
     if path.is_file():
         return True

@@ -96,7 +96,7 @@ def _has_databricks_connect() -> bool:
 
 
 def _check_listening(url: str) -> None:
-    """Check that the server listens; the client itself would retry for ten minutes."""
+    """Raise `OSError` if the server does not listen. Without this check, the client would retry for ten minutes."""
     parts = urlsplit(url)
     port = parts.port or (443 if "use_ssl=true" in parts.path else _PORT)
     with socket.create_connection((parts.hostname or "", port), timeout=_CONNECT_S):

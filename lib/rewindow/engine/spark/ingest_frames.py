@@ -98,7 +98,7 @@ def landed(spec: LogSpec, column: Column, sources: Mapping[str, _SourceColumn]) 
 def time_ms(spec: LogSpec, name: str, sources: Mapping[str, _SourceColumn]) -> Expression:
     """Return a column as epoch milliseconds. Values that are not times become null.
 
-    Raises `ConfigError` (78) if its type cannot be a time.
+    Raises `ConfigError` (78) if the column's type cannot be a time.
     """
     source = sources.get(name)
     if source is None:

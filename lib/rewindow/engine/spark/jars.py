@@ -96,7 +96,7 @@ def _candidates(environ: Mapping[str, str], installed: Iterable[str]) -> Iterato
         yield Path(on_path).resolve().parent.parent
     for pattern in installed:
         root = Path(pattern.split("*", maxsplit=1)[0])
-        # The newest usable version first, then by name, so that machines with the same Javas choose the same one.
+        # The newest version comes first. Equal versions are sorted by name, so that equal machines choose the same Java.
         homes = sorted(root.glob(pattern[len(str(root)) + 1 :])) if root.is_dir() else []
         yield from sorted(homes, key=_release_version, reverse=True)
 
@@ -107,7 +107,7 @@ def _release_version(home: Path) -> int:
 
 
 def _inspect(home: Path) -> Java | None:
-    """Return the Java at a home; read its version from the `release` file, else from `java -version`."""
+    """Return the Java at a home. Its version is read from the file `release`; without this file, from `java -version`."""
     binary = home / "bin" / "java"
     if not os.access(binary, os.X_OK):
         return None
@@ -184,7 +184,7 @@ _DELTA_SPARK = {
 
 
 def required_jars(spark: str | None = None) -> tuple[Jar, ...]:
-    """Return the Delta jars for a Spark version, by default that of the installed pyspark.
+    """Return the Delta jars for a version of Spark, by default the version of the installed pyspark.
 
     Raises `ConfigError` (78) if pyspark is not installed or Delta has no jar for it.
     """

@@ -1,7 +1,7 @@
 """Sessions whose driver is this process. Only this module deals with the JVM, the jars and local settings.
 
-All other modules take a `SparkSession` and work with Spark Connect (no `_jvm`, no RDD). The JVM's stderr is relayed without
-noise, and PySpark and py4j print no stack traces of what the command reports itself.
+All other modules take a `SparkSession` and also work with Spark Connect (no `_jvm`, no RDD). The JVM's stderr is relayed
+without noise. PySpark and py4j print no stack traces of errors that the command itself reports.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def cluster_session(
 
 
 def end_session(session: SparkSession) -> None:
-    """Stop a local session and wait up to 2 minutes for the end of its JVM, so that another can start."""
+    """Stop a local session and wait up to 2 minutes for the end of its JVM, so that another session can start."""
     session.stop()
     gateway = SparkContext._gateway  # noqa: SLF001  # the only reference to the JVM's process
     if gateway is not None:
@@ -195,7 +195,7 @@ def is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def silence_end_of_jvm(server: Any) -> None:
-    """Let a server of accumulator updates end its connection without a word when the JVM has died."""
+    """Stop a server of accumulator updates from printing an error when its connection ends because the JVM has died."""
     if not isinstance(server, socketserver.BaseServer):
         return
     report = server.handle_error
@@ -326,7 +326,7 @@ def _is_noise(block: list[bytes]) -> bool:
 
 
 def _blocks(lines: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yield single lines, and each Python traceback as one block."""
+    """Yield the lines as blocks: each Python traceback is one block, and each other line is a block."""
     block: list[bytes] = []
     for line in lines:
         block.append(line)

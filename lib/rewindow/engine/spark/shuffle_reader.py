@@ -87,7 +87,10 @@ def shuffle_frame(
 def run_shuffle(
     work: SubTopologyWork, tasks: Mapping[int, TaskWork], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[TaskReport]:
-    """Run the tasks of the incoming packs, one after the other."""
+    """Write the packs in ``batches`` to local files, and run their tasks, one after the other.
+
+    ``tasks`` maps a partition to its task.
+    """
     topics = list(work.tables)
     with TemporaryDirectory(prefix="rewindow-") as folder:
         for partition, pieces in groupby(_pieces(batches), key=itemgetter(0)):
@@ -137,7 +140,7 @@ def colocated_frame(
 def run_colocated(
     work: SubTopologyWork, groups: Sequence[Sequence[TaskWork]], packing: Packing, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[TaskReport]:
-    """Write the incoming rows to local files, then run the tasks of their groups, one after the other."""
+    """Write the rows in ``batches`` to local files, then run the tasks of their groups, one after the other."""
     (topic,) = work.tables
     marks: list[int] = []
     made: dict[int, list[LogFile]] = {}

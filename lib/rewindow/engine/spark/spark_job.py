@@ -27,7 +27,7 @@ _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
 _UNION = "spark.sql.unionOutputPartitioning"
-"""If on, a union of single-partition frames has one partition, and so one Spark task."""
+"""A setting. If it is on, a union of frames with one partition each also has one partition, and so a single Spark task."""
 _ROWS = 2_048
 """The most rows per batch that Spark hands to a worker. A row is a record or a piece of a pack."""
 _NO_LIMIT = 2**31 - 1

@@ -113,7 +113,7 @@ class SparkLandingEngine:
         return look_at_files(spec, position)
 
     def check_unchanged(self, spec: SourceSpec, look: SourceLook) -> None:
-        """Raise `SourceError` (66) if fresh files changed since the look."""
+        """Raise `SourceError` (66) if fresh files have changed since ``look`` was made."""
         unchanged(look, spec)
 
     def wrong_columns(self, spec: LogSpec, look: SourceLook) -> RewindowError | None:
@@ -152,7 +152,10 @@ class SparkLandingEngine:
         )
 
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
-        """Return each file with rows that arrived at ``until_ms`` or later, and the first such arrival. Runs one job."""
+        """Return a mapping from each file with rows that arrived at ``until_ms`` or later to the first such arrival (epoch ms).
+
+        Runs one job over the arrivals.
+        """
         names = {piece.path: piece.name for piece in (*look.rest, *look.fresh)}
         with self.running():
             arrivals = SourceFrame(self._spark, spec, look).arrivals(columns)

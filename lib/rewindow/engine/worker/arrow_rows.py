@@ -130,7 +130,7 @@ def _schema(columns: tuple[Column, ...]) -> pa.Schema:
 
 
 def _encode_column(field: pa.Field, values: Sequence[Any], target: str) -> pa.Array:
-    """Return values as one column. Raises `DataError` as `encode` does."""
+    """Return values as a single column. Raises `DataError` as `encode` does."""
     column = Column(field.name, _column_type(field.type))
     array = _quickly_encoded(values, column.type)
     if array is not None:

@@ -73,7 +73,7 @@ _find = _cache.find
 
 
 def row_columns(key: Shape, value: Shape) -> list[str]:
-    """Return the columns of a changelog that make up a row: key, value, and whether it is a tombstone."""
+    """Return the names of a changelog's columns for a row: key columns, value columns, and whether the row is a tombstone."""
     return [*key.names, *value.names, "_tombstone"]
 
 

@@ -25,7 +25,7 @@ UNREADABLE = (OSError, pa.ArrowException, KeyError, ValueError)
 
 _BLOCK = 1 << 20
 _READ_BYTES = 1 << 20
-"""Smaller files are read at once. Larger ones are read twice, once for the checksum."""
+"""Smaller files are read at once. Larger files are read twice, once for the checksum."""
 _ROWS_WITHOUT_THREADS = 32 * 1024
 _HELD_BYTES = 64 << 20
 """The largest object of a bucket that is held in memory. Larger objects are read twice, once for the checksum."""

@@ -211,8 +211,8 @@ def translate_text(text: str) -> RewindowError:
 
 
 def find_marked(text: str) -> RewindowError | None:
-    """Return the error that a worker marked anywhere in the text; None if there is none."""
-    # A traceback shows source lines before the error itself.
+    """Return the `RewindowError` that a worker encoded with `mark` anywhere in the text; None if the text has none."""
+    # The last mark is tried first, because a traceback shows source lines, which may contain a mark, before the error itself.
     for match in reversed([*_MARKED.finditer(text)]):
         # `raw_decode` fails if the text was cut off. Then an earlier mark may be complete.
         with suppress(ValueError):

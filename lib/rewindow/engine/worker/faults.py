@@ -90,7 +90,7 @@ def unit_faults(times: pa.Array, near: Longs | int) -> dict[int, str]:
 
 
 def fix_of(reason: str, spec: LogSpec) -> str:
-    """Return what to do about a refused record."""
+    """Return the fix for a refused record, as text: what to do about the reason."""
     if (unit := unit_in_reason(reason)) is not None:
         fix = spec.unit_fix(reason, unit)
         return fix[0].upper() + fix[1:]
@@ -145,14 +145,17 @@ class BadTimesFound:
                 self._first.append(f"{where}: {wrong}")
 
     def summary(self) -> BadTimes | None:
-        """Return the rows; None if there are none."""
+        """Return the rows that were added; None if no row was added."""
         if not self.rows:
             return None
         return BadTimes(self._column, self.rows, tuple(self._first), self._reason, self.is_exact)
 
 
 def wrong_text(spec: LogSpec, column: str, text: str | None, time_ms: int | None, *, is_number: bool) -> str:
-    """Return what is wrong with a text that has no valid time, in the words of the quarantine."""
+    """Return what is wrong with a text that has no valid time, in the same words as the quarantine.
+
+    ``time_ms`` is the invalid time of the text (epoch ms); None if the text is no time.
+    """
     role = "arrived_at" if column == spec.arrived_at else "timestamp"
     if text is None:
         return NEVER_ARRIVED if column == spec.arrived_at else NO_TIMESTAMP
@@ -202,9 +205,9 @@ def _time_fixes(reason: str, spec: LogSpec) -> list[str]:
 
 
 def _bad_times(spec: LogSpec, column: str, kind: Any, pieces: Sequence[Piece]) -> BadTimes | None:
-    """Return the rows of Parquet files that have no valid time in a column (its name in the log); None if there are none.
+    """Return the rows of Parquet files that have no valid time in a column; None if all times are valid.
 
-    ``kind`` is the type with which the column is read.
+    ``column`` is the column's name in the log, ``kind`` the type with which it is read.
     """
     old = {new: name for name, new in (spec.renames or {}).items()}.get(column, column)
     faults, size = BadTimesFound(column), 0
@@ -223,7 +226,7 @@ def _bad_times(spec: LogSpec, column: str, kind: Any, pieces: Sequence[Piece]) -
 
 
 def _wrong(spec: LogSpec, column: str, value: Any, kind: Any) -> str:
-    """Return what is wrong with a value, in the words of the quarantine; empty for a valid time."""
+    """Return what is wrong with a value, in the same words as the quarantine; empty for a valid time."""
     is_arrival = column == spec.arrived_at
     role = "arrived_at" if is_arrival else "timestamp"
     if value is None:

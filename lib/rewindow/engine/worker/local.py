@@ -1,8 +1,8 @@
-"""The engines that run tasks in this process, and what all engines share. Imports nothing of Spark.
+"""The engines that run tasks in this process, and the code that all engines share. Imports nothing of Spark.
 
-`InlineEngine` runs small sub-topologies here and hands the others to Spark. A task is Python and Arrow wherever it runs, so the
-files are the same (L3). Inline, user code shares the process of the command: its prints go to stderr, and it cannot end the
-command with a success that never happened.
+`InlineEngine` runs small sub-topologies in this process and hands the others to Spark. In both places a task runs the same Python
+and Arrow code, so the files are the same (L3). In this process, user code runs as in a worker (`failures.as_in_a_worker`): its
+prints go to stderr, and it cannot end the command.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from rewindow.streams.state.stores import JOIN, KEY_VALUE, RECORDS, WINDOW
 from rewindow.streams.topology import key_topics
 
 VECTORIZED_SHARE = 10
-"""How many records vectorized execution takes in the time of one record in record execution."""
+"""The number of records that vectorized execution processes in the time in which record execution processes one."""
 _RECORD_BYTES = 16
-"""Estimated bytes per record of an internal log, or of a changelog that is read whole."""
+"""The estimated bytes per record of an internal log, or per row of a changelog that is read whole."""
 _PRUNED_BYTES = 512
-"""Changelog bytes that cost as much as one record where a task restores only some keys or live windows."""
+"""For a task that restores only some keys or live windows: the changelog bytes that take as much time as one record."""
 _WHOLE = (KEY_VALUE, JOIN, RECORDS)
-"""The kinds of stores that vectorized execution reads whole: those of joins."""
+"""The kinds of stores of joins, which vectorized execution restores whole."""
 
 
 class LocalEngine:
@@ -40,7 +40,7 @@ class LocalEngine:
     def __init__(
         self, execution: Execution = Execution.AUTO, *, is_shareable: Callable[[str], bool] = lambda _root: True
     ) -> None:
-        """``execution`` is that of the target.
+        """``execution`` is the target's setting.
 
         ``is_shareable`` returns whether a file of the table in a folder may have rows of several tasks.
         """
@@ -62,9 +62,9 @@ class LocalEngine:
     def run_here(
         self, work: SubTopologyWork, on_task: Callable[[TaskReport], None] = lambda _report: None
     ) -> list[TaskReport]:
-        """Run the tasks; return their reports by partition, after that of the files that they share.
+        """Run the tasks; return their reports by partition. The first report is that of the files that the tasks share.
 
-        ``on_task`` gets each task's report when it has ended.
+        ``on_task`` gets each task's report when the task has ended.
         """
         reports = []
         with sharing(self._is_shareable) as shared:
@@ -77,7 +77,7 @@ class LocalEngine:
         return sorted(reports, key=lambda report: report.partition)
 
     def with_execution(self, work: SubTopologyWork) -> SubTopologyWork:
-        """Return work whose execution is chosen. Work that already names an execution keeps it."""
+        """Return the work with record or vectorized execution chosen. An execution that the work already names is kept."""
         if work.execution is not Execution.AUTO:
             return work
         return replace(work, execution=chosen_execution(work, self._execution))
@@ -85,7 +85,7 @@ class LocalEngine:
     def stage_rows(
         self, target: str, root: str, attempt: str, columns: Sequence[Column], rows: Iterable[tuple[Any, ...]]
     ) -> list[StagedFile]:
-        """Stage a few rows that the driver itself made."""
+        """Stage a few rows that the driver itself has made."""
         return stage_rows(StagingTarget(target, root, attempt=attempt, partition=0), columns, rows)
 
 
@@ -120,7 +120,7 @@ class SubTopologyRunner(Protocol):
 
 
 class InlineEngine(LocalEngine):
-    """Runs small sub-topologies in this process and the others on Spark, which starts with the first of them."""
+    """Runs small sub-topologies in this process and larger ones on Spark. Spark starts with the first larger sub-topology."""
 
     def __init__(
         self,
@@ -133,10 +133,10 @@ class InlineEngine(LocalEngine):
         on_other: Callable[[str], None] | None = None,
         is_shareable: Callable[[str], bool] = lambda _root: True,
     ) -> None:
-        """``most``: the largest `size_of` a sub-topology that runs here.
+        """``most`` is the largest size (`size_of`) of a sub-topology that runs in this process.
 
-        ``on_task`` gets each task's report, ``on_share`` the share of the records that is done, from 0 to 1.
-        ``on_other`` gets what is left to Spark and why: ``run sub-topology 0: ...``.
+        ``on_task`` gets each task's report. ``on_share`` gets the share of the records that is done, from 0 to 1.
+        ``on_other`` gets a text for each sub-topology that Spark runs, with the reason: ``run sub-topology 0: ...``.
         ``is_shareable`` returns whether a file of the table in a folder may have rows of several tasks.
         """
         super().__init__(execution, is_shareable=is_shareable)
@@ -144,7 +144,7 @@ class InlineEngine(LocalEngine):
         self._on_task, self._on_share, self._on_other = on_task, on_share, on_other
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
-        """Run one sub-topology; return the reports by partition. Raises what a worker would."""
+        """Run one sub-topology; return the reports by partition. Raises the same errors in this process as on Spark."""
         work = self.with_execution(work)
         if why := self._why_spark(work):
             if self._on_other is not None:
@@ -162,7 +162,7 @@ class InlineEngine(LocalEngine):
             return self.run_here(work, on_task)
 
     def _why_spark(self, work: SubTopologyWork) -> str:
-        """Return why Spark runs a sub-topology; empty if it runs here."""
+        """Return the reason why Spark runs a sub-topology; empty if it runs in this process."""
         if work.tables:
             topic, table = min(work.tables.items())
             return f"tasks cannot open the log of {topic!r}: {table.why}"
@@ -179,9 +179,10 @@ class InlineEngine(LocalEngine):
 
 
 def size_of(work: SubTopologyWork) -> int:
-    """Estimate the cost of a sub-topology, in records of record execution: records to take and rows to restore.
+    """Estimate the cost of a sub-topology: the number of records to process and rows to restore, as in record execution.
 
-    The records of internal logs and the rows of changelogs are estimated from the sizes of their files.
+    A record in vectorized execution counts as one in `VECTORIZED_SHARE`. The records of internal logs and the rows of changelogs
+    are estimated from the sizes of their files.
     """
     part = work.code.topology.sub_topologies()[work.sub_topology]
     is_vectorized = work.execution is Execution.VECTORIZED
@@ -199,7 +200,7 @@ def size_of(work: SubTopologyWork) -> int:
 
 
 def _shares(work: SubTopologyWork) -> list[float]:
-    """Return the share of the records that is done after each task, from 0 to 1."""
+    """Return for each task the share of the records that is done when the task has ended, from 0 to 1."""
     sizes = [1 + sum(end - start for log in task.logs.values() for start, end in log.bounds) for task in work.tasks]
     return [done / sum(sizes) for done in accumulate(sizes)]
 

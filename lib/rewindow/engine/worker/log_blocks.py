@@ -35,28 +35,28 @@ from rewindow.streams.serde.binding import log_shape
 from rewindow.streams.serde.schema import Column
 
 PARTITION, ARRIVED, TIMESTAMP, FAULT = "_partition", "_arrival", "_timestamp", "_fault"
-"""The columns besides keys and values of incoming batches. A fault says why a row cannot be landed."""
+"""The columns of incoming batches besides keys and values. A fault is the reason why a row cannot be landed, or null."""
 NO_TIME = "_no_time"
-"""An optional column, for timestamps that are text: the text that is not a valid time."""
+"""An optional column if timestamps are text. It has each text that is not a valid time; null in other rows."""
 _SHOWN_KEYLESS = 3
-"""Offsets of records without a key that a block names."""
+"""The most offsets of records without a key that a block names."""
 _LOOK = 1024
-"""Rows that usually show that a column varies, so that the rest need not be looked at."""
+"""The number of first rows that are compared first. They usually show that a column varies; then the rest is not compared."""
 _LONGEST = 60
 
 
 def order_name(name: str) -> str:
-    """Return the name of a column of incoming batches that only decides the order."""
+    """Return the name of a column of incoming batches that only decides the order of rows, and is not landed."""
     return f"_order_{name}"
 
 
 def longs(column: pa.Array, null: int) -> Longs:
-    """Return a column of 64-bit integers with its nulls filled."""
+    """Return a column of 64-bit integers as an array, with ``null`` in place of nulls."""
     return np.asarray(column.fill_null(null) if column.null_count else column)
 
 
 def cut(rows: pa.RecordBatch, *names: str) -> Iterator[pa.RecordBatch]:
-    """Yield the parts of a batch, in order, in which some columns of integers do not change."""
+    """Yield the longest consecutive parts of a batch in which the named columns of integers do not change."""
     columns = [longs(rows.column(name).cast(pa.int64()), -FAR) for name in names]
     changes = np.logical_or.reduce([np.diff(column) != 0 for column in columns])
     for start, end in pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), rows.num_rows]):
@@ -65,13 +65,13 @@ def cut(rows: pa.RecordBatch, *names: str) -> Iterator[pa.RecordBatch]:
 
 
 def by_partition(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield each partition with its rows, which are together."""
+    """Yield pairs (partition, rows). The rows of a partition are consecutive in the batch."""
     for part in cut(rows, PARTITION):
         yield part.column(PARTITION)[0].as_py(), part
 
 
 class OpenBlock:
-    """A block under construction: `add` rows, then `close`. Not thread-safe."""
+    """A block under construction: call `add` with rows, then `close`. Not thread-safe."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class OpenBlock:
         return self._end, self._time
 
     def add(self, rows: pa.RecordBatch, behind: int) -> None:
-        """Add rows in order; ``behind`` of them became visible too late for their own landing.
+        """Add rows in order. ``behind`` is the number of rows that became visible too late for their own landing.
 
         Raises `DataError` (65), naming the record, if the timestamp policy rejects one.
         """
@@ -144,7 +144,7 @@ class OpenBlock:
         )
 
     def abort(self) -> None:
-        """Delete the files."""
+        """Delete the files that are not complete."""
         if self._file is not None:
             self._file.abort()
         self._quarantine.abort()
@@ -183,7 +183,7 @@ class OpenBlock:
         reasons: list[str | None] = [] if faults.null_count == rows.num_rows else faults.to_pylist()
         self._unarrived += reasons.count(NEVER_ARRIVED)
         near, ahead = self._recorded(rows.column(ARRIVED)), self._write.policy.max_ahead_ms
-        # Without `max_ahead`, no timestamp is too far ahead.
+        # Without `max_ahead`, the limit is larger than any timestamp.
         limits = FAR * 2 - 1 if ahead is None else near + ahead
         if self._extractor is None:
             times = rows.column(TIMESTAMP)
@@ -204,7 +204,7 @@ class OpenBlock:
         )
 
     def _recorded(self, arrivals: pa.Array) -> Longs | int:
-        """Return when the rows arrived; for unknown times the interval's end, or now (D19)."""
+        """Return when the rows arrived (epoch ms). If that is unknown, use the end of the landing's interval, or now (D19)."""
         recorded = self.landing.end_ms if self.landing.interval else self._write.now_ms
         return recorded if self._write.spec.arrived_at is None else longs(arrivals, recorded)
 
@@ -242,41 +242,41 @@ class OpenBlock:
 
 
 class FlatColumns:
-    """Follows the columns that have not varied so far. A column that varied costs nothing any more."""
+    """Finds the columns in which all rows of a block have the same value. A column that has varied is not compared again."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._values: dict[str, pa.Scalar | None] = dict.fromkeys(names)
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Look at the next rows of a block, of which there is at least one."""
+        """Compare the next rows of a block. There is at least one row."""
         for name, value in list(self._values.items()):
             column = rows.column(name)
             first = column[0] if value is None else value
-            # Most columns vary within a few rows, so the others are rarely compared.
+            # Most columns vary within the first rows, so the other rows are rarely compared.
             if _is_only(first, column.slice(0, _LOOK)) and _is_only(first, column):
                 self._values[name] = first
             else:
                 del self._values[name]
 
     def shown(self) -> dict[str, str | None]:
-        """Return each column that did not vary with its value as text; None if it has only nulls."""
+        """Return the columns that did not vary, as a mapping from column to its value as text, or None if it has only nulls."""
         values = {name: value.as_py() for name, value in self._values.items() if value is not None}
         return {name: None if value is None else str(value)[:_LONGEST] for name, value in values.items()}
 
 
 def _log_file_columns(columns: LogColumns) -> tuple[Column, ...]:
-    """Return the columns of a log's files: those of the table without ``generation`` and ``partition``."""
+    """Return the columns of a log's files: the columns of the table without ``generation`` and ``partition``."""
     return (*LOG_COLUMNS, *columns.all)
 
 
 def _described(rows: pa.RecordBatch, row: int, reason: str) -> str:
-    """Return the reason; quote a text that is not a valid time."""
+    """Return the reason why a row is refused. If its timestamp is a text that is not a valid time, the reason quotes the text."""
     text = rows.column(NO_TIME)[row].as_py() if NO_TIME in rows.schema.names else None
     return f"the timestamp {text!r} is not a valid time" if reason == NO_TIMESTAMP and text is not None else reason
 
 
 def _records(columns: LogColumns, rows: pa.RecordBatch) -> list[Record]:
-    """Return the rows as the topology's records. The timestamp is the arrival, if known."""
+    """Return the rows as records for an extractor. The timestamp of a record is its arrival; None if that is unknown."""
     key, value = (
         log_shape(columns.key, is_scalar=columns.scalar_key),
         log_shape(columns.value, is_scalar=columns.scalar_value),
@@ -290,6 +290,6 @@ def _arrived(arrival_ms: int | None) -> str:
 
 
 def _is_only(value: pa.Scalar, column: pa.Array) -> bool:
-    """Return whether a column has no other value. A null is a value of its own."""
+    """Return whether a column has no value other than ``value``. A null counts as a value that differs from all others."""
     distinct = pc.unique(column)
     return len(distinct) == 1 and bool(distinct[0].equals(value))

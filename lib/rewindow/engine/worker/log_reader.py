@@ -1,13 +1,13 @@
 """The partition-local reader: a task opens the files of its partition and reads them in offset order, without a shuffle.
 
 Landed files are ordered and disjoint, but another writer may have rewritten them (OPTIMIZE merges in any order). So the
-reader checks that each batch continues at the next offset. If one does not, it reads and sorts the overlapping files, a
-range of offsets at a time, and streams again after them. Either way the rows are the same (L3), and a missing or
-duplicate offset is an error. The reader skips row groups without wanted offsets.
+reader checks that each batch continues at the next offset. If a batch does not, the reader reads and sorts the overlapping
+files, a range of offsets at a time. After these files it reads batch by batch again. Either way the rows are the same (L3),
+and a missing or duplicate offset is an error. Row groups without wanted offsets are skipped.
 
-A partition of a repartition topic is read as upstream tasks of this run wrote it, epoch by epoch. Each file holds the records
-of one upstream task in epoch order, so the reader opens it once. It sorts the rows of an epoch as D21 requires and numbers
-them; then they are like the records of any topic.
+The files of a repartition topic's partition were written by upstream tasks of this run. They are read epoch by epoch. Each file
+holds the records of one upstream task in epoch order, so the file is opened once. The reader sorts the rows of an epoch as D21
+requires, and numbers them. Then they are like the records of any topic.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rewindow.streams.ordering import Rows
 from rewindow.streams.serde.schema import Column, Shape
 
 SORTED_ROWS = 2_000_000
-"""Rows of rewritten files to sort at once, which bounds a task's memory."""
+"""The most rows of rewritten files that are sorted at once. This bounds a task's memory."""
 SPOOLED = ".arrow"
 """The suffix of the files that the shuffle reader writes."""
 _META = ("_epoch", "_order", "_number", "_timestamp")
@@ -50,7 +50,7 @@ class LogReader:
         self._rest: list[Decodable] | None = None
 
     def epoch(self) -> Iterator[Rows]:
-        """Yield the rows of the next epoch, batch by batch. Consume them all before requesting another epoch."""
+        """Yield the rows of the next epoch, batch by batch. Consume all batches before requesting another epoch."""
         offset, end = next(self._bounds)
         while offset < end:
             columns = self._rest or [shared_texts(column) for column in next(self._batches).columns[1:]]
@@ -73,14 +73,14 @@ def ordered_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows with offsets ``[start, end)`` in offset order; the first of ``columns`` is the offset.
 
-    Columns in ``dictionary`` may be dictionary-encoded, as in the files; those in ``repeating`` only if that saves time.
-    Columns in ``values`` are null in files that are older than they are.
+    Columns in ``dictionary`` may be yielded dictionary-encoded, as in the files; columns in ``repeating`` only if that saves
+    time. A file may be older than a column in ``values``. Then its rows have null in this column.
 
     Raises `StorageError` (74) for a missing or duplicate offset, or a file that cannot be read.
     """
     expected = start
     for group in _overlapping([file for file in files if file.first < end and file.last >= start]):
-        # No later file has the offset either, because the groups are ordered.
+        # The expected offset is missing: no later file has it, because the groups are ordered.
         if group[0].first > expected:
             break
         until = min(end, max(file.last for file in group) + 1)
@@ -88,12 +88,12 @@ def ordered_batches(
             wanted = _between(batch, expected, until)
             if wanted.num_rows == 0:
                 continue
-            # Another writer has rewritten these files in another order.
+            # The batch does not continue at the next offset, because another writer has rewritten these files in another order.
             if not _continues(wanted.column(0), expected):
                 break
             yield wanted
             expected += wanted.num_rows
-        # What is left of the group is sorted, a bounded number of rows at a time.
+        # The remaining rows of the group are sorted, a bounded number of rows at a time.
         while expected < until:
             some = min(until, expected + SORTED_ROWS)
             yield from _sorted_batches(topic, group, columns, (expected, some), values)
@@ -103,9 +103,10 @@ def ordered_batches(
 
 
 def with_columns(rows: Any, columns: Sequence[str], values: Sequence[Column]) -> Any:
-    """Return columns of a file's rows (a batch or a table), null if the file is older than they are (ADR-77).
+    """Return the columns ``columns`` of a file's rows (a batch or a table).
 
-    Raises KeyError for a column that is missing and not in ``values``.
+    A column in ``values`` that the file lacks is null, because the file is older than the column (ADR-77). Raises KeyError for
+    another column that the file lacks.
     """
     names = rows.schema.names
     if all(name in names for name in columns):
@@ -142,7 +143,10 @@ class SortedEpochs:
         self._files = [(file.upstream, _EpochByEpoch(file.path, [*_META, *columns])) for file in files]
 
     def take(self, epoch: int) -> pa.Table | None:
-        """Return the rows of an epoch, with their ``_timestamp``; None if there are none. Raises `StorageError` (74)."""
+        """Return the rows of an epoch, with the column ``_timestamp``; None without rows.
+
+        Raises `StorageError` (74) for a file that cannot be read.
+        """
         parts = []
         for upstream, file in self._files:
             for batch in file.take(epoch):
@@ -158,7 +162,7 @@ def columns_of(files: Sequence[InternalFile], columns: Sequence[str]) -> Iterato
 
 
 def _decoded(first: int, columns: Sequence[Decodable], key: Shape, value: Shape) -> Rows:
-    """Return the rows of timestamp, key and value columns. The first row has the offset ``first``."""
+    """Return the rows of columns: the timestamp, the key columns, the value columns. The first row has the offset ``first``."""
     timestamps, width = columns[0], 1 + len(key.columns)
     keys, values = decode(key, columns[1:width]), DecodedLater(value, columns[width:])
     times = np.asarray(timestamps)
@@ -167,7 +171,7 @@ def _decoded(first: int, columns: Sequence[Decodable], key: Shape, value: Shape)
 
 
 def _overlapping(files: Sequence[LogFile]) -> list[list[LogFile]]:
-    """Group files whose offsets overlap, ordered by first offset. Landed files never overlap."""
+    """Return groups of files whose offsets overlap, ordered by first offset. Files that were not rewritten never overlap."""
     groups: list[list[LogFile]] = []
     last = -1
     for file in sorted(files, key=lambda file: (file.first, file.path)):
@@ -188,7 +192,7 @@ def _batches(
     repeating: Sequence[str] = (),
     values: Sequence[Column] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the row groups that may have offsets ``[first, end)``."""
+    """Yield the batches of the row groups that may have offsets of ``span``, which is ``[first, end)``."""
     for file in files:
         if file.path.endswith(SPOOLED):
             yield from _spooled(file.path, columns)
@@ -207,14 +211,14 @@ def _batches(
                     else ()
                 )
                 for batch in batches:
-                    # A merged file may hold offsets of landings that a new generation dropped.
+                    # A rewritten file may also hold offsets of landings that a new generation has dropped. They are filtered out.
                     yield _between(with_columns(batch, columns, values), file.first, file.last + 1)
         except UNREADABLE as error:
             raise unreadable(topic, file.path, error) from error
 
 
 def _spooled(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file that the shuffle reader wrote: ordered and already checked."""
+    """Yield the batches of a file that the shuffle reader wrote. Its rows are ordered and were checked when it was written."""
     with pa.memory_map(path) as file:
         reader = pa.ipc.open_file(file)
         for number in range(reader.num_record_batches):
@@ -235,7 +239,7 @@ def _row_groups(metadata: Any, column: str, span: tuple[int, int]) -> list[int]:
 def _sorted_batches(
     topic: str, files: Sequence[LogFile], columns: Sequence[str], span: tuple[int, int], values: Sequence[Column]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a range of offsets from files in any order."""
+    """Yield the rows of a range of offsets, sorted. ``files`` may hold them in any order."""
     start, end = span
     wanted = [file for file in files if file.first < end and file.last >= start]
     parts = [_between(batch, start, end) for batch in _batches(topic, wanted, columns, span, values=values)]
@@ -245,7 +249,7 @@ def _sorted_batches(
     rows = rows.sort_by(columns[0]).combine_chunks()
     offsets, expected = np.asarray(rows.column(0)), np.arange(start, end)
     if not np.array_equal(offsets, expected):
-        # The first offset that differs is the missing or the duplicated one; without one, the shorter array ends there.
+        # Find the first position at which the arrays differ. If one array is the beginning of the other, they differ at its end.
         here = min(len(offsets), len(expected))
         differs = np.flatnonzero(offsets[:here] != expected[:here])
         wrong = int(differs[0]) if len(differs) else here
@@ -289,9 +293,9 @@ class _EpochByEpoch:
         self._rest: pa.RecordBatch | None = None
 
     def take(self, epoch: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows up to an epoch; keep those of later epochs."""
+        """Yield the remaining rows up to and including an epoch. Keep the rows of later epochs for later calls."""
         while (batch := self._next()) is not None:
-            # The rows are ordered by epoch, so the number of those up to it is where to cut.
+            # The rows are ordered by epoch, so the number of rows up to the epoch is the position at which to cut the batch.
             epochs = batch.column(0)
             count = pc.sum(pc.less_equal(epochs, epoch)).as_py()
             if count:

@@ -1,10 +1,10 @@
 """Write the rows of some partitions of one log as blocks: one per landing and partition.
 
 Rows arrive sorted by partition, arrival and declared order. So a landing is a contiguous range of rows, and offsets count up.
-Those of another job's output are put in the order of time first.
+Rows of another job's output are first sorted by time.
 
-An output has the rows of one partition after those of another, and the results of windows that close together key by key. In
-that order, a job with shorter windows or another key would find all but the first of them late (ADR-134, ADR-137).
+An output has the rows of one partition after the rows of another partition, and results of windows that close together are
+ordered by key. In that order, most rows would be late for a job with shorter windows or another key (ADR-134, ADR-137).
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ from rewindow.streams.record import UNKNOWN
 def write_log(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
     """Write the rows of sorted batches; yield a block for each landing and partition with rows.
 
-    Raises `DataError` (65), naming the record, if the timestamp policy rejects one; `SourceError` (66) for rows that
-    arrived after the landings were numbered.
+    Raises `DataError` (65), which names the record, if the timestamp policy rejects a record. Raises `SourceError` (66) for
+    rows that arrived after the landings were numbered.
     """
     name = write.spec.extractor
     extractor = load_extractor(name) if name else None
@@ -60,7 +60,7 @@ def write_log(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[Bl
     positions = dict(write.starts)
     starts = [pending.start_ms for pending in write.landings]
     try:
-        # An output has its rows key by key, so they are interleaved before they get offsets.
+        # The rows of an output are ordered by key, so they are sorted by time before they get offsets.
         ordered = interleaved(write, batches) if write.spec.is_output else batches
         for partition, rows in chain.from_iterable(map(by_partition, _canonical(write, ordered))):
             start = 0
@@ -83,10 +83,10 @@ def write_log(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[Bl
 
 
 def load_extractor(name: str) -> Extractor:
-    """Return the function of ``module:function``. Raises `ConfigError` (78) if it cannot be imported."""
+    """Return the function with the name ``module:function``. Raises `ConfigError` (78) if it cannot be imported."""
     module_name, _, function_name = name.partition(":")
     try:
-        # Standard output is for the command's own, such as JSON.
+        # The module may print. Standard output is reserved for the command's own output, such as JSON.
         with redirect_stdout(sys.stderr):
             extractor: Extractor = getattr(importlib.import_module(module_name), function_name)
     except (ImportError, AttributeError) as error:
@@ -116,20 +116,20 @@ def _canonical(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterable[p
 
 
 def _without_arrival(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Clear the arrivals of another job's output, which were epoch numbers."""
+    """Return rows of another job's output with null as arrivals. ``rows`` has the numbers of epochs in this column."""
     position = rows.schema.get_field_index(ARRIVED)
     return rows.set_column(position, rows.schema.field(position), pa.nulls(rows.num_rows, pa.int64()))
 
 
 def _next_landing(write: LogWrite, starts: list[int], rows: pa.RecordBatch) -> tuple[PendingLanding, int, int]:
-    """Return the landing of the first row, its number of rows, and how many of these are behind."""
+    """Return the landing of the first row, how many of the rows are in this landing, and how many of these are behind."""
     if len(write.landings) == 1 and write.landings[0].interval is None:
         return write.landings[0], rows.num_rows, 0
     # Rows without an arrival come first, and rows of earlier intervals go to the first landing that is still to come.
     times = longs(rows.column(ARRIVED), -FAR)
     landing = write.landings[max(bisect_right(starts, int(times[0])) - 1, 0)]
     count = int(np.searchsorted(times, landing.end_ms, side="left"))
-    # The landings were numbered from the same rows, so a row behind all of them was added since.
+    # The landings were numbered from the arrivals of the same rows. A row that arrived after the landing's end was added since.
     if count == 0:
         raise SourceError(
             "source-changed-while-landing",
@@ -137,14 +137,14 @@ def _next_landing(write: LogWrite, starts: list[int], rows: pa.RecordBatch) -> t
             source=write.spec.source.name,
             arrival=int(times[0]),
         )
-    # Rows without an arrival come first. Whether they are late is unknown.
+    # Rows without an arrival come first. They do not count as behind, because that is unknown.
     unknown = rows.column(ARRIVED).slice(0, count).null_count
     return landing, count, int(np.searchsorted(times[:count], landing.start_ms, side="left")) - unknown
 
 
 _SOURCE, _OFFSET = map(order_name, OUTPUT_ORDER)
 _STREAM_TIME = "_stream_time"
-"""The largest time so far of a row's key in its source partition, among the rows that go to the same partition of the log."""
+"""A column with the largest time so far of a row's key in its source partition. Only rows of one log partition count."""
 _ORDER = (_STREAM_TIME, _SOURCE, _OFFSET)
 _Longs = npt.NDArray[np.int64]
 _Words = npt.NDArray[np.uint64]
@@ -155,7 +155,7 @@ def interleaved(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[
     """Yield the rows of each partition and epoch in the order of stream time, source partition and offset.
 
     ``batches`` are sorted by partition, epoch, source partition and offset. The rows of a key in one source partition keep
-    their order. No row gets later than it is among these: all rows before it have a stream time that is not larger.
+    their order. No row becomes later than it is among the rows of its key: all rows before it have at most its stream time.
     """
     parts = chain.from_iterable(cut(batch, PARTITION, ARRIVED) for batch in batches)
     for (partition, _), group in groupby(parts, key=_group_of):
@@ -165,7 +165,7 @@ def interleaved(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[
 def _in_order(write: LogWrite, partition: int, group: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     chunks = sorted_chunks(_with_stream_time(write.spec, group), _ORDER, write.memory_bytes)
     head = deque(islice(chunks, 2))
-    # Everything fits into memory.
+    # With a single chunk, all rows fit into memory, so no files are needed for sorting.
     if len(head) < 2:
         yield from head
         return
@@ -185,7 +185,7 @@ def _with_stream_time(spec: LogSpec, group: Iterable[pa.RecordBatch]) -> Iterato
 
 
 def _hashes_of_keys(spec: LogSpec, rows: pa.RecordBatch) -> _Words:
-    """Return a hash of the output's key in each row. Rows of keys with the same hash count as rows of one key."""
+    """Return the hash of each row's key in the output. Keys with the same hash are treated as one key."""
     names = (name if name in rows.schema.names else order_name(name) for name in spec.output_keys)
     return row_hashes(rows.select(list(names)))
 
@@ -195,7 +195,7 @@ def _group_of(rows: pa.RecordBatch) -> tuple[int, int]:
 
 
 class _KeyTimes:
-    """The largest time so far of each key, by a 64-bit hash of the key: 16 bytes for each."""
+    """The largest time so far of each key. A key is represented by its 64-bit hash, so each key takes 16 bytes."""
 
     def __init__(self) -> None:
         """Begin without rows."""
@@ -203,7 +203,7 @@ class _KeyTimes:
         self._latest = np.empty(0, dtype=np.int64)
 
     def add(self, hashes: _Words, times: _Longs) -> _Longs:
-        """Add rows in order, of which there are some; return the stream time of each row's key with that row."""
+        """Add rows in order (at least one). Return the largest time of each row's key, up to and including that row."""
         order = np.argsort(hashes, kind="stable")
         hashes = hashes[order]
         is_first = np.concatenate(([True], hashes[1:] != hashes[:-1]))
@@ -222,7 +222,7 @@ class _KeyTimes:
         return stream_times
 
     def _find(self, keys: _Words) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-        """Return where keys are among those known, or would be inserted, and which of them are known."""
+        """Return the position of each key among the known keys (or where to insert it), and a mask of the known keys."""
         positions = np.searchsorted(self._hashes, keys)
         is_known = positions < len(self._hashes)
         is_known[is_known] = self._hashes[positions[is_known]] == keys[is_known]
@@ -230,7 +230,7 @@ class _KeyTimes:
 
 
 def _largest_so_far(numbers: _Longs, times: _Longs) -> _Longs:
-    """Return the largest time so far within each group. Groups are numbered from 0 on and follow each other."""
+    """Return for each row the largest time so far in its group. ``numbers`` are the groups' numbers, ascending from 0."""
     values, ranks = np.unique(times, return_inverse=True)
     base = numbers * len(values)
     largest: _Longs = values[np.maximum.accumulate(base + ranks) - base]

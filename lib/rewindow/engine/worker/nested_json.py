@@ -1,7 +1,7 @@
 """Nested values: convert Spark's JSON of a struct, array, map or variant to the canonical JSON that a topology reads.
 
-A struct becomes a row if its field names are Python identifiers, otherwise a dictionary. A map and a variant's object
-become dictionaries, an array a list. A DECIMAL becomes a Decimal, with the digits of its scale, as a column of that type does.
+A struct becomes a row if its field names are Python identifiers, otherwise a dictionary. A map or a variant's object becomes a
+dictionary, an array a list. A DECIMAL becomes a Decimal with the digits of its scale, like a value of a DECIMAL column.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DIGITS = Context(prec=76)
 
 
 class _Number(float):
-    """A number and its text. A DOUBLE is what Spark's JSON says; a DECIMAL may have more digits than a double keeps."""
+    """A float with the text of the number in the JSON. A DECIMAL is made from the text, which may have more digits."""
 
     __slots__ = ("text",)
     text: str
@@ -38,12 +38,15 @@ class _Number(float):
         return number
 
 
-# Made once: `json.loads` makes a decoder in each call with an argument, which takes longer than a short text.
+# Made once: with an argument, `json.loads` makes a decoder in each call, which takes longer than decoding a short text.
 _EXACT = json.JSONDecoder(parse_float=_Number)
 
 
 def json_readers(spec: LogSpec, columns: LogColumns) -> dict[str, Reader]:
-    """Return the reader of each ``json`` column of a log. Those of text files and of jobs' outputs are canonical already."""
+    """Return a mapping from each ``json`` column of a log to its reader.
+
+    The mapping is empty for text files and outputs of jobs, whose JSON is already canonical.
+    """
     if spec.is_output or spec.source.format in TEXT_FORMATS:
         return {}
     wanted = {column.name for column in columns.all if column.type == "json"}
@@ -72,7 +75,7 @@ def _reader(kind: Any) -> Reader:
 
 
 def _converter(kind: Any) -> _Convert:
-    """Return what converts values of a type, which is a name or, if nested, an object of Spark's schema JSON."""
+    """Return the function that converts values of a type. A type is a name or, if nested, an object of Spark's schema JSON."""
     match kind:
         case {"type": "array", "elementType": inner}:
             item = _converter(inner)
@@ -84,7 +87,7 @@ def _converter(kind: Any) -> _Convert:
             return _struct_converter({field["name"]: _converter(field["type"]) for field in fields})
         case str() if kind.startswith("decimal"):
             return _decimal_converter(kind)
-        # NaN and infinity are texts.
+        # Spark's JSON has NaN and infinity as texts.
         case "double" | "float":
             return lambda value: float(value) if isinstance(value, str) else value
     return lambda value: value
@@ -108,7 +111,7 @@ def _struct_converter(fields: Mapping[str, _Convert]) -> _Convert:
     )
 
     def read(fields_by_name: dict[str, Any] | None) -> Any:
-        # Spark omits null fields.
+        # Spark omits null fields, so a field may be missing.
         return (
             None if fields_by_name is None else make(*(item(fields_by_name.get(name)) for name, item in fields.items()))
         )

@@ -1,6 +1,6 @@
 """Pack the rows of a log that Spark hands to a worker: each pack holds rows of one task in offset order.
 
-A pack is an Arrow file. The worker that creates it stores it, or sends it in pieces to the worker of its task.
+A pack is an Arrow file. The worker that creates a pack writes it to a local file, or sends it in pieces to its task's worker.
 """
 
 from __future__ import annotations
@@ -18,40 +18,43 @@ from rewindow.engine.worker.nested_json import Reader, canonical_json
 PACK_ROWS = 65_536
 PACK_BYTES = 32 << 20
 PIECE_BYTES = 8 << 10
-"""Size of a row with a piece: 80 MB in a batch of 10,000 rows, Spark's default, which some platforms do not let us change."""
+"""The bytes of a piece. A piece is one row, so a batch of 10,000 rows (Spark's default, fixed on some platforms) has 80 MB."""
 
 
 LONG_BITS = 63
-"""Bits of a long without its sign."""
+"""The bits of a long without the sign."""
 
 
 class Positions(NamedTuple):
-    """How one number says where a row is: its slice, which is a generation and a partition, and below it its offset."""
+    """The layout of a row's position: a long with the slice in the upper bits, and the offset in the lower bits.
+
+    A slice is a generation and a partition.
+    """
 
     has_generations: bool
     partition_bits: int
-    """Bits of a slice that hold the partition; those above hold the generation."""
+    """The number of a slice's lower bits, which hold the partition. The bits above hold the generation."""
     offset_bits: int
-    """Bits of a position that hold the offset. 0: the offset has a column of its own, and a position is a slice."""
+    """The number of a position's lower bits, which hold the offset. 0: the offset has its own column, a position is a slice."""
 
     def slice_of(self, task: int, span: LogSpan) -> int:
-        """Return the slice of a span of a task."""
+        """Return the slice of a span. ``task`` is the span's partition."""
         return (span.generation << self.partition_bits | task) if self.has_generations else task
 
 
 class Packing(NamedTuple):
-    """How a worker packs the rows of one topic: which task they belong to, and how columns are converted."""
+    """How a worker packs the rows of one topic: to which tasks they belong, and how their columns are converted."""
 
     topic: int
     spans: tuple[tuple[int, int, LogSpan], ...]
-    """Each span with its group and task."""
+    """Triples (group, task, span)."""
     schema: pa.Schema
     readers: Mapping[str, Reader]
     positions: Positions
 
 
 class Pack(NamedTuple):
-    """Some rows of a task, in offset order."""
+    """Some rows of a task, in offset order, and their first and last offset."""
 
     group: int
     task: int
@@ -61,7 +64,10 @@ class Pack(NamedTuple):
 
 
 def positions_of(spans: Sequence[tuple[int, int, LogSpan]], *, has_generations: bool) -> Positions:
-    """Return how to number the rows of some spans. An offset is part of the number if both fit into a long."""
+    """Return the layout of positions for the rows of spans, which are triples (group, task, span).
+
+    The offset is part of the position if slice and offset fit into a long.
+    """
     partition_bits = max(task for _, task, _ in spans).bit_length()
     bare = Positions(has_generations, partition_bits, 0)
     first, last = offset_bounds(spans)
@@ -71,14 +77,15 @@ def positions_of(spans: Sequence[tuple[int, int, LogSpan]], *, has_generations: 
 
 
 def offset_bounds(spans: Sequence[tuple[int, int, LogSpan]]) -> tuple[int, int]:
-    """Return the first and the last offset of some spans in their table."""
+    """Return the first and the last offset, in the table, of all spans together."""
     return min(span.first + span.base for *_, span in spans), max(span.last + span.base for *_, span in spans)
 
 
 def packed(packing: Packing, batches: Iterable[pa.RecordBatch]) -> Iterator[Pack]:
-    """Yield the rows within the requested spans as packs, one for each span and set of batches.
+    """Yield the rows within the spans of ``packing`` as packs. Several batches together give at most one pack for each span.
 
-    Batches start with a row's position, and its offset in the table if a position does not contain it.
+    The first column of a batch is the position. If positions do not contain the offset, the second column is the offset in
+    the table.
     """
     positions = packing.positions
     offset_bits = positions.offset_bits
@@ -103,7 +110,7 @@ def packed(packing: Packing, batches: Iterable[pa.RecordBatch]) -> Iterator[Pack
             if len(chosen) == 0:
                 continue
             if _counts_up(chosen) and _counts_up(own[chosen]):
-                # The rows are consecutive, so no copy is needed.
+                # The rows are consecutive and in order, so no copy is needed.
                 some = rows.slice(int(chosen[0]), len(chosen))
             else:
                 chosen = chosen[np.argsort(own[chosen], kind="stable")]
@@ -146,5 +153,5 @@ def _column(column: pa.Array, field: pa.Field, packing: Packing) -> pa.Array:
         return canonical_json(column, packing.readers[field.name])
     if column.type == field.type:
         return column
-    # Texts arrive as bytes.
+    # Spark passes texts as bytes, because that is faster.
     return column.view(field.type) if pa.types.is_string(field.type) else column.cast(field.type)

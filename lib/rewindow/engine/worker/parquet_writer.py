@@ -1,7 +1,7 @@
 """Write staged files: Parquet files that no table references yet, each described by a `StagedFile`.
 
-A task may run twice (retry, speculation) without harm: names contain the attempt and a new uuid, files are created
-exclusively, and only the files in the winning task's manifest count.
+A task may run twice (retry, speculation) without harm: file names contain the attempt and a new uuid, no existing file is
+overwritten, and only the files in the manifest of the task that wins count.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ ROW_GROUP = 128 * 1024
 """Rows per row group."""
 DIGEST_BYTES = 16
 Share = Callable[[pa.Table], bool]
-"""Takes rows for a file that several writers share. Returns False if they are too many."""
+"""Adds rows to a file that several writers share. Returns False, and adds nothing, if there are too many rows."""
 _TEXT_LIMIT = 32
-"""Columns with longer texts get no bounds: truncating the upper bound correctly is not worth the risk."""
+"""The most characters of a text in a column with bounds. Shortening longer upper bounds correctly is not worth the risk."""
 
 
 class FileWriter:
@@ -53,13 +53,14 @@ class FileWriter:
     ) -> None:
         """Prepare a file in ``directory`` (relative to the table's root, ``""`` for the root itself).
 
-        ``schema`` is that of the batches. ``partition_values`` are those of the partition that all rows are in, if there is
-        one. ``constants`` are further columns, with the same value in all rows; ``undigested`` columns do not count in the
-        digest of the rows. ``share`` is offered the rows of a writer that is closed before it has created its file.
+        ``schema`` is the schema of the batches. ``partition_values`` has the table's partition columns and their values, which
+        are the same for all rows. ``constants`` has further columns with the same value in all rows. The digest of the rows
+        leaves out the ``undigested`` columns. If the writer is closed before it has created its file, ``share`` gets its rows.
+        If ``share`` takes them, the writer creates no file.
         """
         self._attempt, self._token = attempt, uuid4().hex
         self._directory = directory
-        # The final name contains the checksum, which is not known yet.
+        # The file is written under another name first, because its final name contains the checksum.
         self._new_draft = partial(draft, table_root, directory, f"{attempt}-{self._token}.parquet")
         self._schema, self._constants, self._share = schema, dict(constants or {}), share
         self._file_schema = pa.schema([*schema, *(pa.field(name, pa.int64()) for name in self._constants)])
@@ -94,12 +95,12 @@ class FileWriter:
             self._flush()
 
     def end_group(self, rows: int) -> None:
-        """End the row group if it has so many rows. Raises `StorageError` (74) if the file cannot be written."""
+        """End the row group if it has at least ``rows`` rows. Raises `StorageError` (74) if the file cannot be written."""
         if self._waiting_rows >= rows:
             self._flush()
 
     def close(self) -> StagedFile | None:
-        """Make the file durable and return its description. Without rows of its own, return None and create no file."""
+        """Make the file durable and return its description. Return None if there is no file: no rows, or `share` took them."""
         if self._rows == 0:
             return None
         if self._share is not None and self._file is None and self._share(self._waiting_table()):
@@ -147,14 +148,14 @@ class FileWriter:
             if self._file is None or self._parquet is None:
                 self._file, self._parquet = self._open()
             if self._waiting:
-                # Many batches are small, and each piece has its costs.
+                # Many batches are small, and each costs extra time. So they are combined.
                 rows = self._waiting_table().combine_chunks()
                 for batch in rows.to_batches():
                     self._digest.update(batch)
                     for column, stats in self._stats.items():
                         stats.update(batch.column(column))
                 count = self._waiting_rows
-                # Avoids a small last group.
+                # Up to twice the usual size, all rows are one row group, so that the last row group is not small.
                 group = count if count < 2 * ROW_GROUP else ROW_GROUP
                 self._parquet.write_table(rows, row_group_size=group)
         except OSError as error:
@@ -164,7 +165,7 @@ class FileWriter:
         return self._file, self._parquet
 
     def _waiting_table(self) -> pa.Table:
-        """Return the rows that wait."""
+        """Return the rows that are not written yet, with the constant columns."""
         rows = pa.Table.from_batches(self._waiting, self._schema)
         for name, value in self._constants.items():
             rows = rows.append_column(name, pa.repeat(pa.scalar(value, pa.int64()), rows.num_rows))
@@ -185,7 +186,7 @@ class FileWriter:
                 store_schema=False,
             )
         except BaseException:
-            # `abort` does not know this file yet.
+            # `abort` cannot delete this file yet, because `_file` is not set.
             file.discard()
             raise
         return file, parquet
@@ -201,7 +202,7 @@ class FileWriter:
 
 
 class _DigestedFile:
-    """The file object that the Parquet writer uses: write-only, computes digests as it writes."""
+    """The file object to which the Parquet writer writes. It computes the digest and the checksum of the written bytes."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft, self._file = draft, draft.open()
@@ -212,7 +213,7 @@ class _DigestedFile:
         self.closed = False
 
     def write(self, data: Any) -> int:
-        # Discarded: the Parquet writer still writes its footer when it is garbage-collected.
+        # After `discard`, data is ignored: the Parquet writer still writes its footer when it is garbage-collected.
         if self.closed:
             return len(data)
         self._digest.update(data)
@@ -259,7 +260,7 @@ def _delta_stats(rows: int, columns: Mapping[str, _ColumnStats]) -> dict[str, An
 
 
 class _ColumnStats:
-    """Minimum, maximum and null count of a column. No bounds if JSON cannot represent them exactly."""
+    """Minimum, maximum and number of nulls of a column. Without minimum and maximum if JSON cannot represent them exactly."""
 
     def __init__(self) -> None:
         """Start without values."""
@@ -288,7 +289,7 @@ def _is_bounded(column: pa.Array) -> bool:
     if pa.types.is_floating(kind):
         return math.isfinite(pc.sum(column).as_py() or 0.0)
     if pa.types.is_string(kind):
-        # Bytes are faster to count, and a text has no more characters than bytes.
+        # Bytes are counted first, because that is faster. A text has no more characters than bytes.
         return any(
             (pc.max(length(column)).as_py() or 0) <= _TEXT_LIMIT for length in (pc.binary_length, pc.utf8_length)
         )

@@ -25,9 +25,10 @@ from rewindow.streams.sink import Sink
 
 
 class RecordBuffer(ABC):
-    """Buffers output records for one file as columns, and converts them in bulk.
+    """Buffers output records for one file as lists of keys, values and timestamps, and converts them to columns in bulk.
 
-    Callers append to ``keys``, ``values`` (the result of `kept`) and ``timestamps``, and flush when there are `written_rows`.
+    Callers append to ``keys``, ``values`` (results of `kept`) and ``timestamps``, and call `flush` when there are `written_rows`
+    records.
     """
 
     def __init__(self, file: FileWriter, shapes: tuple[Shape, Shape], target: StagingTarget) -> None:
@@ -37,7 +38,7 @@ class RecordBuffer(ABC):
         self.keys: list[Any] = []
         self.values: list[Any] = []
         self.timestamps: list[int] = []
-        # A value without a declared type may be a list that user code still changes, so it is encoded immediately.
+        # A value without a declared type may be a list that user code changes later, so it is encoded immediately.
         self.may_change = self._value.has_json
 
     def kept(self, value: Any) -> Any:
@@ -51,7 +52,7 @@ class RecordBuffer(ABC):
             raise
 
     def close(self) -> list[StagedFile]:
-        """Finish the file. Returns nothing if there were no records."""
+        """Finish the file and return it. Returns an empty list if there were no records."""
         self.flush()
         staged = self._file.close()
         return [staged] if staged else []
@@ -77,7 +78,7 @@ class RecordBuffer(ABC):
 
     @abstractmethod
     def _meta(self) -> list[pa.Array]:
-        """Return the columns after the timestamps, and reset their state."""
+        """Return the columns of the buffered records that follow the timestamps, and reset the state for the next records."""
 
     @abstractmethod
     def _epoch_and_number(self, index: int) -> tuple[int, int]:
@@ -106,7 +107,7 @@ class RecordBuffer(ABC):
 
 
 class OutputWriter(RecordBuffer, Sink):
-    """Writes the records of one output topic. The caller sets ``epoch``."""
+    """Writes the records of one output topic. The caller sets the attribute ``epoch``."""
 
     takes_columns = True
 
@@ -117,7 +118,7 @@ class OutputWriter(RecordBuffer, Sink):
         self._first = 0
         self._limit = 1
         self._epochs: list[tuple[int, int]] = []
-        """Index of the first buffered record of each epoch, with the epoch."""
+        """Pairs (index of the epoch's first buffered record, epoch)."""
 
     def begin(self, record_context: RecordContext, number: int, outputs: Outputs) -> None:
         """See `Sink`."""
@@ -136,7 +137,7 @@ class OutputWriter(RecordBuffer, Sink):
 
         def process_changing(record: Record) -> None:
             key, value, timestamp, _ = record
-            # The value comes first, because it may be refused.
+            # The value is appended first, because `kept` may raise an error. Then the lists still have the same length.
             values.append(kept(value))
             keys.append(key)
             timestamps.append(timestamp)
@@ -148,7 +149,7 @@ class OutputWriter(RecordBuffer, Sink):
     def process_many(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int]) -> None:
         """See `Sink`."""
         start, count = 0, len(keys)
-        # This is the usual case, without copies of parts.
+        # Usually all records fit into the buffer. Then the lists are appended without being cut.
         if len(self.keys) + count < self._limit and not self.may_change:
             self.values += values
             self.keys += keys
@@ -240,7 +241,7 @@ class InternalWriter:
         buffer.take(record, self.epoch, order_ms, number)
         self._held += 1
         if self._held >= self._limit:
-            # Bounds the records held as Python objects, however many partitions there are.
+            # All buffers are flushed together, so that more partitions do not mean more buffered records.
             self._held = 0
             for full in self._buffers.values():
                 full.flush()
@@ -258,7 +259,7 @@ class InternalWriter:
 def writer_of(
     work: SubTopologyWork, task_work: TaskWork, sink: SinkNode, shapes: tuple[Shape, Shape]
 ) -> OutputWriter | InternalWriter:
-    """Return the writer of what a task sends to a sink."""
+    """Return the writer of the records that a task sends to a sink."""
     sender = ", ".join(sink.parents)
     if sink.is_internal:
         target = staging_target(work, task_work, f"internal/{sink.topic}", sender)

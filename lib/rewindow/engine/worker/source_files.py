@@ -1,11 +1,11 @@
 """File sources: list the files, and check that landed files have not changed.
 
-A file is identified by its path below the source's folder, its size and a digest (of large files: of both ends). So a
-copy of the source elsewhere is the same source, and a changed modification time does not matter. The digest is read if the
-modification time differs, or if the file still holds rows of later intervals: they will be landed as they are now.
+A file is identified by its path below the source's folder, its size and a digest (for large files, a digest of both ends). So
+a copy of the source elsewhere is the same source, and a changed modification time does not matter. The digest of a landed file
+is computed again if its modification time differs, or if the file still has rows of later intervals, which are not landed yet.
 
-A new CSV file may be half written: its last line has no line break, although landed files end with one. Such a file is found
-here, because a row that is cut within its last value is read like any other, with a wrong value. A cut JSON line or a cut
+A new CSV file may be half written: its last line has no line break, although landed files end with a line break. Such a file is
+found here, because a row that is cut within its last value would be landed with a wrong value. A cut JSON line or a cut
 compressed file cannot be read at all.
 """
 
@@ -30,17 +30,17 @@ from rewindow.storage.locations import LOG
 COMPRESSED = (".gz", ".bz2", ".zst")
 """The suffixes of compressed text files that are read."""
 _FILES = "files"
-"""The kind of a file source's position, which maps path -> [size, modification time (ns), digest].
+"""The kind of a file source's position. The position maps a path to [size, modification time (ns), digest].
 
-Compressed text files have the size and the digest of their text besides. Files that an older version landed have not, and their
-copies are recognized by their bytes only.
+For a compressed text file, the list also has the size and the digest of the decompressed text. For files that an older version
+landed, the list lacks these two items, so copies of them are recognized by their bytes only.
 """
 _LANDED = 64
-"""Maximum number of landed files to which the values of new ones are compared."""
+"""The most landed files with whose values the values of new files are compared."""
 _COMPARED = 3
-"""The number of newest landed files that are read to learn whether files of a source end with a line break."""
+"""The number of landed files, the last by name, that are read to find out whether files of a source end with a line break."""
 _LINE_END_BYTES = 4
-"""Bytes of a line end in any encoding."""
+"""The most bytes of a line end in any encoding."""
 _WHOLE_BYTES = 64 << 20
 _END_BYTES = 1 << 20
 
@@ -48,10 +48,11 @@ _END_BYTES = 1 << 20
 def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_land: bool = True) -> SourceLook:
     """Compare a file source with its landed position (None: nothing is landed).
 
-    Fresh text files without rows are left out: they may not be written yet. Fresh compressed texts are read to their end only
-    ``to_land``: to recognize their copies, and to refuse truncated ones.
-    The new position lists the fresh files only. Raises `SourceError` (66) if there are no files with rows, or a landed file
-    is missing or has changed, `ConfigError` (78) for the files of a Delta table, which are not all its rows and only them.
+    Fresh text files without rows are left out, because they may not be written yet. With ``to_land``, fresh compressed text files
+    are read to their end, to recognize copies and to refuse truncated files. The position of the result has only the fresh files.
+
+    Raises `SourceError` (66) if no file has rows, or if a landed file is missing or has changed. Raises `ConfigError` (78) for
+    the files of a Delta table, because some of them may have rows that were replaced or deleted.
     """
     landed: Mapping[str, Sequence[Any]] = position[_FILES] if position else {}
     later = (position or {}).get(LATER, {})
@@ -100,9 +101,9 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
 
 
 def unchanged(look: SourceLook, spec: SourceSpec) -> None:
-    """Raise `SourceError` (66) if a fresh file changed since the look."""
+    """Raise `SourceError` (66) if a fresh file has changed since ``look`` was made."""
     marks = look.position[_FILES]
-    # A generation that keeps landings reads all files.
+    # Landed files are included, because a new generation that keeps landings reads them again.
     for piece in (*look.fresh, *look.rest):
         if piece.name in marks and list(_facts(piece.path) or ()) != marks[piece.name][:2]:
             name = piece.name
@@ -122,11 +123,11 @@ class _File(NamedTuple):
 
 
 def _find(spec: SourceSpec) -> tuple[str, dict[str, _File]]:
-    """Return the source's folder and its files (path below the folder -> file), ordered by name.
+    """Return the source's folder and a mapping from a path below the folder to the file, ordered by path.
 
-    Each landing looks at all files that were ever landed, so a file costs one call of `stat` here and little else.
+    Each landing calls this for all files that were ever landed. So there is only one call of `stat` for each file.
     """
-    # `Path` drops doubled and trailing slashes, so that the location begins each path.
+    # `Path` drops doubled and trailing slashes, so that each path begins with the location.
     location = str(Path(spec.location))
     root, configured = _parts(spec)
     if has_magic(configured):
@@ -151,14 +152,14 @@ def _find(spec: SourceSpec) -> tuple[str, dict[str, _File]]:
 
 
 def _parts(spec: SourceSpec) -> tuple[str, str]:
-    """Return the project's root, which is never a pattern, and the configured path, which may be one."""
+    """Return the project's root, which is never a pattern, and the configured path, which may be a pattern."""
     root = spec.location.removesuffix(f"/{spec.name}")
     return ("", str(Path(spec.location))) if root == spec.location else (root or "/", str(Path(spec.name)))
 
 
 def _file(spec: SourceSpec, name: str, path: str) -> _File:
     facts = _facts(path)
-    # Reading a pipe would never end.
+    # Anything but a regular file is refused, because reading a pipe would never end.
     if facts is None:
         raise SourceError(
             "file-not-regular",
@@ -170,7 +171,7 @@ def _file(spec: SourceSpec, name: str, path: str) -> _File:
 
 
 def _facts(path: str) -> tuple[int, int] | None:
-    """Return the size in bytes and the modification time (ns) of a regular file; None if there is none."""
+    """Return the size in bytes and the modification time (ns) of a regular file; None if the path is no regular file."""
     try:
         facts = os.stat(path)  # noqa: PTH116 - called for each landed file
     except PermissionError as error:
@@ -190,7 +191,7 @@ def _refused(path: str, error: PermissionError) -> AccessError:
 
 
 def _gone(mark: Sequence[Any], fresh: Mapping[str, Sequence[Any]]) -> str:
-    """Say that a landed file is gone, and under which name its content is now."""
+    """Return the text that a landed file is gone, with the name of a fresh file that has its content, if there is one."""
     new = next((name for name, other in fresh.items() if [other[0], other[2]] == [mark[0], mark[2]]), None)
     return "is gone" if new is None else f"is gone; {new} has its content, so it was renamed: rename it back"
 
@@ -223,7 +224,7 @@ def _refuse_copies(
 
 
 def _contents(mark: Sequence[Any]) -> list[tuple[int, str]]:
-    """Return the size and digest of a file, and those of the text in it if it is compressed."""
+    """Return pairs (size, digest) for a file's bytes and, if it is a compressed text file, for its text."""
     return [(mark[0], mark[2]), *([(mark[3], mark[4])] if len(mark) > 3 else [])]
 
 
@@ -246,7 +247,7 @@ def _below(spec: SourceSpec, path: str) -> Iterator[str]:
 
 
 def _refuse_tables(spec: SourceSpec, base: str, paths: Iterable[str]) -> None:
-    """Raise `ConfigError` (78) if files that match a pattern are those of a Delta table."""
+    """Raise `ConfigError` (78) if files that match a pattern belong to a Delta table."""
     folders = {folder for path in paths for folder in Path(path).parents if folder.is_relative_to(base)}
     for folder in sorted(folders):
         if (folder / LOG).is_dir():
@@ -266,7 +267,7 @@ def _is_table(spec: SourceSpec, folder: str) -> ConfigError:
 
 
 def _is_ignored(name: str) -> bool:
-    """Return whether Spark ignores a file, because its name or that of a folder on its path is hidden."""
+    """Return whether Spark ignores a file, because its name or the name of a folder on its path marks it as hidden."""
     if name[0] not in "._" and "/." not in name and "/_" not in name:
         return False
     return any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in name.split("/"))
@@ -301,7 +302,7 @@ def _broken(spec: SourceSpec, name: str, change: str) -> LandedFileError:
 
 
 def _open_ended(spec: SourceSpec, fresh: Sequence[Piece], landed: Sequence[Piece]) -> tuple[str, ...]:
-    """Return the new CSV files whose last line has no end; none if that is so in the last landed files, too.
+    """Return the new CSV files whose last line has no line break; none if the last landed files end like this, too.
 
     Reads the last bytes of each new file, and of a few landed ones if necessary. Raises `OSError`.
     """
@@ -319,13 +320,13 @@ def _is_open(piece: Piece) -> bool:
     with Path(piece.path).open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _LINE_END_BYTES))
-        # In UTF-16, the line feed has zeros around it.
+        # In UTF-16 and UTF-32, zero bytes may follow the byte of the line feed.
         end = file.read().rstrip(b"\0")
     return not end.endswith((b"\n", b"\r"))
 
 
 def _digest(path: str) -> str:
-    """Return the digest of a file's bytes; of those of a large file, of both ends."""
+    """Return the digest of a file's bytes; for a large file, the digest of the bytes at both ends."""
     with Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size <= _WHOLE_BYTES:
@@ -336,9 +337,9 @@ def _digest(path: str) -> str:
 
 
 def _text_digest(path: str) -> tuple[int, str]:
-    """Return the size of the text in a compressed file, and the digest of a file with this text.
+    """Return the size of the text in a compressed file, and the digest that an uncompressed file with this text would have.
 
-    Reads all of it. Raises `StorageError` (74) if the file is truncated or not compressed.
+    Reads the whole file. Raises `StorageError` (74) if the file is truncated or not compressed.
     """
     return _of_blocks(decompressed(path))
 

@@ -1,7 +1,7 @@
 """Spills in SQLite: one temporary database per store and task.
 
-A database without a name is an unlinked file in the temporary folder, so it disappears with the process however that
-ends. It is only a cache; the durable state is the changelog.
+A database without a name is an unlinked file in the temporary folder, so it disappears when the process ends, in whatever way.
+The database is only a cache. The durable state is the changelog.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rewindow.errors import LimitError
 from rewindow.streams.state.spill import Span, SpilledRow
 
 _CACHE_KIB = 32 * 1024
-"""SQLite's page cache for one file."""
+"""The size of SQLite's page cache for one file, in KiB."""
 _COLUMNS = (
     "snapshot INTEGER, key BLOB, row TEXT NOT NULL, number INTEGER NOT NULL, due INTEGER, PRIMARY KEY (snapshot, key)"
 )
@@ -103,7 +103,7 @@ class SqliteSpill:
         self._run("DELETE FROM spill WHERE due <= ?", (until_ms,))
 
     def close(self) -> None:
-        """Delete the file."""
+        """Close the database, which deletes its file."""
         self._file.close()
 
     def _run(self, statement: str, values: tuple[Any, ...]) -> sqlite3.Cursor:
@@ -130,7 +130,7 @@ class SqliteSpill:
 
 
 def _where(snapshot: int, span: Span) -> tuple[str, tuple[Any, ...]]:
-    """Return the WHERE clause for a span, and its parameters. The clause contains no values."""
+    """Return the WHERE clause for a span of keys in a snapshot, and its parameters. The clause contains no values."""
     clause, values = "snapshot = ?", [snapshot, *(bound for bound in span if bound is not None)]
     for bound, comparison in zip(span, "><", strict=True):
         clause += "" if bound is None else f" AND key {comparison} ?"
@@ -139,7 +139,7 @@ def _where(snapshot: int, span: Span) -> tuple[str, tuple[Any, ...]]:
 
 @contextmanager
 def spills() -> Iterator[tuple[Callable[[str], SqliteSpill], set[str]]]:
-    """Yield the function that opens spills for a task, and the names of their stores; close them all at the end."""
+    """Yield a function that opens the spill of a store, and the set of stores with a spill. Close all spills at the end."""
     stores = set[str]()
     with ExitStack() as stack:
 

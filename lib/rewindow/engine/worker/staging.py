@@ -1,8 +1,9 @@
-"""Stage rows as files: where a task stages the files of a target, row buffers that fill them, and writers of the quarantine.
+"""Stage rows as files: staging targets, row buffers, and writers of the quarantine.
 
-The tasks of a small sub-topology share files: one per table, instead of one per task and table (ADR-109). The tasks of a
-process run one after the other. The rows that one stages for a table are added to the table's file when it has ended, so a
-task that starts again in the other execution leaves nothing there. A task with many rows has a file of its own.
+The tasks of a small sub-topology share files: there is one file per table, instead of one per task and table (ADR-109). The
+tasks of a process run one after the other. The rows that a task stages for a table are added to the table's file when the task
+has ended. So a vectorized task that starts again in record execution leaves no rows in the file. A task with many rows has its
+own file.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
     from rewindow.streams.task_context import Dropped
 
 SHARED_ROWS = 16 * 1024
-"""The most rows that a task adds to a shared file."""
+"""The most rows of a task for a shared file. A task with more rows has its own file."""
 GROUP_ROWS = 8 * 1024
-"""A row group ends with the task that fills it up to this, so tasks that read a large file find their part of it."""
+"""A row group of a shared file ends with the task that fills it up to this many rows. So a task that reads a large file later
+reads only some of its row groups."""
 _INTERNAL = "internal/"
 _current: ContextVar[SharedFiles | None] = ContextVar("shared_files", default=None)
 
@@ -41,7 +43,7 @@ class StagingTarget:
     """Where a task stages files for one target."""
 
     def __init__(self, target: str, root: str, *, attempt: str, partition: int, sender: str = "") -> None:
-        """``sender``: the nodes that send these records, for messages."""
+        """``sender``: the names of the nodes that send the records, for messages."""
         self.target, self.sender = target, sender
         self._root, self._attempt, self._partition = root, attempt, partition
 
@@ -50,10 +52,10 @@ class StagingTarget:
         return _RowBuffer(self.file(columns, stats, partition), self.target)
 
     def file(self, columns: Iterable[Column], stats: Iterable[str], partition: int | None = None) -> FileWriter:
-        """Return the writer of one file, or of a part of a file that tasks share.
+        """Return the writer of one file, or of the task's rows in a file that tasks share.
 
-        ``partition`` is the one that all rows are in, if the table has a column for it: the file is in its directory. Internal
-        logs have no such column, because their tasks share no files.
+        ``partition`` is the partition of all rows, if the table is partitioned. Then the file is in the partition's directory,
+        and the rows have a column with the partition. Files of internal logs lack this column, because tasks do not share them.
         """
         schema, stats = arrow_schema(columns), list(stats)
         values = {} if partition is None else {PARTITION: partition}
@@ -74,7 +76,7 @@ class StagingTarget:
         )
 
     def _share(self, schema: pa.Schema, stats: Sequence[str], stored: Mapping[str, int]) -> Share | None:
-        """Return what adds the rows of a task to the file that tasks share; None if they share none of this target."""
+        """Return the function that adds a task's rows to the shared file; None if tasks share no file of this target."""
         shared = shared_files()
         if shared is None or not shared.has(self._root):
             return None
@@ -117,7 +119,7 @@ def stage_rows(target: StagingTarget, columns: Sequence[Column], rows: Iterable[
 def stage_changes(
     target: StagingTarget, shapes: tuple[Shape, Shape], rows: Iterable[tuple[Any, Any]], *, partition: int, run: int
 ) -> list[StagedFile]:
-    """Stage the changes of a store: one row per key, with a tombstone for a None value."""
+    """Stage the changes of a store: one row per key. A row with the value None is staged as a tombstone."""
     key, value = shapes
     buffer = target.buffer((*key.columns, *value.columns, *CHANGELOG_META), ["_run"], partition)
     gone = (None,) * len(value.columns)
@@ -129,7 +131,7 @@ def stage_changes(
 
 
 class SharedFiles:
-    """The shared files of a sub-topology, by target."""
+    """The files that the tasks of a sub-topology share: at most one open file for each target."""
 
     def __init__(self, is_shareable: Callable[[str], bool]) -> None:
         """``is_shareable`` returns whether a file of the table in a folder may have rows of several tasks."""
@@ -146,18 +148,18 @@ class SharedFiles:
         return self._known[root]
 
     def add(self, target: str, rows: pa.Table, new_file: Callable[[], FileWriter]) -> bool:
-        """Take rows of the running task for the file of a target, unless they are too many. Return whether they were taken."""
+        """Keep rows of the running task for a target's shared file. Return False, and keep nothing, if there are too many."""
         if rows.num_rows > SHARED_ROWS:
             return False
         self._waiting.append((target, rows, new_file))
         return True
 
     def forget(self) -> None:
-        """Forget the rows of the running task, which starts again."""
+        """Drop the rows of the running task, because it starts again."""
         self._waiting.clear()
 
     def end_task(self) -> int:
-        """Write the rows of a task that has ended; return their number. Raises `StorageError` (74) if that fails."""
+        """Write the kept rows of the task that has ended; return their number. Raises `StorageError` (74) if that fails."""
         count = 0
         for target, rows, new_file in self._waiting:
             file = self._open.get(target)
@@ -173,13 +175,13 @@ class SharedFiles:
         return count
 
     def close(self) -> list[StagedFile]:
-        """Make the files durable and return them."""
+        """Make the open files durable. Return all files that the tasks shared."""
         for target in sorted(self._open):
             self._close(target)
         return self._closed
 
     def abort(self) -> None:
-        """Delete the files that are not complete. The others are orphans, like those of the tasks that have ended."""
+        """Delete the files that are not complete. Complete files stay as orphan files, which `gc` deletes."""
         for file in self._open.values():
             file.abort()
 
@@ -190,13 +192,13 @@ class SharedFiles:
 
 
 def shared_files() -> SharedFiles | None:
-    """Return the files that the running task shares with others; None if it shares none."""
+    """Return the files that the running task shares with other tasks; None if it shares no files."""
     return _current.get()
 
 
 @contextmanager
 def sharing(is_shareable: Callable[[str], bool]) -> Iterator[SharedFiles]:
-    """Let the tasks that run inside the block share files. An exception in the block deletes them."""
+    """Let the tasks that run in the block share files. An exception in the block deletes the files that are not complete."""
     files = SharedFiles(is_shareable)
     token = _current.set(files)
     try:
@@ -223,7 +225,7 @@ class _RowBuffer:
             self._flush()
 
     def close(self) -> list[StagedFile]:
-        """Finish the file. Returns nothing if there were no rows."""
+        """Finish the file and return it. Returns an empty list if there were no rows."""
         self._flush()
         staged = self._file.close()
         return [staged] if staged else []
@@ -235,7 +237,7 @@ class _RowBuffer:
 
 
 class QuarantineWriter:
-    """Collects the records that one landing rejects in one partition of a log. Creates no file before the first."""
+    """Collects the records that one landing rejects in one partition of a log. Creates no file before the first record."""
 
     def __init__(self, write: LogWrite, landing: PendingLanding, partition: int) -> None:
         self._write, self._landing, self._partition = write, landing, partition
@@ -280,7 +282,7 @@ class QuarantineWriter:
         self.rows += count
 
     def close(self) -> tuple[StagedFile, ...]:
-        """Finish the file. Returns nothing if no record was rejected."""
+        """Finish the file and return it. Returns an empty tuple if no record was rejected."""
         file = self._file.close() if self._file is not None else None
         return () if file is None else (file,)
 
@@ -291,7 +293,7 @@ class QuarantineWriter:
 
 
 class DropWriter:
-    """Collects the records that one task of a run drops. The caller sets ``epoch``."""
+    """Collects the records that one task of a run drops. The caller sets the attribute ``epoch``."""
 
     def __init__(self, target: StagingTarget, *, job: str, run: int) -> None:
         self.epoch = 0
@@ -307,12 +309,12 @@ class DropWriter:
         self._rows.flush_if_full()
 
     def close(self) -> list[StagedFile]:
-        """Finish the file. Returns nothing if no record was dropped."""
+        """Finish the file and return it. Returns an empty list if no record was dropped."""
         return self._rows.close()
 
 
 def record_text(columns: Sequence[Column], rows: pa.RecordBatch) -> list[str]:
-    """Return each row's key and value columns as canonical JSON."""
+    """Return for each row the text of its key and value columns as canonical JSON."""
     names = tuple(column.name for column in columns)
     values = zip(*(rows.column(name).to_pylist() for name in names), strict=True)
     return [dump_value(row_class(names)(*row)) for row in values]

@@ -1,4 +1,7 @@
-"""Run one task of one sub-topology, vectorized or record by record, from files to files.
+"""Run the tasks of a sub-topology, from files to files, in the execution that was chosen for the sub-topology.
+
+`run_tasks` starts vectorized execution if it was chosen and falls back to record execution for tasks that it cannot run. Record
+execution itself is in this module. It runs a task record by record:
 
 read the logs -> for each epoch: merge the topics, replay, end the epoch -> stage outputs and changes -> report.
 """
@@ -33,7 +36,7 @@ from rewindow.streams.task import Task
 from rewindow.streams.topology import SubTopology, Topology
 
 YOUNG_OBJECTS = 200_000
-"""New objects before Python searches for reference cycles. Its default is 700."""
+"""The number of new objects after which Python searches for reference cycles. Python's default is 700."""
 
 ReadEpoch = Callable[[int, int], Iterator[Rows]]
 """Yields the rows of an epoch of one topic, given the epoch's number and the topic's next offset."""
@@ -47,7 +50,8 @@ def run_task(work: SubTopologyWork, task_work: TaskWork) -> TaskReport:
 def run_tasks(work: SubTopologyWork, tasks: Iterable[TaskWork]) -> Iterator[TaskReport]:
     """Run several tasks, one after the other; yield their reports.
 
-    Tasks share a vectorized plan without user code. Otherwise each task builds a topology, so user code shares no objects.
+    All tasks share a vectorized plan if it has no user code. Otherwise a topology is built for each task, so that user code of
+    different tasks shares no objects.
     """
     plan = _vectorized_plan(work, work.code.topology)
     for task_work in tasks:
@@ -87,7 +91,7 @@ def _checked(work: SubTopologyWork, topology: Topology) -> Topology:
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Collect cyclic garbage rarely: a task makes millions of small tuples, and almost none is in a cycle."""
+    """Search for reference cycles rarely in the block: a task makes millions of small tuples, and almost none is in a cycle."""
     before = gc.get_threshold()
     gc.set_threshold(YOUNG_OBJECTS, *before[1:])
     try:
@@ -181,7 +185,8 @@ def _internal_source(task_work: TaskWork, topology: Topology, source: SourceNode
 
 
 def _drop_writer(work: SubTopologyWork, task_work: TaskWork) -> DropWriter | None:
-    """Return the writer of dropped records if the job quarantines them: then it has a root for them."""
+    """Return the writer of dropped records if the job quarantines them; otherwise None."""
+    # Only such a job has a staging root for the quarantine.
     if QUARANTINE not in work.staging.roots:
         return None
     return DropWriter(staging_target(work, task_work, QUARANTINE), job=work.identity.job, run=work.identity.run)

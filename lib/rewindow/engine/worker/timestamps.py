@@ -1,6 +1,6 @@
 """Determine the timestamp of each record: read it, check it, and replace it if the policy says so (D19).
 
-All functions take one topic-partition in offset order, because the result depends on the partition time.
+`judge` and `extract` get the records of one topic-partition in offset order, because the result depends on the partition time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TOO_FAR = "too far ahead (`max_ahead`)"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A record that is not landed: its row in the batch, and the reason."""
+    """A record that is not landed: the index of its row in the batch, and the reason."""
 
     row: int
     reason: str
@@ -39,7 +39,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The timestamps of the landed records (``keep``), the rejected records, and the partition time afterwards."""
+    """The timestamps of all records, a mask of the landed ones (``keep``), the rejected records, and the next partition time."""
 
     keep: _Flags
     timestamps: Longs
@@ -48,7 +48,7 @@ class Judged:
 
 
 class InvalidTimestampError(ValueError):
-    """An invalid timestamp under the policy ``fail``, with its row. The writer turns it into an error that names the record."""
+    """An invalid timestamp under the policy ``fail``, with its row. The writer turns this into an error that names the record."""
 
     def __init__(self, row: int, reason: str) -> None:
         """``reason``: what is wrong with the timestamp of ``row``."""
@@ -65,8 +65,9 @@ def judge(
 ) -> Judged:
     """Apply the policy to a column of timestamps (null if missing).
 
-    ``limits``: the largest timestamp that is not too far ahead, per record. ``faults``: other problems of a row (such as
-    a parser error); empty if there are none. Raises `InvalidTimestampError` under ``fail``.
+    ``limits``: the largest timestamp of a record that is not too far ahead, for each record or for all. ``faults``: for each
+    record another problem (such as a parser error) or None; empty if there are none. Raises `InvalidTimestampError` under
+    the policy ``fail``.
     """
     rows = len(timestamps)
     missing = np.asarray(timestamps.is_null()) if timestamps.null_count else np.zeros(rows, dtype=np.bool_)
@@ -76,7 +77,7 @@ def judge(
     bad = invalid if faulty is None else invalid | faulty
     ahead = times > limits
     refused = ahead & ~bad
-    # Nearly all batches have neither.
+    # Nearly all batches have neither bad nor refused timestamps.
     if not bad.any() and not refused.any():
         return Judged(~bad, times, (), max(partition_time, int(times.max())) if rows else partition_time)
     fatal = _fatal(bad, faults, policy)
@@ -85,7 +86,7 @@ def judge(
         raise InvalidTimestampError(row, _reason(row, missing, faults, times))
     keep = ~(bad | refused)
     if policy.invalid == PARTITION_TIME:
-        # A row with another fault stays out of the log: it has no values to go with a time.
+        # A row with another fault is not landed, because it may have no values. So its timestamp is not replaced.
         filled = bad if faulty is None else bad & ~faulty
         # The partition time of a record is the largest valid timestamp before it.
         running = np.maximum.accumulate(np.concatenate(([partition_time], np.where(keep, times, UNKNOWN))))[:-1]
@@ -114,7 +115,7 @@ def extract(
 ) -> Judged:
     """Call a user's extractor for each record, in offset order, and apply the policy as `judge` does.
 
-    ``near``: when the records arrived, to recognise times that are not milliseconds; None does not check.
+    ``near``: when the records arrived (epoch ms), to recognise times in other units than milliseconds. None: do not check units.
     """
     arrived = None if near is None else np.broadcast_to(np.asarray(near, dtype=np.int64), (len(records),))
     bounds = np.broadcast_to(np.asarray(limits, dtype=np.int64), (len(records),))
@@ -144,12 +145,15 @@ def extract(
 
 
 def is_unreadable(fault: str | None) -> bool:
-    """Return whether a row was refused because the parser could not read it. The fault continues with its file and text."""
+    """Return whether a fault says that the parser could not read the row. Such a fault also has the row's file and text."""
     return fault is not None and fault.startswith(UNREADABLE)
 
 
 def arrivals_of(intervals: Intervals, until_ms: int, columns: Iterable[tuple[pa.Array, pa.Array]]) -> Arrivals:
-    """Return when rows arrived, given as columns of arrivals (epoch ms) and faults. From ``until_ms`` on they wait."""
+    """Return the intervals in which rows arrived. Rows that arrived at ``until_ms`` or later wait.
+
+    ``columns`` yields pairs (arrivals in epoch ms, faults) for batches of rows.
+    """
     starts: set[int | None] = set()
     start, end, waiting, first = 0, 0, 0, FAR
     fault: str | None = None

@@ -98,7 +98,7 @@ class ArrowLandingEngine:
         return look_at_files(spec, position)
 
     def check_unchanged(self, spec: SourceSpec, look: SourceLook) -> None:
-        """Raise `SourceError` (66) if fresh files changed since the look."""
+        """Raise `SourceError` (66) if fresh files have changed since ``look`` was made."""
         unchanged(look, spec)
 
     def wrong_columns(self, spec: LogSpec, look: SourceLook) -> RewindowError | None:
@@ -126,7 +126,7 @@ class ArrowLandingEngine:
             return self._left(spec, look, error).intervals(spec, columns, look, window, intervals)
 
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
-        """Return each file with rows that arrived at ``until_ms`` or later, and the first such arrival.
+        """Return a mapping from each file with rows that arrived at ``until_ms`` or later to the first such arrival (epoch ms).
 
         The statistics of most Parquet files suffice for this.
         """

@@ -1,4 +1,4 @@
-"""Decide the typed columns of a log from the schema of its source: names after ``columns:``, types as landed. Pure."""
+"""Decide the columns of a log from the schema of its source: their names after ``columns:``, and their landed types. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHOWN: Mapping[str, str] = {"byte": "tinyint", "short": "smallint", "integer": 
 
 
 def landed_type(source_type: Any) -> str:
-    """Return the column type of a log for a type of Spark's schema JSON: a name, or an object for a nested one."""
+    """Return the column type of a log for a type of Spark's schema JSON, which is a name or, if nested, an object."""
     if not isinstance(source_type, str):
         return "json"
     if source_type.startswith(("char", "varchar")):
@@ -142,7 +142,7 @@ def missing_columns(spec: LogSpec, names: Sequence[str]) -> ConfigError | None:
     """
     renames, maybe = spec.renames or {}, nested_renames(spec, names)
     wrong = [(name, "columns") for name in sorted(set(renames) - {*names, *maybe})]
-    # If a column in `columns:` does not exist, its new name is missing, too. The message names only the former, the cause.
+    # If a column in `columns:` does not exist, its new name is missing, too. The message names only the column: the cause.
     if wrong:
         return _unknown(spec, wrong, names)
     return _missing(spec, [renames.get(name, name) for name in (*names, *maybe)])

@@ -201,7 +201,7 @@ def merged(runs: Sequence[Iterable[pa.RecordBatch]], names: Sequence[str]) -> It
 
 
 def sorted_rows(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """Return the rows sorted by the named columns; the same object if they are sorted."""
+    """Return the rows sorted by the named columns; the same object if the rows are already sorted."""
     order = order_of([rows.column(name) for name in names]) if rows.num_rows else None
     return rows if order is None else rows.take(pa.array(order))
 

@@ -116,10 +116,7 @@ class ArrowSource:
         return arrivals
 
     def bad_times(self, column: str) -> BadTimes | None:
-        """Return the rows of text files that have no valid time in a column; None if all times are valid.
-
-        ``column`` is the column's name in the log.
-        """
+        """Return the rows of text files without a valid time in ``column`` (its name in the log); None if all are valid."""
         reader = self.reader
         spec, source = reader.spec, reader.sources[column]
         kind, faults_found = reader.types[source], BadTimesFound(column)
@@ -144,7 +141,7 @@ class ArrowSource:
 
 
 def inferred_schema(spec: LogSpec, look: SourceLook) -> str:
-    """Return the schema (JSON) of a source, as Spark would infer it. Raises `UnsuitableError`."""
+    """Return the schema (JSON) that Spark would infer for a source. Raises `UnsuitableError` if only Spark can infer it."""
     _check_kind(spec, look)
     if look.schema is not None:
         return look.schema
@@ -281,10 +278,7 @@ def _roots(footer: pq.FileMetaData) -> list[str]:
 
 
 def _not_inferred(spec: LogSpec, pieces: Sequence[Piece], reason: str) -> Iterator[SourceError]:
-    """Yield an error for each column of a type that keeps Spark from inferring the types of the other columns.
-
-    ``reason``: why Spark has to infer types.
-    """
+    """Yield an error for each column whose type keeps Spark from inferring other types. ``reason``: why Spark has to infer."""
     for piece in pieces:
         try:
             unreadable = unreadable_types(_footer(piece.path).schema)
@@ -322,9 +316,9 @@ def _reader(
 
 
 def _due(look: SourceLook, window: ReadWindow) -> tuple[Portion, Portion | None]:
-    """Return portions without files, with the bounds of the due arrivals: of fresh files, and of files already landed in part.
+    """Return two portions without files, which have the bounds of the due arrivals.
 
-    The latter is None if no rows of such files are due.
+    The first is for fresh files, the second for files of earlier landings; None if no rows of these are due.
     """
     until, through = window.until_ms, window.through_ms
     fresh = Portion(Piece(""), (), None, until)

@@ -1,7 +1,7 @@
 """Read the due rows of a source's files with Arrow, as the columns that the log writer expects.
 
-Each distinct key of a batch is encoded and hashed once (`streams.serde.key_bytes`). Batches of a source mostly have the same
-keys. Their partitions are remembered for the next batch.
+Each distinct key of a batch is encoded and hashed once (`streams.serde.key_bytes`). The batches of a source mostly have the
+same keys, so the partitions of keys are cached for the next batch.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ _READ_BYTES = 32 << 20
 _NULL_PARTITION = 0
 """The partition of records without a key."""
 _MOST_KEPT = 1 << 16
-"""More values are not worth their memory: they rarely repeat."""
+"""The most key values whose partitions are cached. If there are more, they rarely repeat."""
 _known: dict[int, tuple[pa.Array, npt.NDArray[np.int32]]] = {}
-"""By number of partitions: values of the last dictionaries, and their partitions."""
+"""From the number of partitions to the values of the last dictionaries and the partitions of these values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """Some row groups of a file, or a page of a text file. Due are their rows that arrive in ``[from_ms, until_ms)``.
+    """Some row groups of a file, or a page of a text file. Their rows that arrived in ``[from_ms, until_ms)`` are due.
 
-    None: no bound. ``with_unknown``: rows without an arrival are due too. ``first_line`` is the number of lines before the page's
-    part of the file.
+    A bound of None is no bound. ``with_unknown``: whether rows without an arrival are due. ``first_line`` is the number of lines
+    before the page's part of the file.
     """
 
     piece: Piece
@@ -67,7 +67,7 @@ class Portion:
     first_line: int = 0
 
     def due(self, arrived: pa.Array) -> pa.Array:
-        """Return which rows are due, by their arrivals."""
+        """Return a mask of the rows that are due, given their arrivals (epoch ms)."""
         is_due = pa.repeat(pa.scalar(value=True), len(arrived))
         if self.until_ms is not None:
             is_due = pc.less(arrived, self.until_ms)
@@ -78,10 +78,10 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """How to read a log's source and convert its rows.
+    """Reads a log's source and converts its rows.
 
-    ``types`` maps the source's columns to Spark's names of their types; of text files, also fields in objects, and to the types
-    of nested values. ``needs_arrival``: a row without an arrival is faulty.
+    ``types`` maps the source's columns to their types, by Spark's names. For text files, it also has the paths of fields in
+    objects, and the type of a nested value is an object. ``needs_arrival``: whether a row without an arrival is faulty.
     """
 
     spec: LogSpec
@@ -92,12 +92,12 @@ class RowReader:
 
     @property
     def sources(self) -> dict[str, str]:
-        """The source's column of each column, by its name after the renames."""
+        """From a column's name after the renames to its name in the source."""
         renames = self.spec.renames or {}
         return {renames.get(source, source): source for source in self.types}
 
     def needed(self) -> set[str]:
-        """Return the source's columns that are read."""
+        """Return the names of the source's columns that have to be read."""
         return read_columns(self.spec, self.columns)
 
     def read(self, portion: Portion) -> Iterator[pa.RecordBatch]:
@@ -116,7 +116,10 @@ class RowReader:
                     yield from self._converted(rows.filter(due), arrived.filter(due), faults.filter(due))
 
     def arrivals(self, portion: Portion) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """Yield the arrivals of the due rows of a portion, and their faults. Reads no other column of Parquet files."""
+        """Yield the arrivals of the due rows of a portion (epoch ms), and the faults of these rows.
+
+        Reads only the column of arrivals of Parquet files.
+        """
         name = self.spec.arrived_at
         with self._naming():
             for batch in self._found(portion, {self.sources[name]} if name else set()):
@@ -134,14 +137,15 @@ class RowReader:
         return TextRows(self.spec, self.types, times, page.read(), portion.piece, portion.first_line)
 
     def times(self, batch: TextRows, name: str) -> pa.Array:
-        """Return a column of times of text rows as epoch milliseconds, null where one is not valid."""
+        """Return a column of times of text rows as epoch milliseconds; invalid times are null."""
         return self._time(batch, name)
 
     def latest(self, piece: Piece, group: pq.RowGroupMetaData) -> int | None:
-        """Return a time (epoch ms) that no arrival in a row group of a file exceeds; None if its statistics have none.
+        """Return a time (epoch ms) that no arrival in a row group of a file exceeds.
 
-        They have none for a column that the table or the directories give, for a type other than whole numbers and times,
-        and for a last time that Python cannot represent (beyond the year 9999) or that is in another unit.
+        Returns None if the row group's statistics give no such time: the column of arrivals is in the names of directories or
+        in the table's metadata, it has a type other than whole numbers and times, or its maximum is in another unit or beyond
+        the year 9999, which Python cannot represent.
         """
         source = self.sources[self.spec.arrived_at] if self.spec.arrived_at else None
         if source is None or source in dict(piece.values) or self.types[source] not in (*INTEGERS, *TIMES):
@@ -159,7 +163,7 @@ class RowReader:
             return None
         arrived, _ = self._arrived(_StoredRows(pa.record_batch([stored], names=[source]), Piece(""), self.types))
         last = arrived[0].as_py()
-        # The statistics of nanoseconds are cut off.
+        # The statistics of nanoseconds are cut off, so the last arrival may be a little later than `last`.
         return None if last is None else last + 1
 
     def _found(self, portion: Portion, names: set[str]) -> Iterator[_StoredRows | TextRows]:
@@ -172,7 +176,7 @@ class RowReader:
 
     @contextmanager
     def _naming(self) -> Iterator[None]:
-        """Name the log of a bad value, and what helps."""
+        """Turn a `BadValueError` of the block into an error that names the log and states the fix."""
         try:
             yield
         except BadValueError as error:
@@ -217,14 +221,17 @@ class RowReader:
         yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def _no_time(self, batch: TextRows, timestamp: pa.Array) -> dict[str, pa.Array]:
-        """Return the texts that are not valid times, for the quarantine and messages."""
+        """Return a column of the texts that are not valid times, for the quarantine and messages, by its name.
+
+        Returns no column if the timestamps are not in a column of their own.
+        """
         if self.spec.extractor or self.spec.timestamp == ARRIVAL:
             return {}
         texts = batch.texts(self.sources[self.spec.timestamp])
         return {NO_TIME: pc.if_else(timestamp.is_null(), texts, pa.scalar(None, pa.string()))}
 
     def _arrived(self, batch: _StoredRows | TextRows) -> tuple[pa.Array, pa.Array]:
-        """Return the arrivals (epoch ms) and why a row has none. A number in another unit is none."""
+        """Return the arrivals (epoch ms), and for rows without an arrival the reason, if it is a number in another unit."""
         faults = pa.nulls(batch.rows, pa.string())
         name = self.spec.arrived_at
         if name is None:
@@ -250,9 +257,9 @@ class RowReader:
 
 @contextmanager
 def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file; some columns are read as dictionaries.
+    """Open a Parquet file. The columns ``coded`` are read dictionary-encoded.
 
-    Raises `StorageError` (74) if it cannot be read, then or within the block.
+    Raises `StorageError` (74) if the file cannot be opened, or cannot be read within the block.
     """
     try:
         system, location = filesystem_of(path)
@@ -262,7 +269,7 @@ def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFil
             file = pq.ParquetFile(stream, metadata=footer, read_dictionary=stored, page_checksum_verification=True)
             yield file
     except MemoryError:
-        # Arrow's error is of this class, too.
+        # Arrow's error for lack of memory is also a `pa.ArrowException`, and must not be translated below.
         raise
     except (OSError, pa.ArrowException) as error:
         reason = " ".join(str(error).split()).rstrip(".")
@@ -275,7 +282,7 @@ def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFil
 
 
 def partitions_of(keys: Sequence[pa.Array], *, is_scalar: bool, partitions: int) -> pa.Array:
-    """Return the partition of each row, by its landed key columns. A key of several columns is never null."""
+    """Return the partition of each row, given its landed key columns. A key of several columns is never null."""
     rows = len(keys[0])
     if is_scalar and pa.types.is_string(keys[0].type):
         keys = [keys[0].dictionary_encode()]
@@ -286,7 +293,7 @@ def partitions_of(keys: Sequence[pa.Array], *, is_scalar: bool, partitions: int)
         return pa.array(_hashed(values[0], partitions)[codes[0]])
     combined: npt.NDArray[np.int64] = np.zeros(rows, dtype=np.int64)
     for code, distinct in zip(codes, values, strict=True):
-        # Renumbered after each column, so the numbers never exceed rows times the distinct values of one column.
+        # The combinations are renumbered after each column, so a number never exceeds the rows times a column's distinct values.
         combined = np.unique(combined * len(distinct) + code, return_inverse=True)[1].astype(np.int64)
     _, first_rows = np.unique(combined, return_index=True)
     distinct_keys = [
@@ -296,7 +303,7 @@ def partitions_of(keys: Sequence[pa.Array], *, is_scalar: bool, partitions: int)
 
 
 class _StoredRows:
-    """A batch of a file, with the values that its table or its directories keep outside it."""
+    """A batch of a Parquet file, with the values of columns that are in the table's metadata or in the names of directories."""
 
     def __init__(self, batch: pa.RecordBatch, piece: Piece, types: Mapping[str, str]) -> None:
         self.rows, self.piece = batch.num_rows, piece
@@ -308,7 +315,7 @@ class _StoredRows:
         return _StoredRows(self._batch.filter(mask), self.piece, self._types)
 
     def column(self, name: str) -> pa.Array:
-        """Return a column in the type of the source; null if the file is older than the column.
+        """Return a column with its type in the source; nulls if the file is older than the column.
 
         Raises `BadRowsError` (65) for a value that does not fit into the type.
         """
@@ -323,7 +330,7 @@ class _StoredRows:
         try:
             return column if column.type == kind else column.cast(kind)
         except pa.ArrowInvalid as error:
-            # Spark fails too for milliseconds whose microseconds exceed 64 bits.
+            # This happens to milliseconds whose microseconds exceed 64 bits, which Spark cannot read either.
             raise BadRowsError(
                 "parquet-value-too-large",
                 "{file} has a value in {column} that does not fit into {type} ({reason}). Nothing was "
@@ -335,14 +342,14 @@ class _StoredRows:
             ) from error
 
     def coded(self, name: str) -> pa.DictionaryArray | None:
-        """Return a column whose distinct values the file lists; None if it lists none."""
+        """Return a column that is read dictionary-encoded; None for other columns."""
         column = self._batch.column(name) if name in self._batch.schema.names else None
         return column if column is not None and pa.types.is_dictionary(column.type) else None
 
 
 @contextmanager
 def _fitting(path: str) -> Iterator[None]:
-    """Name the file whose rows do not fit into memory: a small file may have a few values of gigabytes."""
+    """Name the file if its rows do not fit into memory. Even a small file may have a few values of gigabytes."""
     try:
         yield
     except MemoryError as error:
@@ -356,7 +363,7 @@ def _fitting(path: str) -> Iterator[None]:
 
 
 def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-    # The file may have these columns too, with other values.
+    # Columns with values outside the file are not read, because the file may have columns of these names with other values.
     outside = dict(portion.piece.values)
     with open_parquet(portion.piece.path, [name for name in coded if name not in outside]) as file:
         stored = [name for name in file.schema_arrow.names if name in names and name not in outside]
@@ -367,26 +374,26 @@ def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> It
 
 
 def _ordered(column: pa.Array) -> Any:
-    """Return integers for times, in the same order."""
+    """Return a column of dates or times as integers that sort in the same order; other columns unchanged."""
     if pa.types.is_date(column.type):
         return column.cast(pa.int32()).cast(pa.int64())
     return column.cast(pa.int64()) if pa.types.is_temporal(column.type) else column
 
 
 def _coded(column: pa.Array) -> tuple[npt.NDArray[np.int64], list[object]]:
-    """Return a code for each row, and the value of each code; the last code is null's."""
+    """Return a code for each row, and the value of each code. The last code is that of null."""
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     return _indices(coded).astype(np.int64), [*coded.dictionary.to_pylist(), None]
 
 
 def _indices(coded: pa.DictionaryArray) -> npt.NDArray[np.int32]:
-    """Return the codes of the rows; a null has the one behind the last."""
+    """Return the dictionary's index of each row. The index of null is the length of the dictionary."""
     indices = coded.indices.fill_null(len(coded.dictionary)) if coded.null_count else coded.indices
     return np.asarray(indices)
 
 
 def _partitions_of_dictionary(dictionary: pa.Array, partitions: int) -> npt.NDArray[np.int32]:
-    """Return the partition of each distinct value, and of null. Only values that the last dictionaries lack are hashed."""
+    """Return the partition of each value of a dictionary, and then that of null. Only values that are not cached are hashed."""
     kept, of_kept = _known.get(partitions, (dictionary.slice(0, 0), np.zeros(0, np.int32)))
     if kept.type != dictionary.type:
         kept, of_kept = dictionary.slice(0, 0), of_kept[:0]

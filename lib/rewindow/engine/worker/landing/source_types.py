@@ -1,7 +1,7 @@
-"""The types of a source's columns by Spark's names: how their values are landed, and which Parquet files have others.
+"""The types of a source's columns, by Spark's names: how values are landed, and which Parquet files have unsuitable types.
 
-Spark reports a bad type only when it reads the file, and silently takes times without a zone for times with one. So files are
-refused before.
+Spark reports a bad type only when it reads the file, and silently takes times without a zone for times with a zone. So files
+with unsuitable types are refused before Spark reads them.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _READ_AS: Mapping[str, pa.DataType] = {
     "timestamp_ntz": pa.timestamp("us"),
 }
 _VOID = "void"
-"""The type of a column that has no value in a file, and so none of its own."""
+"""The type of a column that has no value in a file, so that the file does not say its type."""
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _MOST_SECONDS = (2**63 - 1) // 1_000
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-"""0001-01-01 and 9999-12-31: beyond them Spark writes dates in another form."""
+"""0001-01-01 and 9999-12-31, in days since 1970. Spark writes dates outside this range in another form."""
 _UNKNOWN: Final[Mapping[str, str]] = {"Time": "TIME", "Float16": "FLOAT16", "UUID": "UUID", "Interval": "INTERVAL"}
 _MOST_DIGITS = 38
 
@@ -50,7 +50,7 @@ class UnsuitableError(Exception):
 
 
 class MixedTypesError(Exception):
-    """Files have a column with different types: its name, and two files with their types."""
+    """A column has different types in two files. The arguments are its name and two pairs (file, type)."""
 
     def __init__(self, column: str, *types: tuple[str, str]) -> None:
         super().__init__(column)
@@ -58,7 +58,7 @@ class MixedTypesError(Exception):
 
 
 def fields_of(schema: str) -> dict[str, str]:
-    """Return the columns of a Spark schema (JSON) that Arrow can read, with the names of their types."""
+    """Return the columns of a Spark schema (JSON) that Arrow can read, as a mapping from column to the name of its type."""
     return {
         field["name"]: field["type"]
         for field in json.loads(schema)["fields"]
@@ -67,10 +67,10 @@ def fields_of(schema: str) -> dict[str, str]:
 
 
 def spark_schema(files: Iterable[tuple[str, pq.FileMetaData]], needed: Callable[[str], bool]) -> str:
-    """Return the schema (JSON) that Spark infers from Parquet files, given with their names: the columns of all of them.
+    """Return the schema (JSON) that Spark infers from Parquet files: the columns of all files.
 
-    A column that is not ``needed`` and has several types is left out. Raises `UnsuitableError` if Spark has to decide, and
-    `MixedTypesError` for a needed column with several types.
+    ``files`` has pairs (name, footer). A column with several types is left out, unless it is ``needed``. Raises
+    `UnsuitableError` if only Spark can infer the schema, and `MixedTypesError` for a needed column with several types.
     """
     columns: dict[str, tuple[dict[str, Any], str]] = {}
     mixed: set[str] = set()
@@ -86,7 +86,7 @@ def spark_schema(files: Iterable[tuple[str, pq.FileMetaData]], needed: Callable[
     if len({name.lower() for name in columns}) < len(columns):
         raise UnsuitableError("its files have columns that differ in case only")
     fields = [
-        # Spark takes a column of nulls for an integer.
+        # For a column of nulls, Spark infers the type integer.
         {**field, "type": "integer"} if field["type"] == _VOID else field
         for name, (field, _) in columns.items()
         if name not in mixed
@@ -95,7 +95,12 @@ def spark_schema(files: Iterable[tuple[str, pq.FileMetaData]], needed: Callable[
 
 
 def with_fields(schema: str, types: Mapping[str, str]) -> str:
-    """Return a schema (JSON) with more columns at its end. A column that it has already gets the new type, as in Spark."""
+    """Return a schema (JSON) with further columns at its end. A column that the schema already has gets the new type.
+
+    Spark does the same.
+
+    Raises `UnsuitableError` for columns that differ in case only.
+    """
     fields = json.loads(schema)["fields"]
     fields = [{**field, "type": types.get(field["name"], field["type"])} for field in fields]
     names = {field["name"].lower() for field in fields}
@@ -113,7 +118,7 @@ def schema_of(types: Mapping[str, Any]) -> str:
 
 
 def normalized(schema: str) -> str:
-    """Return a schema as Spark writes it."""
+    """Return a schema (JSON) in the form in which Spark writes it."""
     return json.dumps(json.loads(schema), separators=(",", ":"), sort_keys=True)
 
 
@@ -124,14 +129,14 @@ def decimal_of(type_name: str) -> tuple[int, int]:
 
 
 def arrow_type(type_name: str) -> pa.DataType:
-    """Return the type in which a column is read."""
+    """Return the Arrow type with which a column of a type (Spark's name) is read."""
     if type_name.startswith("decimal("):
         return pa.decimal128(*decimal_of(type_name))
     return _READ_AS[type_name]
 
 
 def check_stored(schema: pq.ParquetSchema, wanted: Mapping[str, str]) -> None:
-    """Raise `UnsuitableError` if a file stores a column with another type (a narrower number fits), or spells it otherwise."""
+    """Raise `UnsuitableError` if a file stores a column with an unfit type (see `fits`), or writes its name in another case."""
     stored = {field["name"]: field["type"] for field in _fields(schema, wanted)}
     lower = {_root(schema, number).lower() for number in range(len(schema))}
     for name, type_name in wanted.items():
@@ -147,7 +152,7 @@ def in_micros(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def as_landed(column: pa.Array, type_name: Any, zone: str) -> pa.Array:
-    """Return a column as a log stores it. Raises `UnsuitableError` for values that only Spark converts."""
+    """Return a column in the form in which a log stores it. Raises `UnsuitableError` for values that only Spark converts."""
     if type_name in TIMES:
         return _millis(column, type_name, zone)
     if type_name == "date":
@@ -163,7 +168,7 @@ def as_landed(column: pa.Array, type_name: Any, zone: str) -> pa.Array:
 
 
 def as_time(column: pa.Array, type_name: str, zone: str, unit: str = MILLISECONDS) -> pa.Array:
-    """Return a column as epoch milliseconds; integers are in ``unit``.
+    """Return a column as epoch milliseconds. Integers in the column are in ``unit``.
 
     Raises `UnsuitableError` for a type or zone that only Spark converts.
     """
@@ -177,7 +182,7 @@ def as_time(column: pa.Array, type_name: str, zone: str, unit: str = MILLISECOND
 
 
 def type_name(column: pq.ColumnSchema) -> str | None:
-    """Return Spark's name of a Parquet column's type; None for one that Arrow reads differently, or a nested one."""
+    """Return Spark's name of a Parquet column's type; None for a nested type, or a type that Arrow reads differently."""
     if column.max_repetition_level or column.max_definition_level > 1:
         return None
     logical = json.loads(column.logical_type.to_json())
@@ -214,7 +219,7 @@ def type_name(column: pq.ColumnSchema) -> str | None:
 
 
 def fits(stored: str, wanted: str) -> bool:
-    """Return whether Arrow reads a type as another one exactly: the same, a narrower number, or nothing but nulls."""
+    """Return whether Arrow reads a stored type as the wanted type exactly: the same type, a narrower number, or only nulls."""
     if stored == _VOID:
         return True
     if stored in INTEGERS and wanted in INTEGERS:
@@ -223,16 +228,16 @@ def fits(stored: str, wanted: str) -> bool:
 
 
 def unreadable_types(schema: pq.ParquetSchema) -> dict[str, str]:
-    """Return the columns that have such a type, or a field of such a type, and the type."""
+    """Return the columns with a type that no reader supports, also of a nested field, as a mapping from column to type."""
     columns = [schema.column(number) for number in range(len(schema))]
     types = {column.path.split(".")[0]: _unreadable_type(column) for column in columns}
     return {name: kind for name, kind in types.items() if kind is not None}
 
 
 def _merged(kind_before: Any, other: Any) -> Any:
-    """Return the type of a column that has two types; None if there is none.
+    """Return the type that a column with two types gets; None if no type has the values of both.
 
-    Numbers get the wider type, as they are landed, and decimals of one scale the larger precision.
+    Numbers get the wider type. Decimals of the same scale get the larger precision.
     """
     if other in (kind_before, _VOID):
         return kind_before
@@ -253,7 +258,7 @@ def _from_unit(column: pa.Array, unit: str) -> pa.Array:
     Seconds whose milliseconds exceed 64 bits are null. Negative micro- and nanoseconds, which are invalid, stay as they are.
     """
     if unit == "s":
-        # Not with pc.abs, which leaves the smallest integer negative.
+        # `pc.abs` would leave the smallest integer negative.
         fits = pc.and_(pc.less_equal(column, _MOST_SECONDS), pc.greater_equal(column, -_MOST_SECONDS))
         return pc.multiply(pc.if_else(fits, column, None), 1_000)
     return pc.if_else(pc.less(column, 0), column, pc.divide(column, {"us": 1_000, "ns": 1_000_000}[unit]))
@@ -273,9 +278,10 @@ def _thousandths(column: pa.Array) -> pa.Array:
 
 
 def _fields(schema: pq.ParquetSchema, wanted: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """Return a file's columns in Spark's form. Without ``wanted``, raises `UnsuitableError` for a type Arrow cannot take.
+    """Return a file's columns in the form of Spark's schema (JSON): those in ``wanted``, or all.
 
-    Then, columns of a type that no reader supports are left out.
+    Without ``wanted``, columns of a type that no reader supports are left out, and any other type that Arrow cannot read raises
+    `UnsuitableError`.
     """
     fields = []
     for number in range(len(schema)):
@@ -292,7 +298,7 @@ def _fields(schema: pq.ParquetSchema, wanted: Mapping[str, str] | None = None) -
 
 
 def _inferred(file: pq.FileMetaData) -> list[dict[str, Any]]:
-    """Return a file's columns as Spark infers them: as Spark wrote them, if it wrote the file."""
+    """Return a file's columns as Spark infers them. A file that Spark wrote has Spark's schema in its footer."""
     fields = _fields(file.schema)
     written = (file.metadata or {}).get(_SPARK_SCHEMA)
     if written is None:
@@ -308,7 +314,7 @@ def _root(schema: pq.ParquetSchema, number: int) -> str:
 
 
 def _unreadable_type(column: pq.ColumnSchema) -> str | None:
-    """Return a column's type if no reader supports it."""
+    """Return a column's type if no reader supports the type; otherwise None."""
     logical = json.loads(column.logical_type.to_json())
     if logical["Type"] == "Decimal" and logical["precision"] > _MOST_DIGITS:
         return f"DECIMAL({logical['precision']},{logical['scale']})"
@@ -324,7 +330,7 @@ _FROM_DATE, _TEXTS = ("date", "timestamp_ntz"), ("string", "binary")
 
 
 def check_types(spec: LogSpec, path: str, schema: pq.ParquetSchema, wanted: Mapping[str, str]) -> None:
-    """Raise `SourceError` (66) if a file has a column of ``wanted`` twice, or with a type that is not the log's."""
+    """Raise `SourceError` (66) if a file has a column of ``wanted`` twice, or with a type that cannot be read as wanted."""
     roots = [str(name).lower() for name in schema.to_arrow_schema().names]
     columns = {schema.column(number).path.lower(): schema.column(number) for number in range(len(schema))}
     for name, kind in wanted.items():
@@ -365,7 +371,7 @@ def check_whole(spec: LogSpec, path: str) -> None:
 
 
 def check_nanoseconds(spec: LogSpec, path: str, schema: pq.ParquetSchema, reason: str) -> None:
-    """Raise `SourceError` (66) if a file that Spark has to read, for a reason, has times in nanoseconds: Spark refuses them."""
+    """Raise `SourceError` (66) if a file has times in nanoseconds, which Spark refuses. ``reason``: why Spark has to read it."""
     for number in range(len(schema)):
         column = schema.column(number)
         if column.logical_type.type == "TIMESTAMP" and "nanoseconds" in column.logical_type.to_json():
@@ -399,7 +405,7 @@ def shown_type(kind: str) -> str:
 
 
 def _other_type(spec: LogSpec, column: pq.ColumnSchema, wanted: str) -> str | None:
-    """Return the type of a column, if it cannot be read as the wanted one."""
+    """Return the type of a column if it cannot be read as the wanted type; otherwise None."""
     stored = type_name(column)
     if stored is None:
         logical = json.loads(column.logical_type.to_json())
@@ -413,7 +419,7 @@ def _other_type(spec: LogSpec, column: pq.ColumnSchema, wanted: str) -> str | No
 
 
 def _converts(stored: str, wanted: str) -> bool:
-    """Return whether Spark reads a type as another one without a loss."""
+    """Return whether Spark reads a stored type as the wanted type without a loss."""
     if wanted.startswith("decimal("):
         digits, scale = decimal_of(wanted)
         whole = {**dict.fromkeys(INTEGERS[:3], 10), "long": 20}.get(stored)

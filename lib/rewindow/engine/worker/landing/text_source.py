@@ -1,7 +1,7 @@
 """The text files of a landing, each tokenized once: types, fields, arrivals and rows all come from the same pages.
 
-Small files are read by this process, into memory as far as a bound allows, and beyond into a scratch folder. Large ones are
-divided among workers, which write pages into a folder that all of them reach.
+This process reads small files. Their pages are in memory up to a bound, and further pages in a scratch folder. Large files are
+divided among workers, which write pages into a folder that all workers reach.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from rewindow.storage.locations import filesystem_of
 
 _IN_MEMORY = 64 << 20
 _ROW_BYTES = 64
-"""The bytes of a row of text, by which the rows of a file are estimated before it is read."""
+"""The assumed bytes of a row of text. The number of rows of a file is estimated with it before the file is read."""
 PART_BYTES = 32 << 20
-"""Parts of at least this size are given to workers."""
+"""The least bytes of a part that is given to a worker."""
 
 OnWorkers = Callable[[TextRead, Sequence[Part], str], list[PartRead]]
-"""Reads parts of files in workers, into pages in a folder that all of them reach."""
+"""Reads parts of files in workers, which write pages into a folder that all workers reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +76,14 @@ class TextFile:
         return sum(part.rows for part in self.parts)
 
     def pages(self) -> Iterator[tuple[Page, int]]:
-        """Yield each page with the number of lines before its part."""
+        """Yield each page with the number of the file's lines before the page's part."""
         before = 0
         for part in self.parts:
             yield from ((page, before) for page in part.pages)
             before += part.lines
 
     def fault(self) -> tuple[int, str] | None:
-        """Return the first line, from 1, that cannot be read, and what is wrong with it; None if there is none."""
+        """Return the number of the first line that cannot be read, from 1, and what is wrong; None if all can be read."""
         before = 0
         for part in self.parts:
             if part.fault is not None:
@@ -93,17 +93,17 @@ class TextFile:
 
 
 class TextFiles:
-    """The tokenized files of an engine, until they are landed."""
+    """The files that a landing engine has tokenized, kept until the next landing begins."""
 
     def __init__(self, on_workers: OnWorkers | None = None, most_rows: int = 0, folder: str | None = None) -> None:
-        """``on_workers`` reads files that have more than about ``most_rows`` rows together; None: all are read here.
+        """``on_workers`` reads files that have more than about ``most_rows`` rows together. None: this process reads all files.
 
-        ``folder`` is where workers of other machines write pages; None: all are on this machine.
+        ``folder`` is where workers on other machines write pages. None: all workers are on this machine.
         """
         self._on_workers, self._most_bytes, self._root = on_workers, most_rows * _ROW_BYTES, folder
         self._read: dict[tuple[str, str, int, Any], TextFile] = {}
         self._inferred: set[tuple[str, str, int, Any]] = set()
-        """The files for which the types of their columns were inferred, too."""
+        """The keys in `_read` of the files for which the types of the columns were inferred, too."""
         self._stack = ExitStack()
         self._folder = ""
         self._held = 0
@@ -111,12 +111,12 @@ class TextFiles:
         weakref.finalize(self, self._stack.close)
 
     def read(self, spec: LogSpec, pieces: Iterable[Piece], *, infers: bool = False) -> list[TextFile]:
-        """Return the files of a log, tokenized.
+        """Return the files of a log, tokenized. ``infers``: also note the types that the columns fit.
 
         Raises `BadRowsError` (65) for a record that cannot be read, unless such rows are quarantined, `SourceError` (66) for a
-        file that is not text, and `StorageError` (74) for one that cannot be read.
+        file that is not text, and `StorageError` (74) for a file that cannot be read.
         """
-        # Logs may read the same file with other options.
+        # The key contains the topic, because several logs may read the same file with different options.
         keys = {piece: (spec.topic, *_identity(piece)) for piece in pieces}
         has = self._inferred if infers else self._read.keys()
         new = [piece for piece, key in keys.items() if key not in has]
@@ -139,11 +139,11 @@ class TextFiles:
         return [replace(self._read[key], piece=piece) for piece, key in keys.items()]
 
     def are_on_workers(self, pages: Iterable[Page | None]) -> bool:
-        """Return whether workers reach some pages: they wrote them, because there was so much to read."""
+        """Return whether all pages are in files that workers reach, because workers wrote them."""
         return self._is_divided and all(page is not None and page.batch is None for page in pages)
 
     def forget(self) -> None:
-        """Drop all pages."""
+        """Drop all tokenized files and their pages."""
         self._read.clear()
         self._inferred.clear()
         self._stack.close()
@@ -187,7 +187,7 @@ def _text_read(spec: LogSpec, pieces: Sequence[Piece], *, infers: bool) -> TextR
 
 
 def csv_names(spec: LogSpec, path: str, options: TextOptions) -> tuple[str, ...]:
-    """Return the columns of a CSV file: by its header, or by position those of ``schema:``."""
+    """Return the columns of a CSV file: those of its header, or without a header those of ``schema:``, by position."""
     try:
         names = header_of(path, options)
     except BadTextError as error:
@@ -225,9 +225,9 @@ def _bad(spec: LogSpec, path: str, line: int, reason: str) -> BadRowsError:
 
 
 def text_schema(spec: LogSpec, look: SourceLook, files: TextFiles) -> str:
-    """Return the schema (Spark's JSON) of text files: as declared, or as the values of all files have it.
+    """Return the schema (Spark's JSON) of text files: the declared schema, or the schema that the values of all files have.
 
-    Raises `DataError` (65) for a JSON field of several types, and as `TextFiles.read`.
+    Raises `DataError` (65) for a JSON field with several types, and the errors of `TextFiles.read`.
     """
     pieces = (*look.rest, *look.fresh)
     if spec.source.schema is not None:
@@ -239,7 +239,10 @@ def text_schema(spec: LogSpec, look: SourceLook, files: TextFiles) -> str:
 
 
 def _with_directories(spec: LogSpec, schema: str, look: SourceLook) -> str:
-    """Return a schema with the columns of directories. Raises `SourceError` (66) for one that a file has in other capitals."""
+    """Return a schema (JSON) with the columns in the names of directories added.
+
+    Raises `SourceError` (66) for such a column if the files have a column whose name differs in case only.
+    """
     try:
         return with_fields(schema, directory_types(spec, (*look.rest, *look.fresh), look.base))
     except UnsuitableError as error:
@@ -278,12 +281,12 @@ def _json_types(spec: LogSpec, files: Sequence[TextFile]) -> dict[str, Any]:
         for mixture in mixtures(types, name):
             if _is_landed(spec, mixture.path.replace("[]", "")):
                 raise _mixed(spec, mixture)
-    # in Spark's order of fields
+    # Spark sorts the fields by the UTF-16 code units of their names.
     return {name: schema_type(fields[name]) for name in sorted(fields, key=lambda name: name.encode("utf-16-be"))}
 
 
 def _fields_of(file: TextFile) -> dict[str, JsonType]:
-    """Return the types of the fields of a JSON file, with the file and a line as examples."""
+    """Return the types of the fields of a JSON file. The examples are pairs (path, line)."""
     fields: dict[str, JsonType] = {}
     before = 0
     for part in file.parts:
@@ -294,7 +297,7 @@ def _fields_of(file: TextFile) -> dict[str, JsonType]:
 
 
 def _is_landed(spec: LogSpec, path: str) -> bool:
-    """Return whether rows are made of a field, of one within it, or of one that it is within."""
+    """Return whether landed rows contain a field, a field nested in it, or a field in which it is nested."""
     if spec.value is None:
         return path.partition(".")[0] not in spec.ignore
     names = named_columns(spec)
@@ -302,7 +305,7 @@ def _is_landed(spec: LogSpec, path: str) -> bool:
 
 
 def _located(types: JsonType, file: TextFile, before: int) -> JsonType:
-    """Return types whose examples are the file and the line in it."""
+    """Return types in which each example is a pair (path, line from 1). ``before``: the number of lines before the part."""
     return JsonType(
         {kind: (file.piece.path, before + line + 1) for kind, (_, line) in types.kinds.items()},
         {name: _located(inner, file, before) for name, inner in types.fields.items()},
@@ -329,7 +332,7 @@ def _mixed(spec: LogSpec, mixture: Mixture) -> BadRowsError:
 
 
 def text_directories_of(spec: LogSpec, path: str, base: str | None) -> Values:
-    """Return the columns in the names of a file's directories. Raises `SourceError` (66) for a name that is none."""
+    """Return the columns in the names of a file's directories. Raises `SourceError` (66) for a name without a column."""
     try:
         return directory_values(path, base)
     except UnsuitableError as error:
@@ -343,7 +346,7 @@ def text_directories_of(spec: LogSpec, path: str, base: str | None) -> Values:
 
 
 def directory_types(spec: LogSpec, pieces: Sequence[Piece], base: str | None) -> dict[str, str]:
-    """Return the types of the columns in the names of directories, by the forms of CSV."""
+    """Return the types of the columns in the names of directories, inferred as for columns of CSV."""
     texts: dict[str, list[str | None]] = {}
     for piece in pieces:
         for name, text in text_directories_of(spec, piece.path, base):
@@ -359,14 +362,17 @@ def directory_types(spec: LogSpec, pieces: Sequence[Piece], base: str | None) ->
 
 
 def text_types(spec: LogSpec, columns: LogColumns) -> dict[str, Any]:
-    """Return the types with which a log's text columns are read, by their names in the source, or paths of nested fields."""
+    """Return the types with which a log's text columns are read.
+
+    The keys are the columns' names in the source, or the paths of nested fields.
+    """
     schema = read_schema(spec, columns)
     types = {".".join(path): kind for path, kind in source_types(spec, schema).values()}
     return text_kinds(types)
 
 
 def text_fields(spec: LogSpec, columns: LogColumns, look: SourceLook, files: TextFiles) -> SourceFields:
-    """Return the fields of a log's schema, and those that occur in each file to land."""
+    """Return the fields of a log's schema, and the fields that occur in each file to land."""
     if spec.source.format == CSV:
         return stored_fields(spec, columns, look)
     of_schema, structs, _ = fields_of_schema(json.loads(columns.source_schema or "{}"))
@@ -382,7 +388,10 @@ def text_fields(spec: LogSpec, columns: LogColumns, look: SourceLook, files: Tex
 
 
 def _paths(path: str, types: JsonType) -> Iterator[tuple[str, bool]]:
-    """Yield the path of a field and of those within it, and whether any of its values has fields, or needs none."""
+    """Yield pairs (path, whether the field has content) for a field and all fields nested in it.
+
+    A field has no content if all its values are null, objects without fields, or lists of such values.
+    """
     inner = types
     while inner.item is not None and inner.kinds.keys() == {"array"}:
         inner = inner.item
@@ -393,7 +402,7 @@ def _paths(path: str, types: JsonType) -> Iterator[tuple[str, bool]]:
 
 
 def _elements(types: JsonType) -> Iterator[JsonType]:
-    """Yield the types of a field's values, of their elements, and so on."""
+    """Yield the types of a field's values, then the types of their elements if they are lists, and so on."""
     yield types
     if types.item is not None:
         yield from _elements(types.item)

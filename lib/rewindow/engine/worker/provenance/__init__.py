@@ -1,1 +1,1 @@
-"""Provenance: replay tasks in memory, and note which records and punctuations each row was made from."""
+"""Provenance: replay tasks in memory, and note from which records and punctuations each row was made."""

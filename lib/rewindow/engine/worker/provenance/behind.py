@@ -1,7 +1,7 @@
-"""Find what is behind a row: replay its task until it sends the row, then check that the records found suffice.
+"""Find the records behind a row: replay its task until it sends the row, then check that the records found suffice.
 
-The check replays nothing but these records. If they do not give the row again, rows that a table replaced or entries of other
-keys took part, and their records are added. So an answer is either checked or says that it is not.
+The check replays only these records. If this replay does not give the row again, rows that a table replaced or entries of
+other keys contributed to it. Then their records are added, and the check is repeated. A result says whether a check succeeded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rewindow.streams.task import Task
 
 
 class LogRow(NamedTuple):
-    """A record as a log has it."""
+    """A record of a log."""
 
     offset: int
     timestamp: int
@@ -40,24 +40,28 @@ class Records(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A row of an output: its columns with ``_timestamp``, its epoch, and how many equal rows of the epoch precede it."""
+    """The output row to be explained. ``columns`` maps the names of its columns, with ``_timestamp``, to their values.
+
+    ``equal_before`` is the number of equal rows that precede it in its epoch.
+    """
 
     columns: Mapping[str, Any]
     epoch: int
     equal_before: int = 0
 
     def is_like(self, columns: Mapping[str, Any]) -> bool:
-        """Return whether a replayed row has the same columns."""
+        """Return whether a replayed row has the same values. ``columns`` maps the names of its columns to their values."""
         return all(_equal(self.columns[name], columns[name]) for name in columns)
 
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """What is behind a row.
+    """The records and punctuations behind a row.
 
-    ``records`` contributed to it, in the order in which they were processed, without those that only advanced a clock
-    (``clocks``). ``sent`` is what the task was handling when it sent the row, and ``senders`` the records of logs that led to it.
-    ``is_checked``: replaying nothing but ``named`` gave the row again. ``is_exact``: each of the records contributed.
+    ``records`` contributed to the row, in the order in which they were processed. ``clocks`` are records that only advanced a
+    clock. ``sent`` is what the task was handling when it sent the row. ``senders`` are the records of logs that led to ``sent``.
+    ``is_released``: whether ``sent`` only released a waiting row, or is no record. ``is_checked``: whether replaying only the
+    records ``named`` gave the row again. ``is_exact``: whether each of ``records`` certainly contributed.
     """
 
     sent: Cause
@@ -71,12 +75,12 @@ class Behind:
 
     @property
     def named(self) -> list[Cause]:
-        """All records in the order of the replay: what contributed, what advanced a clock, and what sent the row."""
+        """All records in the order of the replay: those that contributed, advanced a clock, or led to the row being sent."""
         return _in_order([*self.records, *self.clocks, *self.senders])
 
 
 class Search:
-    """Takes the rows of a replay until the wanted one comes."""
+    """Finds the wanted row among the rows that a replay sends."""
 
     def __init__(self, traced: Traced, wanted: Wanted) -> None:
         self._shapes, self._wanted = traced.shapes, wanted
@@ -85,16 +89,16 @@ class Search:
         self.sent: Sent | None = None
 
     def follow(self, task: Task) -> None:
-        """Look at the clocks of a task that begins."""
+        """Note the task that begins now, so that `clock_of` can read its clocks."""
         self._task = task
 
     def clock_of(self, nodes: Iterable[str]) -> int:
-        """Return the earliest of the clocks that nodes of the task have now."""
+        """Return the earliest of the current clocks of these nodes of the task."""
         times = {} if self._task is None else self._task.task_context.node_times
         return min(times.get(node, UNKNOWN) for node in nodes)
 
     def take(self, sent: Sent) -> None:
-        """Take a row that the replay sends."""
+        """Compare a row that the replay sends with the wanted row."""
         if self.is_over(sent.epoch) or sent.epoch < self._wanted.epoch:
             return
         if self._wanted.is_like(encoded(self._shapes, sent.record)):
@@ -103,11 +107,11 @@ class Search:
 
     @property
     def is_done(self) -> bool:
-        """Whether the row was sent."""
+        """Whether the replay has sent the wanted row."""
         return self.sent is not None
 
     def is_over(self, epoch: int) -> bool:
-        """Return whether no record of an epoch can lead to the row any more."""
+        """Return whether the records of an epoch need not be replayed, because none of them can lead to the wanted row."""
         return self.is_done or epoch > self._wanted.epoch
 
 
@@ -120,9 +124,9 @@ def find(
     drop: Callable[[Drop], None] | None = None,
     on_write: OnWrite | None = None,
 ) -> Behind | None:
-    """Return what is behind a row; None if the replay does not send it.
+    """Return what is behind the wanted row; None if the replay does not send this row.
 
-    ``read`` gets the search, so that it can stop reading when the row was sent. ``drop`` and ``on_write`` are those of
+    ``read`` gets the search, so that it can stop reading when the row was sent. ``drop`` and ``on_write`` are passed to
     `Traced.replay`.
     """
     search = Search(traced, wanted)
@@ -138,7 +142,10 @@ def find(
 
 
 def _behind(sent: Sent, traced: Traced, depth: Depth, *, with_clocks: bool) -> Behind:
-    """Return what is behind a row, as if it had been checked. ``with_clocks``: with the records that decide what time it is."""
+    """Return what is behind a row. ``is_checked`` is set already, although the caller still has to check the result.
+
+    ``with_clocks``: also include the records behind the highest timestamp so far, which decides the task's stream time.
+    """
     external = traced.external
     own = sent.origin.cause
     is_released = sent.is_released or not own.is_record
@@ -166,7 +173,7 @@ def _behind(sent: Sent, traced: Traced, depth: Depth, *, with_clocks: bool) -> B
 
 
 def _external(causes: Iterable[Cause], topics: Collection[str]) -> set[Cause]:
-    """Return the records of these topics among causes."""
+    """Return the causes that are records of these topics."""
     return {cause for cause in causes if cause.is_record and cause.topic in topics}
 
 
@@ -181,7 +188,7 @@ def _gives_it_again(traced: Traced, epochs: Sequence[Epoch], records: Records, w
 
 
 def only(records: Records, named: Iterable[Cause]) -> ReadLog:
-    """Return a function that reads nothing but these records."""
+    """Return a function that reads only the records ``named``."""
     chosen: dict[tuple[str, int, int], dict[int, int]] = {}
     for cause in named:
         if cause.topic is not None:
@@ -198,7 +205,7 @@ def only(records: Records, named: Iterable[Cause]) -> ReadLog:
 
 
 def _in_order(causes: Iterable[Cause]) -> list[Cause]:
-    """Return records in the order of the replay, each once."""
+    """Return the records of causes in the order of the replay, without duplicates."""
     ordered = sorted(
         causes,
         key=lambda cause: (cause.epoch, cause.order_ms, cause.sub_topology, cause.partition, cause.rank, cause.offset),

@@ -1,4 +1,4 @@
-"""Which records can be behind a row, so that a replay needs no others: derived from the topology's own operators."""
+"""Which records can be behind a row. A replay needs only these records. This is derived from the operators of the topology."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from rewindow.streams.state.stores import BUFFER, JOIN, KEY_VALUE, RECORDS, SESS
 
 _OPERATORS = "rewindow.dsl.operators."
 _FOREIGN = frozenset(("transform", "table_group", "foreign_key_join"))
-"""Modules of operators that run user code with a context, or read entries of other keys, as `GlobalTableJoin` does."""
+"""Modules of operators that run user code with a context, or read entries of other keys (like the class `GlobalTableJoin`)."""
 _RENAMES = frozenset(("Map", "FlatMap", "SelectKey"))
 """Operators that change keys."""
 _ONE_BY_ONE = (".stateless", ".select", ".table_verbs")
-"""Modules of operators that take each record for itself, if they have no store."""
+"""Modules of operators that process each record independently of other records, if they have no store."""
 _SLIDING = "SlidingAggregate"
-"""The operator whose windows begin right after a record, which is in none of them."""
+"""The operator with windows that begin right after a record. That record is not in the window, but the window depends on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a replay needs to read.
+    """The records that a replay needs to read.
 
-    ``since_ms``: no record whose order key is below can matter; None for the beginning. ``is_of_key``: only records with the
-    row's own key can matter, and no clock does. ``clocks``: only records of the row's own key can matter, and records that are
-    later than the clock of one of these nodes.
+    ``since_ms``: records with a smaller order key cannot matter; None: records from the beginning on can matter. ``is_of_key``:
+    only records with the row's own key can matter, and no clock matters. ``clocks``: names of nodes. If there are any, only
+    records of the row's own key can matter, and records that are later than the clock of one of these nodes.
     """
 
     since_ms: int | None = None
@@ -41,7 +41,7 @@ class Extent:
 
 
 def extents(traced: Traced, key: Any, timestamp: int) -> list[Extent]:
-    """Return the ways to replay a row of a key, cheapest first. The last one reads everything."""
+    """Return extents for the replay of a row with a key and a timestamp, cheapest first. The last extent has all records."""
     parts = [part for part, _ in traced.tasks()]
     nodes = [node for part in parts for node in part.nodes if isinstance(node, ProcessorNode)]
     kinds = {store.kind for part in parts for store in part.stores}
@@ -68,10 +68,11 @@ def extents(traced: Traced, key: Any, timestamp: int) -> list[Extent]:
 
 
 def _clocks(traced: Traced) -> tuple[str, ...]:
-    """Return the nodes whose clocks a windowed row depends on, if other keys matter for nothing else; otherwise none.
+    """Return the nodes on whose clocks a windowed row depends, if records of other keys matter only for these clocks.
 
-    That is one windowed aggregate, with or without a suppress. What an aggregate sends when windows close has the times of
-    these windows, so a clock below it depends on records of other keys.
+    Otherwise return no nodes. Other keys matter only for clocks if the topology has a single windowed aggregate, with or without
+    a suppress. If the aggregate itself sends results when windows close, the results have the times of these windows. Then the
+    clock of a suppress below the aggregate depends on results of other keys, so this form is excluded.
     """
     nodes, above = {node.name: node for node in traced.part.nodes}, list(traced.sink.parents)
     suppliers_of: dict[str, Any] = {}

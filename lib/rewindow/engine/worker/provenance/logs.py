@@ -1,6 +1,6 @@
-"""Read the records of logs that a row may be made from: since a time, of one key, or by their offsets.
+"""Read the records of logs from which a row may be made: records since a time, of one key, or with given offsets.
 
-Row groups whose statistics exclude such records are not read.
+Row groups that cannot have such records, by their statistics, are not read.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from rewindow.streams.ordering import Rows
 from rewindow.streams.serde.binding import LogShapes
 
 _BLOCK = 64
-"""The clock is read before each block of so many rows. Smaller blocks would not exclude many more rows."""
+"""The clock is read again after this many rows. With smaller blocks, few more rows would be excluded."""
 _Mask = Callable[[pa.Table], Any]
-"""Returns which rows of a table to take."""
+"""Returns a mask of the rows of a table to take."""
 
 
 @dataclass(frozen=True)
 class Only:
-    """Chooses the records of a key, and those that are later than ``clock`` says when they are reached."""
+    """Chooses the records of ``key``, and records with a timestamp above ``clock()`` at the time when they are read."""
 
     key: Any
     clock: Callable[[], int]
@@ -44,8 +44,8 @@ class Only:
 class LogRecords:
     """The logs of a job's feed.
 
-    ``bounds`` returns the offsets ``[start, end)`` of a topic, partition and epoch; ``files`` the files that hold offsets
-    ``[start, end)`` of a topic and partition.
+    ``bounds(topic, partition, epoch)`` returns offsets ``[start, end)``. ``files(topic, partition, start, end)`` returns the
+    files that hold these offsets.
     """
 
     shapes: LogShapes
@@ -61,9 +61,9 @@ class LogRecords:
         is_done: Callable[[int], bool],
         only: Only | None = None,
     ) -> Iterator[Rows]:
-        """Yield the rows of an epoch with order keys since a time; ``only`` chooses among them.
+        """Yield the rows of an epoch whose order key is at least ``since_ms``, and that ``only`` chooses.
 
-        ``is_done`` gets an offset, and returns whether no record from there on is wanted.
+        ``is_done`` gets an offset, and returns whether no record with this or a larger offset is wanted.
         """
         start, end = self.bounds(topic, partition, epoch)
         if end <= start:
@@ -114,7 +114,10 @@ class LogRecords:
     def of_key(
         self, topic: str, partition: int, key: Any, bounds: tuple[int, int], times: tuple[int, int] | None = None
     ) -> Mapping[int, int]:
-        """Return the offsets ``[start, end)`` of a key's records, with their timestamps within ``times`` (both inclusive)."""
+        """Return a mapping from offset to timestamp of a key's records.
+
+        The offsets are within ``bounds`` ``[start, end)``, the timestamps within ``times``, both ends inclusive.
+        """
         own, (start, end) = self.key_columns(topic, key), bounds
         if own is None or end <= start:
             return {}
@@ -127,7 +130,7 @@ class LogRecords:
         return dict(zip(table["offset"].to_pylist(), table["timestamp"].to_pylist(), strict=True))
 
     def newest(self, topic: str, partition: int, epoch: int, offsets: Sequence[int]) -> list[int]:
-        """Return for each of some offsets of an epoch the highest timestamp of the epoch so far."""
+        """Return, for each of some ascending offsets, the highest timestamp of the epoch up to that offset."""
         start, end = self.bounds(topic, partition, epoch)[0], offsets[-1] + 1
         files = self.files(topic, partition, start, end)
         batches = list(ordered_batches(topic, files, start, end, ["offset", "timestamp"]))
@@ -135,7 +138,7 @@ class LogRecords:
         return [int(running[offset - start]) for offset in offsets]
 
     def key_columns(self, topic: str, key: Any) -> Mapping[str, Any] | None:
-        """Return a key as the columns of a log; None if the log has other keys."""
+        """Return a key as a mapping from the log's key columns to values; None if the key does not fit these columns."""
         shape = self.shapes[topic][0]
         try:
             return dict(zip(shape.names, shape.encode_checked(key), strict=True))
@@ -150,7 +153,10 @@ class LogRecords:
         ranges: Mapping[str, tuple[Any, Any]],
         mask: _Mask,
     ) -> pa.Table:
-        """Return the rows whose columns are within ``ranges`` and that a mask takes, by offset."""
+        """Return the rows that ``mask`` takes and whose offsets and timestamps are within ``ranges``, sorted by offset.
+
+        ``ranges`` maps a column to its smallest and largest value. For other columns, they only exclude row groups.
+        """
         names = list(dict.fromkeys(("offset", "timestamp", *columns)))
         shapes = self.shapes[topic]
         types = {field.name: field for field in arrow_schema((*shapes[0].columns, *shapes[1].columns))}
@@ -193,12 +199,12 @@ class LogRecords:
 
 
 def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Return rows of the same columns as a table."""
+    """Return rows as a table. All rows have the same columns."""
     return pa.Table.from_pylist([dict(row) for row in rows])
 
 
 def _is_key(rows: pa.Table, own: Mapping[str, Any]) -> Any:
-    """Return which rows have a key."""
+    """Return a mask of the rows with a key. ``own`` maps the key columns to the key's values."""
     is_equal: Any = None
     for name, value in own.items():
         same = _is_value(rows[name], value)
@@ -207,7 +213,7 @@ def _is_key(rows: pa.Table, own: Mapping[str, Any]) -> Any:
 
 
 def _is_value(column: Any, value: Any) -> Any:
-    """Return which values of a column are the given one. Unlike in Arrow, null is null and NaN is NaN."""
+    """Return a mask of the items of a column that equal a value. Unlike in Arrow, null equals null and NaN equals NaN."""
     if value is None:
         return pc.is_null(column)
     is_nan = isinstance(value, float) and math.isnan(value)
@@ -216,7 +222,7 @@ def _is_value(column: Any, value: Any) -> Any:
 
 
 def _first_since(files: Sequence[LogFile], start: int, end: int, since_ms: int) -> int:
-    """Return an offset before which no record of ``[start, end)`` is as late as a time."""
+    """Return an offset in ``[start, end]`` such that all records before it have timestamps below ``since_ms``."""
     offset = end
     for file in files:
         metadata = _metadata(file.path)
@@ -239,7 +245,7 @@ def _may_have(group: Any, ranges: Mapping[str, tuple[Any, Any]]) -> bool:
 
 
 def _metadata(path: str) -> Any:
-    """Return a file's footer. It only says what to skip, so its checksum is verified when rows are read."""
+    """Return a file's footer, without verifying the checksum. It is verified when rows of the file are read."""
     system, location = filesystem_of(path)
     with system.open_input_file(location) as file:
         return pq.ParquetFile(file).metadata

@@ -1,14 +1,15 @@
-"""Origins: what a store's entry or an output row was made from, as a graph that points back to their causes in a replay.
+"""Origins: from what a store's entry or an output row was made in a replay, as a graph of causes.
 
-An origin has one cause, the record or punctuation that was being handled, and is made from the origins of the entries that
-were read for it before. So the transitive closure of a row's origin has every record and punctuation that contributed to it.
+An origin belongs to an entry of a store or to an output row. It has one cause: the record or punctuation that the task was
+handling. It points to the origins of the entries that the task read for this cause. So all records and punctuations that
+contributed to a row can be reached from the row's origin.
 
-Several entries may be read for one cause, as by a punctuation that visits all keys. The *near* origins are those of the
-row's own key and window; if none of its key was read, those of everything. The others are *far*. A row that is made from
-entries of other keys as well needs them, and only a replay tells.
+A task may read several entries for one cause. For example, a punctuation may visit all keys. The *near* origins of a row are
+those of entries with the row's own key and window; if no entry of its key was read, those of all entries that were read. The
+other origins are *far*. If a row was also made from entries of other keys, it needs far origins. Only a replay shows that.
 
-The row of a table is made from its newest record alone. The table's node reads the row that it *replaced*, too, and sends it
-on. Whether something below needs that one, such as a filter that deletes a row, only a replay tells.
+The row of a table is made only from its newest record. The table's node also reads the row that the record *replaced*, and
+forwards it. A node below may need the replaced row, such as a filter that deletes a row. Only a replay shows that.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ from typing import NamedTuple
 
 
 class Depth(IntEnum):
-    """Which origins of an entry are followed, the fewest first."""
+    """Which origins of an entry are followed. A larger depth follows more."""
 
     NEAR = 0
-    """Those of its key and window, without the rows that a table replaced."""
+    """The near origins, without rows that a table replaced."""
     REPLACED = 1
-    """And these rows."""
+    """The near origins and rows that a table replaced."""
     FAR = 2
-    """All that was read."""
+    """The origins of all entries that were read."""
 
 
 class Cause(NamedTuple):
     """What a task was handling: a record, a punctuation, or the end of an epoch.
 
-    A punctuation has the node of its schedule, the time when it was due, and the record whose time fired it. ``topic`` is
-    None if no record is being handled, because the epoch ends. ``order_ms`` and ``rank``, the number of its topic in the
-    task, are the record's order key (L1).
+    Topic, offset and timestamp are those of the record; for a punctuation, of the record whose time fired it. ``node`` and
+    ``due_ms`` are set only for a punctuation: the node of its schedule, and when it was due. At the end of an epoch, no record
+    is being handled, so ``topic`` is None. ``order_ms`` is the record's order key (L1), ``rank`` its topic's number in the task.
     """
 
     sub_topology: int
@@ -50,12 +51,12 @@ class Cause(NamedTuple):
 
     @property
     def is_record(self) -> bool:
-        """Whether a record was being handled, and no punctuation."""
+        """Whether the task was handling a record, not a punctuation or the end of an epoch."""
         return self.topic is not None and self.node is None
 
 
 class Origin:
-    """The cause of an entry or a row, and the origins that it was made from."""
+    """The cause of an entry or a row, and the origins from which the entry or row was made."""
 
     __slots__ = ("_read", "_read_count", "cause", "is_sure", "near", "replaced", "source")
 
@@ -69,21 +70,25 @@ class Origin:
         source: Origin | None = None,
         replaced: Sequence[Origin] = (),
     ) -> None:
-        """``read`` lists everything read for this cause; it may grow, and only what it has now counts.
+        """``read`` lists the origins of all entries that were read for this cause. The list may grow; later items do not count.
 
-        ``is_sure``: whether nothing but the near origins contributed. ``source`` is the origin of the record that was
-        handled, if another sub-topology sent it. ``replaced`` are the origins of a table's row that this one replaced.
+        ``is_sure``: whether certainly only the near origins contributed. ``source`` is the origin of the record that the task
+        was handling, if another sub-topology sent this record. ``replaced`` are the origins of the table's row that this row
+        replaced.
         """
         self.cause, self.near, self.is_sure, self.source, self.replaced = cause, near, is_sure, source, replaced
         self._read, self._read_count = read, len(read)
 
     @property
     def far(self) -> Sequence[Origin]:
-        """The origins of all that was read."""
+        """The origins of all entries that were read for the cause."""
         return self._read[: self._read_count]
 
     def above(self, depth: Depth, *, is_released: bool = False) -> Sequence[Origin]:
-        """Return what it was made from. A released row is not made from the record that let it go."""
+        """Return the origins from which the entry or row was made.
+
+        A released row only waited for the record that was handled, so it is not made from this record (``source``).
+        """
         source = () if self.source is None or is_released else (self.source,)
         if depth is Depth.FAR:
             return (*self.far, *source)
@@ -91,14 +96,14 @@ class Origin:
 
 
 class Found(NamedTuple):
-    """The causes behind a row, in no particular order. ``is_sure``: whether each of them contributed."""
+    """The causes behind a row, in no particular order. ``is_sure``: whether each cause certainly contributed."""
 
     causes: dict[Cause, None]
     is_sure: bool
 
 
 def causes_of(row: Origin, depth: Depth, *, is_released: bool = False) -> Found:
-    """Return the causes behind a row, without its own."""
+    """Return the causes behind a row, without the cause of the row's own origin."""
     causes: dict[Cause, None] = {}
     is_sure, waiting = row.is_sure, list(row.above(depth, is_released=is_released))
     visited = {id(row), *map(id, waiting)}

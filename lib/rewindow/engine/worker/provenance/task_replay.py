@@ -1,7 +1,7 @@
 """Replay a job's tasks in memory, and report each output row with its origin.
 
-As in a run, each sub-topology takes all epochs, task by task, before the next one starts. Nothing is restored and nothing is
-written. Only the tasks whose records can reach the output's partition take part, and of these only the nodes that lead to it.
+As in a run, all tasks of a sub-topology replay all epochs before the next sub-topology starts. Nothing is restored and nothing
+is written. Only tasks whose records can reach the output's partition are replayed, with only the nodes that lead to the output.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rewindow.streams.topology import SubTopology, Topology
 
 
 def _watch(watcher: Watcher, task: Task, tables: Collection[str] = ()) -> None:
-    """Let a watcher note what a new task does to its stores. ``tables`` are those that have the rows of a topic as they are."""
+    """Let a watcher note how a new task uses its stores. ``tables``: the stores of tables that have a topic's rows unchanged."""
     watcher.begin(task.task_context)
     for store in task.stores.values():
         kind = _METHODS[store.builder.kind]
@@ -40,7 +40,7 @@ def _watch(watcher: Watcher, task: Task, tables: Collection[str] = ()) -> None:
 
 
 class _FollowedList(list[Any]):
-    """A list whose entries are noted when they are visited."""
+    """A list that calls ``follow`` when it is iterated, so that the watcher notes each entry."""
 
     def __init__(self, items: Iterable[Any], follow: Callable[[], Iterator[Any]]) -> None:
         super().__init__(items)
@@ -55,7 +55,7 @@ _Wrap = Callable[[Watcher, Store, _Method], _Method]
 
 
 def _reads(entry: Callable[..., tuple[Any, Any]]) -> _Wrap:
-    """Watch a method that returns the value of one entry, given that entry's key and position from its arguments."""
+    """Watch a method that returns the value of one entry. ``entry`` gets its arguments and returns (key, position)."""
 
     def wrap(watcher: Watcher, store: Store, method: _Method) -> _Method:
         def reading(*args: Any, **kwargs: Any) -> Any:
@@ -75,7 +75,11 @@ def _writes(
     adds: bool = False,
     replaces: bool = False,
 ) -> _Wrap:
-    """Watch a method that sets an entry. The argument at position ``value`` is None if the call removes it."""
+    """Watch a method that sets an entry. ``entry`` gets its arguments and returns (key, position).
+
+    ``value`` is the index of the argument with the value, which is None if the call removes the entry. The other parameters are
+    passed to `Watcher.wrote`.
+    """
 
     def wrap(watcher: Watcher, store: Store, method: _Method) -> _Method:
         def writing(*args: Any, **kwargs: Any) -> Any:
@@ -93,7 +97,7 @@ def _writes(
 
 
 def _removes(entry: Callable[..., tuple[Any, Any]], *, is_read: bool = False) -> _Wrap:
-    """Watch a method that removes an entry; ``is_read``: and returns its value."""
+    """Watch a method that removes an entry. ``is_read``: whether the method also returns the entry's value."""
 
     def wrap(watcher: Watcher, store: Store, method: _Method) -> _Method:
         def removing(*args: Any, **kwargs: Any) -> Any:
@@ -109,7 +113,11 @@ def _removes(entry: Callable[..., tuple[Any, Any]], *, is_read: bool = False) ->
 
 
 def _visits(entry: Callable[..., tuple[Any, Any]], *, is_visited: bool = False, pops: bool = False) -> _Wrap:
-    """Watch a method that returns several entries; ``entry`` gets an item, then the arguments."""
+    """Watch a method that returns several items, one for each entry.
+
+    ``entry`` gets an item and the method's arguments, and returns (key, position). ``is_visited``: the items may have several
+    keys. ``pops``: the method removes the entries.
+    """
 
     def wrap(watcher: Watcher, store: Store, method: _Method) -> _Method:
         def visiting(*args: Any, **kwargs: Any) -> Any:
@@ -142,7 +150,7 @@ def _pops_one(watcher: Watcher, store: Store, method: _Method) -> _Method:
 
 
 def _each(name: str) -> _Wrap:
-    """Watch a method that takes many entries by calling the watched method ``name`` for each: keys, or a dict of rows."""
+    """Replace a method for many entries by calls of the watched method ``name``. Its argument: keys, or a dict of rows by key."""
 
     def wrap(watcher: Watcher, store: Store, method: _Method) -> _Method:
         del watcher, method
@@ -214,13 +222,13 @@ _METHODS: dict[str, dict[str, _Wrap]] = {
 
 
 ReadLog = Callable[[str, int, int], Iterable[Rows]]
-"""Yields the rows of a topic, a partition and an epoch, in offset order."""
+"""Yields the rows of an epoch in offset order, given topic, partition and epoch."""
 
 
 class Sent(NamedTuple):
     """A row that the replay sent to the output, and its origin.
 
-    ``is_released``: it was waiting in a store, and the cause of its origin only let it go.
+    ``is_released``: whether the row was waiting in a store, so that the cause of its origin only released it.
     """
 
     epoch: int
@@ -228,16 +236,19 @@ class Sent(NamedTuple):
     origin: Origin
     is_released: bool
     latest: Origin | None
-    """The record with the highest timestamp so far."""
+    """The origin of the record with the highest timestamp so far."""
     schedule: tuple[Origin, ...] = ()
-    """The first record, which started the schedules, and the one at which the schedule fired before."""
+    """The origins of the first record, which started the schedules, and of the record at which the schedule fired last."""
 
 
 _Take = Callable[[Sent], None]
 
 
 class Drop(NamedTuple):
-    """A record that the task dropped, and by how many ms its timestamp was behind the node's clock or a record before it."""
+    """A record that the task dropped, its epoch, and its lateness.
+
+    The lateness says by how many ms the record's timestamp was below the node's clock or the highest timestamp before it.
+    """
 
     dropped: Dropped
     epoch: int
@@ -246,7 +257,7 @@ class Drop(NamedTuple):
 
 @dataclass(frozen=True)
 class Traced:
-    """What is replayed: a job's topology, bound to its logs, for one partition of one output."""
+    """A job's topology, bound to its logs, to be replayed for one partition of one output."""
 
     topology: Topology
     logs: LogShapes
@@ -278,7 +289,10 @@ class Traced:
         return frozenset(source.topic for part in parts for source in part.sources if not source.is_internal)
 
     def tasks(self) -> list[tuple[SubTopology, Sequence[int]]]:
-        """Return what leads to the output of each sub-topology, upstream first, with its partitions that matter."""
+        """Return pairs (sub-topology, partitions), upstream first, of what has to be replayed for the output.
+
+        Each sub-topology has only the nodes that lead to the output.
+        """
         parts, wanted = self.topology.sub_topologies(), {self.part.index: [self.partition]}
         for part in reversed(parts):
             if part.index in wanted:
@@ -294,7 +308,10 @@ class Traced:
         ]
 
     def leads_to_output(self) -> frozenset[str]:
-        """Return the nodes that lead to the output and their stores, which may drop records, also before a repartition."""
+        """Return the names of the nodes that lead to the output and of their stores, in all sub-topologies.
+
+        Each of these nodes and stores may drop records.
+        """
         parts = [part for part, _ in self.tasks()]
         nodes = frozenset(node.name for part in parts for node in part.nodes)
         return nodes | {store.name for part in parts for store in part.stores}
@@ -310,8 +327,8 @@ class Traced:
     ) -> None:
         """Replay epochs from empty stores; call ``take`` for each row of the output.
 
-        ``drop`` gets the records that nodes of the output's task drop which lead to the output, ``on_write`` the cause of
-        each write to a store and its entry, ``on_task`` each task before it begins. Raises `DataError` as a run does.
+        ``drop`` gets the records that the task which writes the output drops. ``on_write`` gets the cause and the entry of each
+        write to a store. ``on_task`` gets each task before it begins. Raises `DataError` as a run does.
         """
         internal: dict[tuple[str, int, int], list[tuple[Emission, Origin]]] = {}
         for part, partitions in self.tasks():
@@ -323,7 +340,7 @@ class Traced:
 
 
 def encoded(shapes: tuple[Shape, Shape], record: Record) -> Mapping[str, Any]:
-    """Return a record as the columns of an output's row, with its ``_timestamp``."""
+    """Return a mapping from the columns of an output's row, with ``_timestamp``, to the values of a record."""
     columns: dict[str, Any] = {}
     for shape, part in zip(shapes, record[:2], strict=True):
         columns |= zip(shape.names, shape.encode_checked(part), strict=True)
@@ -331,7 +348,7 @@ def encoded(shapes: tuple[Shape, Shape], record: Record) -> Mapping[str, Any]:
 
 
 class _TaskReplay:
-    """One task."""
+    """The replay of one task."""
 
     def __init__(
         self,
@@ -362,7 +379,7 @@ class _TaskReplay:
         _watch(self._watcher, self.task, tables)
 
     def run(self, epochs: Sequence[Epoch], read: ReadLog) -> None:
-        """Take all epochs."""
+        """Replay all epochs."""
         task, watcher = self.task, self._watcher
         for epoch in epochs:
             watcher.epoch = epoch.number
@@ -420,7 +437,7 @@ class _TaskReplay:
             self._drop(Drop(dropped, self._watcher.epoch, max(clock_ms - dropped.timestamp, 0)))
 
     def _pass_on(self, sink: SinkNode, shapes: tuple[Shape, Shape], record: Record, order_ms: int, number: int) -> None:
-        """Send a record to another sub-topology, as it is read back from an internal log."""
+        """Send a record to another sub-topology, with the key and value that an internal log would return."""
         try:
             key, value = (
                 shape.decode(shape.encode_checked(part)) for shape, part in zip(shapes, record[:2], strict=True)
@@ -435,10 +452,10 @@ class _TaskReplay:
 
 
 def _leading_to(part: SubTopology, ends: Collection[str]) -> SubTopology:
-    """Return a sub-topology with only the nodes that lead to these ones, and their stores.
+    """Return a sub-topology with only the nodes ``ends``, the nodes that lead to them, and their stores.
 
-    A node leads to another one above which it is, and to those that share a store with it, such as a table and its joins. All
-    sources stay, because their records advance the time.
+    A node leads to the nodes below it, and to nodes that share a store with it, such as a table and its joins. All sources stay,
+    because their records advance the clocks.
     """
     nodes: set[str] = {*ends, *(source.name for source in part.sources)}
     stores: set[str] = set()
@@ -457,9 +474,9 @@ def _leading_to(part: SubTopology, ends: Collection[str]) -> SubTopology:
 
 
 def _with_children(pruned: SubTopology, part: SubTopology) -> SubTopology:
-    """Return what `_leading_to` made of ``part`` with all children of its processors, which may be forwarded to by name.
+    """Return the result ``pruned`` of `_leading_to` for ``part``, with all children of its processors added.
 
-    Those that lead nowhere take records and do nothing.
+    The added nodes ignore records. They are needed because a processor may forward to a child by its name.
     """
     names = {node.name for node in pruned.nodes}
     nodes = [
@@ -471,7 +488,7 @@ def _with_children(pruned: SubTopology, part: SubTopology) -> SubTopology:
 
 
 class _Ignores(Processor):
-    """Takes records and does nothing."""
+    """A processor that ignores records."""
 
     def process(self, record: Record) -> None:
         """Ignore a record."""

@@ -1,7 +1,7 @@
-"""Watch the stores of a task: which entries are read and written while it handles a record or a punctuation.
+"""Watch the stores of a task: note which entries are read and written while the task handles a record or a punctuation.
 
-A watcher replaces the methods of a task's stores, as `streams.state.savepoint` does, and changes no result. An entry is
-identified by its key, and by its position: the window's start, the session, or the record's time.
+A watcher replaces the methods of a task's stores, as `streams.state.savepoint` does, without changing results. An entry is
+identified by its key and its position. The position is the window's start, the session's start and end, or the record's time.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from rewindow.streams.record import UNKNOWN, Record, Windowed
 from rewindow.streams.task_context import TaskContext
 
 Entry = tuple[str, Any, Any]
-"""Store, key and position."""
+"""An entry of a store: the store's name, key and position."""
 
 OnWrite = Callable[[Cause, Entry], None]
-"""Gets the cause of a write to a store, and the entry that is written."""
+"""A function that is called with the cause of a write to a store, and with the entry that is written."""
 
 
 class Taken(NamedTuple):
-    """A record that the task takes, with its order key."""
+    """A record that the task takes: where it is, its timestamp, its order key, and the number of its topic."""
 
     topic: str
     offset: int
@@ -35,7 +35,7 @@ _NO_RECORD = (None, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
 
 
 def entry_of(key: Any) -> tuple[Any, Any]:
-    """Return a key and its position: the key within a windowed key, and its window."""
+    """Return (key, position) of a store's key. For a windowed key, these are the key within it and its window."""
     if key.__class__ is not Windowed:
         return key, None
     own, (start_ms, end_ms, is_session) = key
@@ -43,21 +43,21 @@ def entry_of(key: Any) -> tuple[Any, Any]:
 
 
 class Watcher:
-    """Notes the origins of a task's entries. The replay sets ``epoch``, ``event`` and ``source`` as it goes."""
+    """Notes the origins of the entries in a task's stores. The replay keeps ``epoch``, ``event`` and ``source`` up to date."""
 
     def __init__(self, sub_topology: int, partition: int, on_write: OnWrite | None = None) -> None:
-        """``on_write`` gets the cause of each write, and its entry."""
+        """``on_write`` gets the cause and the entry of each write to a store."""
         self.epoch = 0
         self.event: Taken | None = None
-        """The record that is taken; None at the end of an epoch."""
+        """The record that the task is handling; None at the end of an epoch."""
         self.source: Origin | None = None
-        """The origin of that record, if another sub-topology sent it."""
+        """The origin of the record in ``event``, if another sub-topology sent it."""
         self.first: Origin | None = None
-        """The first record that the task took, which starts its schedules."""
+        """The origin of the first record of the task, which starts its schedules."""
         self.latest: Origin | None = None
-        """The record with the highest timestamp so far, which decides when schedules are due."""
+        """The origin of the record with the highest timestamp so far, which decides when schedules are due."""
         self.fired_before: Origin | None = None
-        """The record at which the schedule that is called now fired before, which decides when it was due."""
+        """The origin of the record at which the current schedule fired last, which decides when it is due again."""
         self._fired: dict[int, Origin] = {}
         self._where = sub_topology, partition
         self._on_write = on_write
@@ -72,19 +72,19 @@ class Watcher:
         self._node = ""
 
     def begin(self, task_context: TaskContext) -> None:
-        """Begin with a new task; `task_replay` calls this."""
+        """Begin to watch a new task. Called by `task_replay`."""
         self._context, schedules = task_context.record_context, task_context.schedules
         schedules.call = self._calling(schedules.call)  # type: ignore[method-assign, assignment]
 
     def take(self, taken: Taken, source: Origin | None) -> None:
-        """Begin with a record; ``source`` is its origin if another sub-topology sent it."""
+        """Begin with the next record of the task. ``source`` is its origin if another sub-topology sent it."""
         self.event, self.source = taken, source
         if self.latest is None or taken.timestamp > self.latest.cause.timestamp:
             self.latest = Origin(self._at(taken), (), [], source=source)
             self.first = self.first or self.latest
 
     def cause(self) -> Cause:
-        """Return what the task is handling; forget what was read before it."""
+        """Return what the task is handling. If that has changed since the last call, forget the entries that were read before."""
         node, due_ms = None, UNKNOWN
         if self._context.firing is not None and self._context.scheduled_ms != UNKNOWN:
             node, due_ms = self._node, self._context.scheduled_ms
@@ -100,14 +100,17 @@ class Watcher:
         return Cause(sub_topology, partition, self.epoch, topic, offset, timestamp, order_ms, rank, node, due_ms)
 
     def sent(self, record: Record) -> tuple[Origin, bool]:
-        """Return the origin of a record that reaches a sink, and whether it was released: not made by this record, but due."""
+        """Return the origin of a record that reaches a sink, and whether the record was only released.
+
+        A released record had been waiting in a store until it was due. It was not made from the record that the task is handling.
+        """
         cause = self.cause()
         near, is_sure = self._near(*entry_of(record.key))
         is_released = bool(near) and self._visited.issuperset(near)
         return Origin(cause, tuple(near.values()), self._read, is_sure=is_sure, source=self.source), is_released
 
     def read(self, entry: Entry, *, is_visited: bool = False) -> None:
-        """Note that an entry was read; ``is_visited``: while visiting several keys."""
+        """Note that an entry was read. ``is_visited``: whether the method that read it visits several keys."""
         if self._is_muted:
             return
         self.cause()
@@ -123,9 +126,10 @@ class Watcher:
                 self._visited.add(entry)
 
     def wrote(self, entry: Entry, *, from_reads: bool = True, adds: bool = False, replaces: bool = False) -> None:
-        """Note that an entry was written, from what was read of its key, or added to what it had.
+        """Note that an entry was written.
 
-        ``replaces``: it was written from the record alone, in place of what was read of its key.
+        ``from_reads``: whether it was made from the entries of its key that were read. ``adds``: whether its previous content is
+        kept. ``replaces``: whether it was made from the record alone, and the entries of its key that were read are replaced.
         """
         if self._is_muted:
             return
@@ -149,7 +153,7 @@ class Watcher:
             self._entries.pop(entry, None)
 
     def quietly(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a method of a store, whose own calls of other methods are not noted."""
+        """Call a method of a store. Calls of other methods that the method itself makes are not noted."""
         before, self._is_muted = self._is_muted, True
         try:
             return method(*args, **kwargs)
@@ -159,7 +163,10 @@ class Watcher:
     def following(
         self, store: str, items: Iterable[tuple[Entry, Any]], *, is_visited: bool, pops: bool
     ) -> Iterator[Any]:
-        """Yield what a store returns, noting each entry as it is reached: until the next one, it alone was read of the store."""
+        """Yield the items that a store returns, and note each entry when it is reached.
+
+        While the task handles an item, `_near` takes only this item's entry of the store, not the entries before it.
+        """
         iterator = iter(items)
         while (reached := self.quietly(next, iterator, None)) is not None:
             entry, item = reached
@@ -171,9 +178,11 @@ class Watcher:
         self._focus.pop(store, None)
 
     def _near(self, key: Any, position: Any) -> tuple[dict[Entry, Origin], bool]:
-        """Return the entries read of a key and position, else of the key, else all; and whether no other can matter.
+        """Return the entries that were read with a key and position, and whether certainly no other entries matter.
 
-        A key and position that were looked up, but had nothing, are made of the record alone, unless another store had the key.
+        Without such entries, return the entries with the key. Without entries of the key, return all entries that were read. If
+        key and position were looked up without a result, return no entries, because the row was made from the record alone. This
+        last rule does not apply if there is no position and another store had the key.
         """
         own = self._by_key.get(key, {})
         exact = {entry: origin for entry, origin in own.items() if position is not None and entry[2] == position}
@@ -186,7 +195,7 @@ class Watcher:
         return everything, len(self._by_key) <= 1
 
     def _calling(self, call: Callable[[Schedule, int], None]) -> Callable[[Schedule, int], None]:
-        """Return what calls a schedule, and notes its node."""
+        """Return a function that calls a schedule, and notes the schedule's node and when it fired."""
 
         def calling(schedule: Schedule, now_ms: int) -> None:
             self._node = schedule.node

@@ -1,1 +1,1 @@
-"""Read text files: bytes to blocks of whole records, blocks to columns of text, texts to values of a type."""
+"""Read text files: turn bytes into blocks of whole records, blocks into columns of text, and texts into values of a type."""

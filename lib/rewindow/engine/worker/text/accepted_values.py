@@ -1,7 +1,7 @@
-"""The accepted forms: for each type a pattern and a cast on whole columns. docs/guides/text-files.md is the table for users.
+"""The accepted forms of text values: for each type a pattern and a cast of whole columns. Users: docs/guides/text-files.md.
 
-A value in any other form is bad, even if another reader would accept it. The forms are few, so that a landed value is certainly
-the intended one (R9).
+A value in any other form is bad, even if another reader would accept it. There are few forms, so that a landed value is
+certainly the value that was meant (R9).
 """
 
 from __future__ import annotations
@@ -24,28 +24,34 @@ from rewindow.engine.worker.landing.source_types import arrow_type, decimal_of
 _DAY_US = 86_400_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-"""0001-01-01 and 9999-12-31."""
+"""0001-01-01 and 9999-12-31 in days since 1970."""
 _FIRST_CHANGE, _BY_RULE, _DAYS_OF_WEEK = -47_482, 43_099, 7
-"""1840-01-01, before which no zone changed, and 2088-01-01, since when all changes follow rules and are months apart."""
+"""1840-01-01 and 2088-01-01 in days since 1970. No zone changed its offset before the first; after the second, all changes
+follow rules and are months apart."""
 
 
 def instants(local_us: npt.NDArray[np.int64], zone: str) -> npt.NDArray[np.int64]:
     """Return local times (microseconds since 1970-01-01 in the zone) as instants (microseconds since 1970 in UTC).
 
-    A time that the clocks skip becomes that much later. A time that they show twice becomes the earlier instant.
+    A local time that the clocks skip is moved later by the skipped duration. A local time that the clocks show twice becomes
+    the earlier instant.
     """
     if zone == "UTC" or not len(local_us):
         return local_us
     first_day, last_day = int(local_us.min()) // _DAY_US - 2, int(local_us.max()) // _DAY_US + 2
     changes, offsets = _offsets(zone, max(first_day, _FIRST_DAY), min(last_day, _LAST_DAY))
-    # Until both clocks, the one before a change and the one after it, show a later time, the offset before the change counts.
+    # At a change, the clock with the old offset and the clock with the new offset show two local times. The old offset counts for
+    # local times before the later of the two.
     until = changes + np.maximum(offsets[:-1], offsets[1:])
     return local_us - offsets[np.searchsorted(until, local_us, side="right")]
 
 
 @cache
 def _offsets(zone: str, first_day: int, last_day: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return when the offset of a zone changes within some days since 1970, and the offsets before and after (microseconds)."""
+    """Return the instants at which a zone's offset changes, and the offsets before the first and after each change.
+
+    The days are counted since 1970. Instants and offsets are in microseconds.
+    """
     info = ZoneInfo(zone)
     changes: list[int] = []
     offsets = [_offset(info, first_day * _DAY_US)]
@@ -90,12 +96,12 @@ _USUAL_TIME = rf"^{_DAY}[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{{1,
 _HAS_ZONE = "(Z|UTC|:.*[+-][0-9:]+)$"
 _UNUSUAL_TIME = r"( UTC| [Z+-].*|\.[0-9]{7,9}.*)$"
 _CERTAIN_EXPONENT = r"^[^eE]*$|\.|[eE]-"
-"""Numbers without an exponent, or with one that is certainly meant. ``1E5`` may be a code."""
+"""Numbers without an exponent, or with an exponent that is certainly meant as such. ``1E5`` may be a code."""
 _LEADING_ZERO = "^-?0[0-9]"
 """Numbers that would lose a leading zero: ``007`` and ``07`` may be codes."""
 _BITS: Mapping[str, int] = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _EXACT: Mapping[str, int] = {"double": 2**53, "float": 2**24}
-"""Whole numbers up to these are exact."""
+"""For each type, the largest absolute value up to which all whole numbers are exact."""
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 _FORMS: Mapping[str, str] = {
@@ -110,19 +116,19 @@ _FORMS: Mapping[str, str] = {
     "timestamp": "times like 2026-01-05T10:00:00Z",
     "timestamp_ntz": "times like 2026-01-05T10:00:00",
 }
-"""What a message calls the accepted forms of a type."""
+"""The accepted forms of a type, in words for messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """Values of a type, null where a text is null or bad, and which texts are bad (None: none)."""
+    """Values of a type, and a mask of the bad texts (None if there are no bad texts). The value of a bad or null text is null."""
 
     values: pa.Array
     bad: Flags | None = None
 
 
 def typed(texts: pa.Array, kind: str, column: str, options: TextOptions, zone: str) -> Typed:
-    """Return the texts of a column as values of a type of Spark's (``long``, ``decimal(12,2)``, ...)."""
+    """Return the texts of a column as values of a type, given by Spark's name (``long``, ``decimal(12,2)``, ...)."""
     zone = options.zone or zone
     if kind == "string":
         return Typed(texts)
@@ -142,19 +148,19 @@ def typed(texts: pa.Array, kind: str, column: str, options: TextOptions, zone: s
     if kind == "date":
         return _cast(texts, _DATE, lambda fit: fit.cast(pa.date32()), pa.date32())
     stored = pa.timestamp("us", "UTC")
-    # Arrow reads the usual form as it is, so these texts are matched once instead of three times.
+    # Arrow reads the usual form without a conversion. So texts that all have this form are matched once instead of three times.
     if _all(texts, _USUAL_TIME):
         return _converted(texts, lambda fit: fit.cast(stored), stored, None)
     return _cast(texts, _TIME, lambda fit: _times(fit, zone), stored)
 
 
 def pattern_of(kind: str, column: str, options: TextOptions) -> TimePattern | None:
-    """Return the stated pattern of a column of times or dates, which replaces the accepted forms."""
+    """Return the configured pattern of a column of times or dates, which replaces the accepted forms; None without one."""
     return options.by_column.get(column) or (options.date if kind == "date" else options.time)
 
 
 def form_of(kind: str, column: str, options: TextOptions) -> str:
-    """Return the accepted forms of a type, as a message names them."""
+    """Return the accepted forms of a type, in words for messages."""
     if kind in {"date", "timestamp", "timestamp_ntz"} and (pattern := pattern_of(kind, column, options)) is not None:
         return f"{'dates' if kind == 'date' else 'times'} of the form {pattern.pattern}"
     if kind.startswith("decimal("):
@@ -165,15 +171,15 @@ def form_of(kind: str, column: str, options: TextOptions) -> str:
 
 
 ALL_KINDS = frozenset({"long", "double", "boolean", "date", "timestamp"})
-"""Types that a column without values may still have."""
+"""The types that can be inferred. A column without values fits all of them."""
 
 
 def kinds_of(texts: pa.Array, column: str, options: TextOptions, among: frozenset[str] = ALL_KINDS) -> frozenset[str]:
-    """Return which types, among some, all texts of a column fit."""
+    """Return those of the types ``among`` that all texts of a column fit."""
     values = texts.drop_null()
     if not len(values) or not among:
         return among
-    # Most columns fit few types, and one value excludes the others.
+    # The first value alone already excludes most types, so few types are compared with all values.
     sample = values.slice(0, 1)
     if len(values) > 1:
         among = kinds_of(sample, column, options, among)
@@ -181,7 +187,7 @@ def kinds_of(texts: pa.Array, column: str, options: TextOptions, among: frozense
 
 
 def inferred_kind(kinds: frozenset[str], *, is_filled: bool) -> str:
-    """Return the type of a column whose texts fit some types."""
+    """Return the type of a column whose texts fit all types in ``kinds``. ``is_filled``: whether the column has values."""
     if not is_filled:
         return "string"
     return next((kind for kind in ("long", "double", "boolean", "date", "timestamp") if kind in kinds), "string")
@@ -200,7 +206,7 @@ def _all(texts: pa.Array, pattern: str) -> bool:
 
 
 def _cast(texts: pa.Array, pattern: str, cast: Callable[[pa.Array], pa.Array], kind: pa.DataType) -> Typed:
-    """Convert the texts that have a form."""
+    """Convert the texts that match a pattern. All other texts are bad."""
     fits = pc.match_substring_regex(texts, pattern)
     bad = None if pc.all(fits, min_count=0).as_py() else ~np.asarray(fits.fill_null(True))
     if bad is not None:
@@ -209,7 +215,10 @@ def _cast(texts: pa.Array, pattern: str, cast: Callable[[pa.Array], pa.Array], k
 
 
 def _converted(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.DataType, bad: Flags | None) -> Typed:
-    """Convert texts that are null or have a form. A text that is still no value (30 February) is bad like those in ``bad``."""
+    """Convert texts that are null or match the pattern. ``bad`` is the mask of the texts that did not match.
+
+    A text that matches but is not a value of the type (30 February) becomes bad, too.
+    """
     try:
         return Typed(cast(texts), bad)
     except pa.ArrowInvalid:
@@ -218,7 +227,10 @@ def _converted(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.D
 
 
 def _apart(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.DataType) -> tuple[pa.Array, Flags]:
-    """Convert texts, some of which are not values: halve the batch until each of those is alone."""
+    """Convert texts of which some are not values of the type. Return the values, and a mask of the texts that are no values.
+
+    The batch is halved again and again, until each such text is alone.
+    """
     try:
         return cast(texts), np.zeros(len(texts), np.bool_)
     except pa.ArrowInvalid:
@@ -230,7 +242,7 @@ def _apart(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.DataT
 
 
 def _and_bad(typed_values: Typed, wrong: Flags) -> Typed:
-    """Return values of which further ones are bad."""
+    """Return values in which the values of the mask ``wrong`` are bad, too."""
     if not wrong.any():
         return typed_values
     values = pc.if_else(pa.array(wrong), pa.scalar(None, typed_values.values.type), typed_values.values)
@@ -238,7 +250,10 @@ def _and_bad(typed_values: Typed, wrong: Flags) -> Typed:
 
 
 def _with_points(texts: pa.Array, options: TextOptions, *, is_decimal: bool) -> pa.Array:
-    """Return numbers with a point before the fraction and without groups; a number in another form becomes no number."""
+    """Return texts of numbers with a point before the fraction and without separators of thousands.
+
+    A text that does not have the configured form becomes ``bad``, which is not a number.
+    """
     decimal, thousands = options.decimal, options.thousands
     if (decimal == "." and not thousands) or (options.is_for_decimals and not is_decimal):
         return texts
@@ -279,7 +294,10 @@ def _floating(texts: pa.Array, kind: str, options: TextOptions) -> Typed:
 
 
 def _inexact(texts: pa.Array, values: pa.Array, most: int) -> Flags:
-    """Return which numbers no value of the type holds: infinite ones, and whole ones beyond ``most``, which may be rounded."""
+    """Return a mask of the numbers that the type cannot represent: infinite numbers, and whole numbers beyond ``most``.
+
+    A whole number beyond ``most`` may have been rounded.
+    """
     numbers = np.abs(np.asarray(values.fill_null(0.0).cast(pa.float64())))
     wrong: Flags = np.isinf(numbers)
     for row in np.flatnonzero(numbers >= most).tolist():
@@ -294,7 +312,7 @@ def _decimal(texts: pa.Array, kind: str) -> Typed:
 
 
 def _trimmed(texts: pa.Array, scale: int) -> pa.Array:
-    """Return decimals without zeros at the end of a fraction that is longer than the scale."""
+    """Return texts of decimals. If a fraction has more digits than the scale, the zeros at its end are removed."""
     is_longer = pc.match_substring_regex(texts, rf"\.[0-9]{{{scale + 1}}}")
     if not pc.any(is_longer, min_count=0).as_py():
         return texts
@@ -307,7 +325,7 @@ def _times(texts: pa.Array, zone: str) -> pa.Array:
     if pc.any(unusual := pc.match_substring_regex(texts, _UNUSUAL_TIME), min_count=0).as_py():
         usual = pc.replace_substring_regex(texts, r" ?UTC$| Z$", "Z")
         usual = pc.replace_substring_regex(usual, r" ([+-][0-9:]+)$", r"\1")
-        # Further digits are cut off.
+        # Digits after the microseconds are cut off.
         usual = pc.replace_substring_regex(usual, r"(\.[0-9]{6})[0-9]{1,3}", r"\1")
         texts = pc.if_else(unusual, usual, texts)
     has_zone = pc.match_substring_regex(texts, _HAS_ZONE)
@@ -347,7 +365,7 @@ def _by_pattern(texts: pa.Array, pattern: TimePattern, kind: str, zone: str) -> 
 
 
 def _composed(texts: pa.Array, pattern: TimePattern, kind: str, zone: str) -> pa.Array:
-    """Return the times of texts that have a pattern. Raises `pa.ArrowInvalid` if one does not exist."""
+    """Return the times or dates of texts that match a pattern. Raises `pa.ArrowInvalid` if a time does not exist."""
     parts = pc.extract_regex(texts, pattern.regex)
     mask = np.asarray(texts.is_null())
 
@@ -372,7 +390,7 @@ def _composed(texts: pa.Array, pattern: TimePattern, kind: str, zone: str) -> pa
         hour = half % 12 + 12 * is_pm
     months = (year - 1970).astype("datetime64[Y]").astype("datetime64[M]") + (month - 1)
     days = months.astype("datetime64[D]") + (day - 1)
-    # The day does not exist, as 30 February.
+    # A day that does not exist, like 30 February, is in another month after the addition.
     is_wrong |= days.astype("datetime64[M]") != months
     if (is_wrong & ~mask).any():
         raise pa.ArrowInvalid("it does not exist")

@@ -19,10 +19,10 @@ from rewindow.storage.locations import filesystem_of
 
 BLOCK_BYTES = 8 << 20
 LARGEST = 64 << 20
-"""The most bytes of a record. A longer one is a sign of another kind of file, or of a quote without an end."""
+"""The most bytes of a record. A longer record is a sign that the file is not text, or has a quote without an end."""
 _READ_BYTES = 1 << 20
 _UTF_8_MARK = codecs.BOM_UTF8
-# UTF-32's mark begins with that of UTF-16, so the longer ones come first.
+# A byte order mark of UTF-32 begins with a mark of UTF-16, so the longer marks come first.
 _MARKS: Mapping[bytes, str] = {
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
@@ -40,7 +40,7 @@ _CONTENTS: Mapping[bytes, str] = {
     b"7z\xbc\xaf\x27\x1c": "7z",
     b"PAR1": "Parquet",
 }
-"""The first bytes of files that are not text."""
+"""From the first bytes of files that are not text to the kind of the file."""
 _READ_BY: Mapping[str, str] = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
 _NOT_READ = {
     suffix: suffix[1:]
@@ -50,7 +50,7 @@ _COMPRESS = "Decompress it, or compress it with gzip, bzip2 or zstd, then land a
 
 
 class Part(NamedTuple):
-    """A part of a file: the lines that begin in ``[start, end)``; without an end, all from ``start`` on."""
+    """A part of a file: the lines that begin at a byte in ``[start, end)``. Without ``end``, all lines from ``start`` on."""
 
     path: str
     start: int = 0
@@ -58,7 +58,7 @@ class Part(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Whole lines, and the number of the first one in its part, from 0."""
+    """Whole lines, and the number of the first of these lines in its part, from 0."""
 
     data: bytes
     line: int
@@ -73,10 +73,10 @@ class BadTextError(Exception):
 
 
 def read_blocks(part: Part, options: TextOptions, *, size: int) -> Iterator[Block]:
-    """Yield the lines of a part. The last line may lack its end.
+    """Yield the lines of a part in blocks of about ``size`` bytes. The last line may lack its line break.
 
     Raises `BadTextError` for bytes that are not characters, `SourceError` (66) for a file that is not text, and `StorageError`
-    (74) for one that cannot be read or decompressed.
+    (74) for a file that cannot be read or decompressed.
     """
     line, length = 0, 0
     chunks: list[bytes] = []
@@ -97,7 +97,10 @@ def read_blocks(part: Part, options: TextOptions, *, size: int) -> Iterator[Bloc
 
 
 def read_texts(part: Part, options: TextOptions) -> Iterator[bytes]:
-    """Yield the text of a part, cut anywhere, for a format whose records are not lines. Raises as `read_blocks`."""
+    """Yield the text of a part in chunks that may end anywhere, for formats whose records are not lines.
+
+    Raises as `read_blocks`.
+    """
     decoder, line = codecs.getincrementaldecoder("utf-8")(), 0
     for chunk in _texts(part, options):
         try:
@@ -115,25 +118,25 @@ def read_texts(part: Part, options: TextOptions) -> Iterator[bytes]:
 
 
 def decompressed(path: str) -> Iterator[bytes]:
-    """Yield the bytes of the text in a file. Raises as `read_blocks`, but for what the bytes are."""
+    """Yield the decompressed bytes of a file. Raises as `read_blocks`, but does not check whether the bytes are text."""
     return _bytes(Part(path))
 
 
 def first_lines(path: str, options: TextOptions) -> bytes:
-    """Return the beginning of a file's text, at least one line if there is one. Raises as `read_blocks`."""
+    """Return the beginning of a file's text: at least one line, unless the file is empty. Raises as `read_blocks`."""
     block = next(read_blocks(Part(path), options, size=1), None)
     return b"" if block is None else block.data
 
 
 def _cut(chunks: list[bytes]) -> tuple[bytes, bytes]:
-    """Return the whole lines of some chunks, of which the last has a line's end, and what is behind them."""
+    """Return the whole lines in chunks, and the rest after the last line break. The last chunk has a line break."""
     end = chunks[-1].rfind(b"\n") + 1
     return b"".join((*chunks[:-1], chunks[-1][:end])), chunks[-1][end:]
 
 
 def _checked(data: bytes, line: int) -> bytes:
     try:
-        # For ASCII, `decode` looks at 8 bytes at a time.
+        # `decode` is a fast check: it compares 8 bytes of ASCII at a time.
         data.decode()
     except UnicodeDecodeError as error:
         raise BadTextError(line + data.count(b"\n", 0, error.start), "its bytes are not UTF-8") from error
@@ -143,7 +146,7 @@ def _checked(data: bytes, line: int) -> bytes:
 
 
 def _texts(part: Part, options: TextOptions) -> Iterator[bytes]:
-    """Yield the text of a part in UTF-8, cut anywhere."""
+    """Yield the text of a part in UTF-8, in chunks that may end anywhere."""
     chunks = _bytes(part)
     head = next(chunks, b"")
     if part.start == 0:
@@ -170,7 +173,7 @@ def _decoded(
         return decoder.decode(chunk, final).encode()
     except UnicodeError as error:
         before = 0
-        # In UTF-16, the byte of a line's end may be a part of another character.
+        # Line breaks are counted in decoded text, because in UTF-16 the byte of a line feed may be part of another character.
         if isinstance(error, UnicodeDecodeError):
             before = error.object[: error.start].decode(error.encoding, "ignore").count("\n")
         raise BadTextError(line + before, f"its bytes are not {options.encoding.upper()}") from error
@@ -225,10 +228,10 @@ def _bytes(part: Part) -> Iterator[bytes]:
 
 
 def _lines_within(stream: IO[bytes], part: Part) -> Iterator[bytes]:
-    """Yield the lines that begin in a part. A line belongs to the part in which its first byte is."""
+    """Yield the bytes of the lines that begin in a part. A line belongs to the part that contains its first byte."""
     position = part.start
     if part.start:
-        # A line begins at the start if the byte before it ends one.
+        # The search starts one byte earlier: if that byte is a line feed, a line begins exactly at `part.start`.
         stream.seek(part.start - 1)
         while True:
             data = stream.read(_READ_BYTES)
@@ -244,7 +247,7 @@ def _lines_within(stream: IO[bytes], part: Part) -> Iterator[bytes]:
         stream.seek(position)
     while data := stream.read(_READ_BYTES):
         if part.end is not None and position + len(data) >= part.end:
-            # The line that has the part's last byte ends the part.
+            # The line that contains the part's last byte is the part's last line.
             last = data.find(b"\n", max(0, part.end - 1 - position)) + 1
             if last:
                 yield data[:last]
@@ -269,7 +272,7 @@ def _decompressed(path: str, stream: IO[bytes], kind: str) -> Iterator[bytes]:
 
 def _decompressor(stream: IO[bytes], kind: str) -> IO[bytes]:
     open_: Mapping[str, Callable[[], object]] = {
-        # `GzipFile` reads several members, and zeros behind them.
+        # `GzipFile` also reads files with several members, and zero bytes after the last member.
         "gzip": lambda: gzip.GzipFile(fileobj=stream),
         "bzip2": lambda: bz2.BZ2File(stream),
         "zstd": lambda: pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd"),

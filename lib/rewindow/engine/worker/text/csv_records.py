@@ -1,8 +1,8 @@
-"""Tokenize blocks of CSV: Arrow splits the lines into columns of text, and what it takes leniently is refused before.
+"""Tokenize blocks of CSV: refuse lines that Arrow would wrongly accept, then let Arrow split the lines into columns of text.
 
-Arrow's tokenizer is the fastest of those that keep the difference between an empty value and a quoted empty one, take bytes
-from us, and number the lines that have too many or too few values (ADR-144). It is lenient in three points, which `_Structure`
-closes: quotes within a value, text behind a closing quote, and a carriage return alone as the end of a line.
+Arrow's tokenizer is the fastest that keeps the difference between an empty value and a quoted empty value, takes bytes in
+memory, and numbers the lines that have too many or too few values (ADR-144). Arrow accepts three mistakes, which `_Structure`
+finds: a quote within a value, text after a closing quote, and a carriage return alone as the end of a line.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _LF, _CR = 10, 13
 
 
 def csv_header(data: bytes, options: TextOptions) -> tuple[tuple[str, ...], int] | None:
-    """Return the names of a file's columns by its first line, and the number of bytes until the rows; None without a line.
+    """Return the names of a file's columns, and the number of bytes before the rows; None for a file without a line.
 
-    A column without a name, or with that of another one, gets the number of its position, as Spark numbers them.
+    The names are those of the header. As in Spark, a column without a name, or with the name of another column, gets a name with
+    the number of its position, from 0. Without a header, all columns do.
     """
     start = 0
     for _ in range(options.skip_rows):
@@ -58,16 +59,16 @@ def csv_header(data: bytes, options: TextOptions) -> tuple[tuple[str, ...], int]
 
 
 def whole_records(data: bytes, options: TextOptions) -> int:
-    """Return where the last whole record of a text ends, if values may contain the ends of lines; 0 if none does."""
+    """Return the number of bytes through the last whole record of a text, if values may contain line breaks; 0 if none ends."""
     ends = _Structure(data, options).ends
     return int(ends[-1]) + 1 if len(ends) else 0
 
 
 def csv_rows(data: bytes, options: TextOptions, names: Sequence[str] | None) -> Records:
-    """Tokenize whole lines of CSV into columns with the given names, or numbered ones.
+    """Tokenize whole lines of CSV into columns with the given names; without names, columns are named by their numbers.
 
-    ``data`` is UTF-8 without a header and a byte order mark. Empty lines are not records. A record with another number of values,
-    with a quote that is not around a whole value, or with a carriage return alone is a fault of its row.
+    ``data`` is UTF-8 without a header and without a byte order mark. Empty lines are not records. A record has a fault if it has
+    another number of values than there are columns, a quote that does not enclose a whole value, or a carriage return alone.
     """
     quote = options.quote.encode()
     faults: dict[int, str] = {}
@@ -92,7 +93,7 @@ def csv_rows(data: bytes, options: TextOptions, names: Sequence[str] | None) -> 
 
 
 def _first_end(data: bytes, options: TextOptions) -> int:
-    """Return where the first record ends."""
+    """Return the number of bytes through the end of the first record."""
     quote = options.quote.encode()
     if options.is_multiple and quote and quote in data:
         ends = _Structure(data, options).ends
@@ -101,7 +102,7 @@ def _first_end(data: bytes, options: TextOptions) -> int:
 
 
 def _parsed(data: bytes, options: TextOptions, names: Sequence[str] | None) -> tuple[pa.Table, list[tuple[int, int]]]:
-    """Return the rows that have a value for each column, and of the others the number of the record and of its values."""
+    """Return the records that have a value for each column, and pairs (record, number of values) for the other records."""
     miscounted: list[tuple[int, int]] = []
 
     def skip(row: pa_csv.InvalidRow) -> str:
@@ -109,7 +110,7 @@ def _parsed(data: bytes, options: TextOptions, names: Sequence[str] | None) -> t
         return "skip"
 
     if names is None and not data:
-        # The only record is a fault.
+        # The only record has a fault and was left out of `data`.
         names = ["0"]
     if names is None:
         head = data[: _first_end(data, options)]
@@ -118,7 +119,7 @@ def _parsed(data: bytes, options: TextOptions, names: Sequence[str] | None) -> t
     if not data.strip(b"\r\n"):
         return pa.table({name: pa.array([], pa.string()) for name in names}), []
     table = pa_csv.read_csv(
-        # A block may begin with the bytes of a byte order mark, which Arrow would take away: an empty line keeps them.
+        # A block may begin with the bytes of a byte order mark. Arrow would remove them, unless an empty line precedes them.
         pa.BufferReader(b"\n" + data if data.startswith(b"\xef\xbb\xbf") else data),
         read_options=pa_csv.ReadOptions(use_threads=False, block_size=len(data) + 2, column_names=unique),
         parse_options=_parse_options(options, skip),
@@ -155,7 +156,7 @@ def _count(line: bytes, options: TextOptions) -> int:
 
 
 def _are_filled(data: bytes, starts: Longs) -> npt.NDArray[np.bool_]:
-    """Return which lines are not empty."""
+    """Return a mask of the lines that are not empty, given where they start."""
     bytes_ = np.frombuffer(data + b"\n\n", np.uint8)
     first_bytes = bytes_[starts]
     is_filled: npt.NDArray[np.bool_] = (first_bytes != _LF) & ((first_bytes != _CR) | (bytes_[starts + 1] != _LF))
@@ -163,7 +164,7 @@ def _are_filled(data: bytes, starts: Longs) -> npt.NDArray[np.bool_]:
 
 
 def _lines(data: bytes, rows: int, starts: Longs | None) -> Longs:
-    """Return the line of each record. Without ``starts``, a record is a line, and empty lines are none."""
+    """Return the line of each record, from 0. Without ``starts``, each line that is not empty is a record."""
     if starts is None and rows == data.count(b"\n") + (not data.endswith(b"\n")):
         return np.arange(rows)
     ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _LF)
@@ -175,7 +176,7 @@ def _lines(data: bytes, rows: int, starts: Longs | None) -> Longs:
 
 
 def _without(data: bytes, starts: Longs, ends: Longs, rows: Sequence[int]) -> bytes:
-    """Return a text without some of its records."""
+    """Return a text without the records ``rows``."""
     parts, position = [], 0
     for row in rows:
         after = ends[np.searchsorted(ends, starts[row]) :]
@@ -185,7 +186,7 @@ def _without(data: bytes, starts: Longs, ends: Longs, rows: Sequence[int]) -> by
 
 
 def _spread(columns: Mapping[str, pa.Array], rows: int, faults: Mapping[int, str]) -> dict[str, pa.Array]:
-    """Return columns with a null for each faulty record."""
+    """Return columns for all records, given the columns of the records without faults: a record with a fault has nulls."""
     if not faults:
         return dict(columns)
     is_bad = np.zeros(rows, np.bool_)
@@ -195,7 +196,7 @@ def _spread(columns: Mapping[str, pa.Array], rows: int, faults: Mapping[int, str
 
 
 class _Structure:
-    """The quotes and the ends of lines of a text, without those that an escape makes ordinary."""
+    """The positions of the quotes and line breaks of a text. Escaped characters do not count."""
 
     def __init__(self, data: bytes, options: TextOptions) -> None:
         self._options = options
@@ -206,7 +207,7 @@ class _Structure:
         self._quotes: Longs = np.flatnonzero(self._bytes == quote) if quote >= 0 else np.zeros(0, np.int64)
         self._line_ends: Longs = np.flatnonzero(self._bytes == _LF)
         self.ends = self._line_ends
-        """Where records end."""
+        """The positions of the line breaks that end records."""
         if options.is_multiple and len(self._quotes):
             before = np.searchsorted(self._quotes, self._line_ends)
             self.ends = self._line_ends[before % 2 == 0]
@@ -218,7 +219,7 @@ class _Structure:
         return starts[_are_filled(self._bytes.tobytes(), starts)]
 
     def wrong(self) -> dict[int, str]:
-        """Return the beginning of each record that is no CSV, and why."""
+        """Return a mapping from the position at which a wrong record begins to what is wrong with it."""
         reasons = dict[int, str]()
         size = len(self._bytes)
         padded = np.concatenate((self._bytes, [_LF, _LF])).astype(np.uint8)
@@ -260,11 +261,11 @@ class _Structure:
 
 
 def _neutral(data: npt.NDArray[np.uint8], escape: int) -> npt.NDArray[np.uint8]:
-    """Return a text in which escapes, and the characters that they escape, are letters."""
+    """Return a text in which all escapes, and the characters that they escape, are replaced by a letter."""
     neutral = data.copy()
     position = -1
     for index in np.flatnonzero(data == escape).tolist():
-        # An escaped escape escapes nothing.
+        # An escape that is itself escaped does not escape the character after it.
         if index > position:
             neutral[index : index + 2] = ord("x")
             position = index + 1

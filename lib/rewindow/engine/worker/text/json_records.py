@@ -1,9 +1,10 @@
 """Split JSON lines into columns of raw tokens.
 
-`json_tokens` decides what is accepted, one line after another. Most lines of a file look alike, so a line that it accepted
-becomes a template: its text without its values. A line is accepted with it if it has exactly this text between its values,
-and if each value is valid where the template has one of its kind, which is checked for whole columns. As the template is a
-valid object with its fields, so is the line. Any other line goes to `json_tokens`.
+`json_tokens` decides which lines are accepted, and reads them one by one. Most lines of a file look alike. So a line that
+`json_tokens` accepted becomes a template: its text without its values. Another line is accepted with the template if it has
+exactly this text between its values, and if each value is valid and of the kind that the template has at its place. This is
+checked for many lines at once. Such a line is a valid object with the template's fields, because the template's line is one.
+All other lines are read by `json_tokens`.
 """
 
 from __future__ import annotations
@@ -27,22 +28,22 @@ _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _SCALAR = {False: f"{_NUMBER}|true|false|null", True: f"{_NUMBER}|true|false|null|NaN|-?Infinity"}
 _ESCAPES = np.isin(np.arange(256), list(b'"\\/bfnrtu'))
 _HEX = np.isin(np.arange(256), list(b"0123456789abcdefABCDEF"))
-# Literals are compared eight bytes at a time.
+# The bytes of a word: literals are compared eight bytes at a time.
 _WORD = 8
 _TOGETHER = 256
 _WORTH = 64
-"""A template costs as much as this many lines cost one by one."""
+"""Matching a template takes about as much time as reading this many lines one by one."""
 _MOST_POOR = 8
-"""Templates in a row that were not worth it, after which the other lines are read one by one."""
+"""After this many templates in a row that matched at most `_WORTH` lines, the other lines are read one by one."""
 
 
 def json_records(data: bytes, *, wanted: Collection[str] | None = None, constants: bool = False) -> Records:
-    """Tokenize JSON lines: the top-level fields of each object, each as its raw JSON token.
+    """Tokenize JSON lines into columns: one for each top-level field, with the raw JSON tokens of its values.
 
     ``data`` are complete lines in valid UTF-8, without a byte order mark, of less than 2 GB. A line of JSON blanks is no
-    record. A line that is not exactly one object by RFC 8259 is a fault of its row. There is a column for each name that
-    occurs, in the order of first occurrence, or only for ``wanted`` ones. ``null`` and a missing field are null; any other
-    value is its exact text. ``constants`` accepts ``NaN``, ``Infinity`` and ``-Infinity``.
+    record. The row of a line that is not exactly one object (RFC 8259) has a fault. There is a column for each name that
+    occurs, in the order of first occurrence; with ``wanted``, only for these names. ``null`` and a missing field are null; any
+    other value is its exact text. ``constants`` accepts ``NaN``, ``Infinity`` and ``-Infinity``.
     """
     block = _Block(data)
     block.read(constants=constants)
@@ -58,11 +59,14 @@ def json_records(data: bytes, *, wanted: Collection[str] | None = None, constant
 
 
 def gather(data: bytes | pa.Buffer, starts: Positions, ends: Positions, is_valid: _Mask | None = None) -> pa.Array:
-    """Return spans of a text, in ascending order and without overlaps, as an array of strings; null where not valid."""
+    """Return spans of a text as an array of strings, with null where ``is_valid`` is false.
+
+    The spans are ascending and do not overlap.
+    """
     count = len(starts)
     if not count:
         return pa.array([], pa.string())
-    # Spans and the gaps between them, of which only the spans are taken: Arrow copies them in one pass.
+    # The offsets describe an array of the spans and the gaps between them. Taking every other item copies the spans in one pass.
     offsets = np.empty(2 * count + 1, np.int32)
     offsets[:-1:2] = starts
     offsets[1::2] = ends
@@ -73,7 +77,10 @@ def gather(data: bytes | pa.Buffer, starts: Positions, ends: Positions, is_valid
 
 
 def escaped(backslashes: Positions) -> Positions:
-    """Return the positions of escaped characters: in a run of backslashes, every other one escapes the character after it."""
+    """Return the positions of escaped characters, given those of backslashes.
+
+    In a run of backslashes, the first, the third and so on escape the character after them.
+    """
     numbers = np.arange(len(backslashes))
     is_start = np.diff(backslashes, prepend=-2) > 1
     run = np.maximum.accumulate(np.where(is_start, numbers, 0))
@@ -82,9 +89,12 @@ def escaped(backslashes: Positions) -> Positions:
 
 
 def _are_scalars(data: bytes, starts: Positions, ends: Positions, *, constants: bool) -> _Mask:
-    """Return which spans are numbers or literals. A byte that cannot be in one follows all of them, the same."""
+    """Return a mask of the spans that are numbers or literals.
+
+    The same byte, which occurs in no number or literal, follows each span.
+    """
     count = len(starts)
-    # Tokens are matched many at a time, with the byte after them, because most of the time a match takes is its beginning.
+    # Many tokens are matched at a time, each with the byte after it, because starting a match takes most of its time.
     texts = gather(data, starts, ends + 1)
     separator = data[ends[0] : ends[0] + 1]
     offsets = np.frombuffer(texts.buffers()[1], np.int32, count + 1)
@@ -92,7 +102,7 @@ def _are_scalars(data: bytes, starts: Positions, ends: Positions, *, constants: 
     groups = pa.StringArray.from_buffers(len(heads) - 1, pa.py_buffer(heads), texts.buffers()[2])
     scalar = _SCALAR[constants]
     pattern = f"^(?:(?:{scalar})[{separator.decode()}])*$"
-    # As many separators as tokens: none is within one.
+    # If there are as many separators as tokens, no separator is within a token.
     is_each_one = texts.buffers()[2].to_pybytes().count(separator) == count
     if is_each_one and pc.all(pc.match_substring_regex(groups, pattern)).as_py():
         return np.ones(count, np.bool_)
@@ -104,28 +114,28 @@ def _are_scalars(data: bytes, starts: Positions, ends: Positions, *, constants: 
 
 @dataclass(slots=True)
 class _Column:
-    """Where the values of a field are."""
+    """The positions of the values of a field. Each list has an array for each template with the field."""
 
     rank: tuple[int, int]
-    """The line of the first occurrence, and its place there."""
+    """The line in which the field first occurs, and the number of the field in this line."""
     lines: list[Positions] = field(default_factory=list)
     starts: list[Positions] = field(default_factory=list)
     ends: list[Positions] = field(default_factory=list)
-    # For lines that were read one by one.
+    # Triples (line, start, end), for lines that were read one by one.
     single: list[tuple[int, int, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class _Hole:
-    """Where a template has a value."""
+    """A place of a template at which lines have a value."""
 
     name: str
     kind: str
-    """``string``, between its quotes; ``scalar``; or ``nested``: from the first nested value through the last one."""
+    """``string``: the text between the quotes. ``scalar``. ``nested``: all from the first through the last nested value."""
 
 
 class _Template:
-    """An accepted line without its values."""
+    """An accepted line without its values: the literal texts between the holes."""
 
     def __init__(self, line: bytes, fields: list[Member]) -> None:
         nested = [index for index, part in enumerate(fields) if line[part.start] in b"{["]
@@ -156,7 +166,7 @@ class _Template:
 class _Block:
     def __init__(self, data: bytes) -> None:
         self.size = len(data)
-        # Words are compared as a whole, so the last one needs bytes to its right.
+        # Words of eight bytes are compared as a whole, so the last word needs further bytes after the data.
         self.data = data + bytes(_WORD)
         self.padded = np.frombuffer(self.data, np.uint8)
         self.bytes = self.padded[: self.size]
@@ -198,13 +208,13 @@ class _Block:
         return np.searchsorted(self.line_ends, positions)
 
     def _judge_controls(self, controls: Positions) -> None:
-        """A carriage return before a line feed ends a line; other control characters may be in a string."""
+        """Let a carriage return before a line feed end the line. Mark lines with other control characters as irregular."""
         is_return = (self.bytes[controls] == _RETURN) & (self.padded[controls + 1] == _LINE_FEED)
         self.line_ends[self._line_of(controls[is_return])] -= 1
         self.is_irregular[self._line_of(controls[~is_return])] = True
 
     def _escaped(self) -> Positions:
-        """Return the positions of escaped characters; mark the lines that have invalid escapes, or those of surrogates."""
+        """Return the positions of escaped characters. Mark lines with invalid escapes or escaped surrogates as irregular."""
         slashes = np.flatnonzero(self.bytes == _BACKSLASH)
         positions = escaped(slashes)
         signs = self.padded[positions]
@@ -233,7 +243,7 @@ class _Block:
                 poor += 1
                 continue
             is_like, positions = self._match(template, left)
-            # These include the line of which the template was made.
+            # These lines include the line from which the template was made.
             lines = left[is_like]
             left = left[~is_like]
             poor = poor + 1 if len(lines) <= _WORTH else 0
@@ -254,21 +264,21 @@ class _Block:
             self._column(part.name, line, ordinal + offset).single.append((line, part.start, part.end))
 
     def _fields(self, line: int, *, constants: bool) -> list[Member]:
-        """Return the fields of a line, with positions in it. Raises `TokenError`."""
+        """Return the fields of a line, with positions relative to its start. Raises `TokenError`."""
         return _members(self.data[self.line_starts[line] : self.line_ends[line]], constants=constants)
 
     def _template(self, line: int, *, constants: bool) -> _Template | None:
-        """Return the template of a line, unless it has none."""
+        """Return the template of a line; None if the line is not accepted, or cannot be a template."""
         try:
             fields = self._fields(line, constants=constants)
         except TokenError:
             return None
         template = _Template(self.data[self.line_starts[line] : self.line_ends[line]], fields)
-        # With an escape in a name, a quote in a literal would be none that ends it.
+        # A name with an escape may contain an escaped quote, which `marks` does not have. So the quotes could not be counted.
         return None if any(b"\\" in literal for literal in template.literals) else template
 
     def _read_single(self, line: int, *, constants: bool) -> None:
-        """Read a line by itself."""
+        """Read a line with `json_tokens`."""
         start = int(self.line_starts[line])
         if not self.data[start : self.line_ends[line]].strip(b" \t\r"):
             self.is_blank[line] = True
@@ -281,14 +291,17 @@ class _Block:
         self._add(line, [Member(part.name, part.start + start, part.end + start) for part in fields])
 
     def _match(self, template: _Template, lines: Positions) -> tuple[_Mask, list[Positions]]:
-        """Return which lines have the literals of a template, in its order, without quotes between them; and where."""
+        """Return a mask of the lines that have a template's literals in its order, and the positions of each literal in them.
+
+        Between the literals, these lines have no quotes, except in nested values.
+        """
         total = sum(template.quotes)
         counts = self.counts[lines]
         is_like = counts >= total if template.is_nested else counts == total
         chosen = np.flatnonzero(is_like)
         lines = lines[chosen]
         positions = self._positions_of(template, lines)
-        # They are in order and within their line, so the comparison stays within the data.
+        # Only lines in which the literals are in order and within the line are compared. So the comparison stays within the data.
         is_fit = np.ones(len(lines), np.bool_)
         end = self.line_starts[lines]
         for index, (position, literal) in enumerate(zip(positions, template.literals, strict=True)):
@@ -304,16 +317,17 @@ class _Block:
         return is_like, positions if is_fit.all() else [position[is_fit] for position in positions]
 
     def _positions_of(self, template: _Template, lines: Positions) -> list[Positions]:
-        """Return where a template's literals would be in some lines.
+        """Return the positions at which a template's literals would be in some lines.
 
-        Each is found by its first quote: by the quotes before it, or after a nested value by those up to the end of the line.
+        A literal is found by its first quote. The number of this quote in the line is known from the quotes of the literals
+        before it. After a nested value, it is known from the quotes of the literals up to the end of the line.
         """
         positions: list[Positions] = []
         firsts = self.firsts[lines]
         is_after_nested = False
         before, total = 0, sum(template.quotes)
         for index, literal in enumerate(template.literals):
-            # Without a quote, the literal is the end of the object.
+            # Only the last literal, the end of the object, has no quote.
             if not template.quotes[index]:
                 positions.append(self.line_ends[lines] - len(literal))
                 continue
@@ -342,12 +356,15 @@ class _Block:
     def _read_alike(
         self, template: _Template, lines: Positions, positions: list[Positions], *, constants: bool
     ) -> Positions:
-        """Read the lines that have a template's literals at some positions. Return those with a value that does not fit it."""
+        """Read lines that have a template's literals at ``positions``. Return the lines with a value that does not fit.
+
+        For each literal, ``positions`` has an array with its position in each line.
+        """
         starts = [position + len(literal) for position, literal in zip(positions, template.literals, strict=True)][:-1]
         ends = positions[1:]
         is_fit = np.ones(len(lines), np.bool_)
         for index, hole in enumerate(template.holes):
-            # `is_irregular` checks the characters of texts.
+            # Strings need no further check: lines with characters that may be invalid are irregular, and not read here.
             if hole.kind == "string":
                 starts[index] -= 1
                 ends[index] = ends[index] + 1
@@ -378,9 +395,13 @@ class _Block:
         *,
         constants: bool,
     ) -> None:
-        """Read from the first nested value through the last one. Narrow each span to the first, and mark what is invalid."""
+        """Read the spans from the first through the last nested value of each line.
+
+        Narrow each span to its first value, and add the other fields in it to their columns. Set ``is_fit`` to false for a line
+        with an invalid span.
+        """
         ordinal = template.ordinals[index] + 1
-        # The literal before has the name.
+        # The name of the first value is in the literal before the span, so an empty name is put before the span.
         head = b'{"":'
         for row, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
             text = self.data[start:end]
@@ -394,18 +415,18 @@ class _Block:
             if any(part.name in template.names for part in others):
                 is_fit[row] = False
                 continue
-            # There may also be more blanks around the value than in the template.
+            # The span is set to the value itself, because there may be more blanks around the value than in the template.
             shift = start - len(head)
             starts[row], ends[row] = value.start + shift, value.end + shift
             fields = [Member(part.name, part.start + shift, part.end + shift) for part in others]
             self._add(int(lines[row]), fields, ordinal)
 
     def column(self, column: _Column, rows: Positions) -> pa.Array:
-        """Return the values of a field."""
+        """Return the values of a field as an array of tokens. ``rows``: the lines that are records."""
         if not column.single and [len(lines) for lines in column.lines] == [len(rows)]:
             starts, ends = column.starts[0], column.ends[0]
         else:
-            # A missing value is the empty text at the beginning of its line, because spans have to ascend.
+            # A missing value is an empty span at the beginning of its line, because spans have to ascend.
             starts, ends = self.line_starts.copy(), self.line_starts.copy()
             for lines, some_starts, some_ends in zip(column.lines, column.starts, column.ends, strict=True):
                 starts[lines], ends[lines] = some_starts, some_ends

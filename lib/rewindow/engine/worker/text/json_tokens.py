@@ -1,7 +1,7 @@
-"""The exact grammar of JSON: what a text must be to be accepted, and where its raw tokens are.
+"""The exact grammar of JSON: which texts are accepted, and where their raw tokens are.
 
-RFC 8259, and stricter in three respects: a field occurs once in an object, a string has whole characters (no half surrogate
-pair), and values are nested at most `MAX_DEPTH` deep. Python's own scanner decides about the rest.
+The grammar is that of RFC 8259 with three further rules: a field occurs only once in an object, a string has no half surrogate
+pairs, and values are nested at most `MAX_DEPTH` levels deep. Python's scanner checks everything else.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 MAX_DEPTH = 200
-"""The most levels of objects and lists. Python's scanner, and whatever reads the values later, recurse once per level."""
+"""The most levels of objects and lists. Python's scanner, and later readers of the values, recurse once per level."""
 
 _blanks = re.compile(r"[ \t\r\n]*").match
 _colon = re.compile(r"[ \t\r\n]*:[ \t\r\n]*").match
 _comma = re.compile(r"[ \t\r\n]*,[ \t\r\n]*").match
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
-# An escape of a surrogate. Only texts with one are searched for halves.
+# An escaped surrogate. Only texts with an escaped surrogate are searched for half pairs.
 _may_have_half = re.compile(r"\\u[dD][89a-fA-F]").search
 _half = re.compile("[\ud800-\udfff]").search
 _CONSTANT = re.compile(r"NaN|-?Infinity").fullmatch
 
 
 class Member(NamedTuple):
-    """A field of an object: its name, unescaped, and where the raw token of its value is."""
+    """A field of an object: its name without escapes, and where the raw token of its value starts and ends in the text."""
 
     name: str
     start: int
@@ -37,11 +37,9 @@ class TokenError(ValueError):
 
 
 def members(text: str, *, constants: bool = False) -> list[Member]:
-    """Return the fields of the one object that a text is.
+    """Return the fields of a text that is exactly one object. Raises `TokenError` for any other text.
 
     ``constants`` accepts ``NaN``, ``Infinity`` and ``-Infinity`` as values.
-
-    Raises `TokenError` if it is anything else.
     """
     position = _after_blanks(text, 0)
     if not text.startswith("{", position):
@@ -54,7 +52,7 @@ def members(text: str, *, constants: bool = False) -> list[Member]:
 
 
 def items(text: str, *, constants: bool = False) -> list[Member]:
-    """Return the elements of the one list that a text is. Their names are empty. Raises `TokenError` as `members` does."""
+    """Return the elements of a text that is exactly one list, with empty names. Raises `TokenError` for any other text."""
     position = _after_blanks(text, 0)
     if not text.startswith("[", position):
         raise TokenError(_located("no list", position))
@@ -62,7 +60,7 @@ def items(text: str, *, constants: bool = False) -> list[Member]:
 
 
 def is_nested_value(text: str, *, constants: bool = False) -> bool:
-    """Return whether a text is exactly one value, without blanks around it, that may be a field of an object."""
+    """Return whether a text is exactly one value without blanks around it, and not nested too deep for a field of an object."""
     try:
         _check_depth(text, MAX_DEPTH - 1)
         value, end = _DECODERS[constants].raw_decode(text)
@@ -73,7 +71,7 @@ def is_nested_value(text: str, *, constants: bool = False) -> bool:
 
 
 def _parts(text: str, position: int, closing: str, *, constants: bool) -> Iterator[Member]:
-    """Yield the parts of the object or list that begins at a position, and check that it ends the text."""
+    """Yield the fields or elements of the object or list that begins at a position. Check that nothing follows it."""
     _check_depth(text, MAX_DEPTH)
     decode = _DECODERS[constants].raw_decode
     is_object = closing == "}"
@@ -145,7 +143,7 @@ def _check_depth(text: str, most: int) -> None:
 
 
 def _reason(message: str) -> str:
-    """Return an error of Python's scanner, whose wording differs between versions, in our words."""
+    """Return the reason for an error message of Python's scanner, in words that do not depend on the version of Python."""
     for part, reason in _REASONS.items():
         if part in message.lower():
             return reason
@@ -167,8 +165,8 @@ def _located(reason: str, position: int) -> str:
     return f"{reason} (character {position + 1})"
 
 
-# Made once: making a decoder takes longer than reading a short text. Numbers stay texts, as Python's `int` refuses more than
-# 4300 digits.
+# Made once, because making a decoder takes longer than decoding a short text. Numbers stay texts, because Python's `int`
+# refuses more than 4300 digits.
 _DECODERS = {
     constants: json.JSONDecoder(
         object_pairs_hook=_unique,

@@ -1,4 +1,4 @@
-"""The type of a JSON field from the tokens of its values, merged over blocks and files."""
+"""Infer the type of a JSON field from the tokens of its values, and merge the types of blocks and files."""
 
 from __future__ import annotations
 
@@ -12,40 +12,42 @@ import pyarrow as pa
 from rewindow.engine.worker.text.json_values import Number, decode, spans
 
 _IS_FRACTION = np.isin(np.arange(256), list(b".eEIN"))
-"""Signs of a double; `I` and `N` are of NaN and Infinity."""
+"""A mask of the bytes that occur only in doubles. `I` and `N` are in `Infinity` and `NaN`."""
 _NUMBERS = b"-0123456789NI"
 _KINDS = {
     kind: np.isin(np.arange(256), list(signs))
     for kind, signs in {"string": b'"', "boolean": b"tf", "struct": b"{", "array": b"[", "number": _NUMBERS}.items()
 }
-"""The bytes with which the tokens of each type begin."""
+"""From a type to a mask of the bytes with which its tokens begin."""
 
 
 @dataclass(slots=True)
 class JsonType:
-    """What types the values of a field have. Without any, all are null."""
+    """The types that the values of a JSON field have. If ``kinds`` is empty, all values are null."""
 
     kinds: dict[str, Any] = field(default_factory=dict)
-    """The kinds that occur, with an example of each: ``string``, ``long``, ``double``, ``boolean``, ``struct`` or ``array``."""
+    """From a type that occurs (``string``, ``long``, ``double``, ``boolean``, ``struct``, ``array``) to an example of its values.
+
+    An example is a pair that says where the value is."""
     fields: dict[str, JsonType] = field(default_factory=dict)
-    """The fields of the structs."""
+    """From a field of the values that are structs to its types."""
     item: JsonType | None = None
-    """The elements of the arrays."""
+    """The types of the elements of the values that are arrays; None without arrays or elements."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the types as `from_json` takes them. Examples are pairs of numbers."""
+        """Return a JSON-serializable dictionary for `from_json`. The examples must be pairs of numbers."""
         fields = {name: inner.as_json() for name, inner in self.fields.items()}
         return {"kinds": self.kinds, "fields": fields, "item": self.item and self.item.as_json()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> JsonType:
-        """Return what `as_json` has written."""
+        """Return the types that `as_json` has serialized."""
         fields = {name: cls.from_json(inner) for name, inner in data["fields"].items()}
         kinds = {kind: tuple(example) for kind, example in data["kinds"].items()}
         return cls(kinds, fields, data["item"] and cls.from_json(data["item"]))
 
     def add(self, value: Any, example: Any) -> None:
-        """Add a decoded value (`json_values.decode`)."""
+        """Add the type of a decoded value (`json_values.decode`)."""
         if value is None:
             return
         kind = _kind_of(value)
@@ -60,7 +62,7 @@ class JsonType:
 
 
 class Mixture(NamedTuple):
-    """A field with values of two types: its path, like ``address.lines[]``, and an example of each."""
+    """A field with values of two types: its path, like ``address.lines[]``, the types, and an example of each type."""
 
     path: str
     kinds: tuple[str, str]
@@ -68,7 +70,7 @@ class Mixture(NamedTuple):
 
 
 def inferred(tokens: pa.Array, source: Any = None) -> JsonType:
-    """Return the types of a block's tokens of a field. An example is ``(source, row)`` of the first value of its type."""
+    """Return the types of a field's tokens in a block. The example of a type is ``(source, row)`` of its first value."""
     result = JsonType()
     if not len(tokens) or tokens.null_count == len(tokens):
         return result
@@ -82,7 +84,7 @@ def inferred(tokens: pa.Array, source: Any = None) -> JsonType:
         if not len(rows):
             continue
         if kind == "number":
-            # Signs are counted in all tokens at once, because most of the time a match per token takes is its beginning.
+            # The bytes of doubles are counted in all tokens at once, because starting a match for each token takes longer.
             begins, until = starts[rows], ends[rows]
             counts = np.concatenate(([0], np.cumsum(_IS_FRACTION[data])))
             is_double = counts[until] > counts[begins]
@@ -100,7 +102,7 @@ def inferred(tokens: pa.Array, source: Any = None) -> JsonType:
 
 
 def merge(earlier: JsonType, later: JsonType) -> JsonType:
-    """Return the types of two blocks or files together. Examples are of the earlier one, where it has them."""
+    """Return the types of two blocks or files together. If both have an example of a type, the earlier one is kept."""
     fields = {
         name: merge(earlier.fields.get(name) or JsonType(), later.fields.get(name) or JsonType())
         for name in {**earlier.fields, **later.fields}
@@ -110,7 +112,7 @@ def merge(earlier: JsonType, later: JsonType) -> JsonType:
 
 
 def mixtures(types: JsonType, path: str) -> Iterator[Mixture]:
-    """Yield where values of several types occur: in the field itself, or within its objects and lists."""
+    """Yield a mixture for each place with values of several types: the field itself, or a place within its objects and lists."""
     kinds = _distinct_kinds(types)
     if len(kinds) > 1:
         first, second = kinds[:2]
@@ -122,7 +124,7 @@ def mixtures(types: JsonType, path: str) -> Iterator[Mixture]:
 
 
 def schema_type(types: JsonType) -> Any:
-    """Return the type in Spark's schema JSON. The field has no `mixtures`; one of nulls only is a string."""
+    """Return the type of a field without `mixtures` in Spark's schema JSON. If all its values are null, it is a string."""
     kinds = _distinct_kinds(types) or ["string"]
     match kinds[0]:
         case "struct":
@@ -139,12 +141,12 @@ def schema_type(types: JsonType) -> Any:
 
 
 def _distinct_kinds(types: JsonType) -> list[str]:
-    """Return the types that cannot be one, in a fixed order. Whole numbers are doubles, too."""
+    """Return the types that occur, in a fixed order. Without ``long`` if ``double`` occurs, because whole numbers are doubles."""
     return sorted(types.kinds.keys() - ({"long"} if "double" in types.kinds else set()))
 
 
 def _spark_order(name: str) -> bytes:
-    # Java compares UTF-16 code units.
+    # Spark sorts names as Java does, by UTF-16 code units.
     return name.encode("utf-16-be")
 
 

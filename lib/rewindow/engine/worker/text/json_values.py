@@ -1,7 +1,8 @@
-"""Raw JSON tokens as values: the texts of strings, and nested values as the canonical JSON that a log stores.
+"""Convert raw JSON tokens to values: strings to their texts, and nested values to the canonical JSON that a log stores.
 
-A struct becomes a row if its field names are Python identifiers, otherwise a dictionary. A map becomes a dictionary, an array
-a list. A DECIMAL becomes a Decimal with the digits of its scale. Times, dates and bytes are texts, as in Spark's `to_json`.
+Before nested values are written as canonical JSON, a struct becomes a row if its field names are Python identifiers, otherwise a
+dictionary. A map becomes a dictionary, an array a list. A DECIMAL becomes a Decimal with the digits of its scale. Times, dates
+and bytes become texts, as in Spark's `to_json`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from rewindow.streams.serde.canonical_json import dump_value
 
 Mask = npt.NDArray[np.bool_]
 Typed = Callable[[pa.Array, str], tuple[pa.Array, Mask]]
-"""Converts distinct texts to a type by the accepted forms: the values, and which texts have none of the forms."""
+"""Converts distinct texts to a type. Returns the values, and a mask of the texts that have none of the type's accepted forms."""
 
 JSON = "json"
 """The type of a column or nested field that lands the exact text of any value. Spark has no such type."""
@@ -38,10 +39,10 @@ _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - its times are UTC, and `Z` is ap
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A value that has none of the forms of its type."""
+    """A value that has none of the accepted forms of its type."""
 
     path: str
-    """Its column and the way to it, like ``address.lines[0]``."""
+    """The path from the column to the value, like ``address.lines[0]``."""
     kind: Any
     """The declared type."""
     value: str
@@ -53,20 +54,20 @@ class Nested:
     """A column of nested values."""
 
     texts: pa.Array
-    """Canonical JSON; null where the token is, or where it does not fit."""
+    """The canonical JSON of each row; null if the token is null, or does not fit the type."""
     misfits: Mapping[int, Misfit]
-    """From row to the first value in it that does not fit."""
+    """From row to the first value in the row that does not fit."""
 
 
 def texts_of(tokens: pa.Array) -> tuple[pa.Array, Mask]:
-    """Return the texts of tokens that are strings, and which tokens are none. These have the text null."""
+    """Return the texts of tokens that are strings, and a mask of the other tokens, whose texts are null."""
     if not len(tokens):
         return tokens, np.zeros(0, np.bool_)
     is_string = pc.starts_with(tokens, '"').fill_null(False).to_numpy(zero_copy_only=False)
     is_bad = ~is_string & tokens.is_valid().to_numpy(zero_copy_only=False)
     starts, ends = spans(tokens)
     data = tokens.buffers()[2] or b""
-    # Missing texts are empty ones, because spans have to ascend.
+    # Tokens without a text get an empty span at their start, because spans have to ascend.
     texts = gather(data, starts + is_string, ends - is_string, None if is_string.all() else is_string)
     if not (np.frombuffer(data, np.uint8) == _BACKSLASH).any():
         return texts, is_bad
@@ -76,18 +77,18 @@ def texts_of(tokens: pa.Array) -> tuple[pa.Array, Mask]:
 
 
 def nested(tokens: pa.Array, kind: Any, name: str, typed: Typed) -> Nested:
-    """Return the canonical JSON of a column's tokens of a STRUCT, ARRAY or MAP.
+    """Return the canonical JSON of a column's tokens, for a column of type STRUCT, ARRAY or MAP.
 
-    ``kind`` is an object of Spark's schema JSON, in which `JSON` may be a type, too. ``typed`` is called once for each type but
-    STRING, BOOLEAN and `JSON`: with the raw tokens of numbers, or with the texts of strings for DATE, TIMESTAMP and BINARY. It
-    returns Arrow's array of the type; a TIMESTAMP may also be epoch milliseconds.
+    ``kind`` is an object of Spark's schema JSON, in which `JSON` may be a type, too. ``typed`` is called once for each scalar
+    type except STRING, BOOLEAN and `JSON`. For DATE, TIMESTAMP and BINARY it gets the texts of strings, for other types the raw
+    tokens of numbers. It returns an Arrow array of the type. For TIMESTAMP, the array may also have epoch milliseconds.
     """
     coded = tokens.dictionary_encode()
     scalars: dict[str, _Scalars] = {}
     convert = _converter(kind, scalars)
     decode = _decoder_of(kind)
     values = [decode(token) for token in coded.dictionary.to_pylist()]
-    # The first pass collects scalars, which are typed as a whole.
+    # This first pass only collects the scalars, so that `typed` can convert all scalars of a type at once.
     for value in values if scalars else ():
         try:
             convert(value)
@@ -125,7 +126,7 @@ class _MisfitError(ValueError):
 
 
 class _Scalars(dict[str, Any]):
-    """The values of the texts of a type. While they are collected, each is None."""
+    """A mapping from the texts of a scalar type to their values. While texts are collected, each value is None."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -135,7 +136,7 @@ class _Scalars(dict[str, Any]):
         self[text] = None
 
     def become_typed(self, typed: Typed) -> None:
-        """Replace None by values, and by `_BAD` where the text has none."""
+        """Replace each None by the text's value, or by `_BAD` if the text has no valid form."""
         if texts := list(self):
             values, is_bad = typed(pa.array(texts, pa.string()), self.kind)
             rows = zip(texts, _as_json(values, self.kind), is_bad.tolist(), strict=True)
@@ -143,8 +144,8 @@ class _Scalars(dict[str, Any]):
 
 
 def _as_json(values: pa.Array, kind: str) -> list[Any]:
-    """Return values of a type as what canonical JSON is made of."""
-    # A float is written with its own shortest digits, not with those of its double.
+    """Return values of a type as Python values that `dump_value` writes as canonical JSON."""
+    # A float is written with the fewest digits that identify it as a 32-bit float, not with the digits of the equal double.
     if kind == "float":
         return [None if value is None else float(str(np.float32(value))) for value in values.to_pylist()]
     if kind == "date":
@@ -164,7 +165,10 @@ def _instant(ms: int) -> str:
 
 
 def _converter(kind: Any, scalars: dict[str, _Scalars]) -> Callable[[Any], Any]:
-    """Return what converts decoded values of a type, which is a name or, if nested, an object of Spark's schema JSON."""
+    """Return the function that converts decoded values of a type.
+
+    The type is a name or, if nested, an object of Spark's schema JSON. The function uses the values in ``scalars``.
+    """
     match kind:
         case {"type": "array", "elementType": inner}:
             return _array_converter(kind, _converter(inner, scalars))
@@ -215,7 +219,7 @@ def _array_converter(kind: Any, item: Callable[[Any], Any]) -> Callable[[Any], A
         values: list[Any] = []
         try:
             for element in value:
-                values.append(item(element))  # noqa: PERF401 - its length names the element that does not fit
+                values.append(item(element))  # noqa: PERF401 - the length of `values` is the index of a bad element
         except _MisfitError as error:
             error.path = f"[{len(values)}]{error.path}"
             raise
@@ -268,13 +272,13 @@ def _struct_converter(kind: Any, fields: Mapping[str, Callable[[Any], Any]]) -> 
     return read
 
 
-# The tokenizer has decided about repeated fields and constants.
+# Repeated fields and constants need no check, because the tokenizer has checked them.
 decode = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=Number).decode
-"""Decodes a valid token. Numbers stay their texts."""
+"""Decodes a valid token. A number becomes a `Number`, which keeps its text."""
 
 
 def _decoder_of(kind: Any) -> Callable[[str], Any]:
-    """Return what decodes tokens of a type. Values of type `JSON` stay their exact texts."""
+    """Return the function that decodes tokens of a type. A value of type `JSON` stays its exact text."""
     if f'"{JSON}"' not in json.dumps(kind):
         return decode
     match kind:
@@ -302,7 +306,7 @@ def _decoded_fields(
 
 
 def _shown(value: Any) -> str:
-    """Return a decoded value as JSON."""
+    """Return a decoded value as JSON text, for messages."""
     if isinstance(value, Number):
         return str(value)
     if isinstance(value, dict):
@@ -313,7 +317,7 @@ def _shown(value: Any) -> str:
 
 
 def spans(tokens: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return where strings begin and end in their buffer."""
+    """Return where the strings of an array begin and end in its buffer."""
     offsets = np.frombuffer(tokens.buffers()[1], np.int32)[tokens.offset : tokens.offset + len(tokens) + 1].astype(
         np.int64
     )

@@ -1,4 +1,4 @@
-"""Records as columns of text, and pages: batches of them that wait until the types and the due rows are known."""
+"""Records as columns of text, and pages: batches of records that are kept until the types and the due rows are known."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from rewindow.storage.locations import filesystem_of
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The records of a block of text: columns of text, the line of each record in the block, and what is wrong with some."""
+    """The records of a block of text: columns of text, the line of each record in the block, and the faults of records."""
 
     columns: Mapping[str, pa.Array]
     """Texts, all of the same length; null where a record has no value."""
     lines: npt.NDArray[np.int64]
-    """0-based line in the block where each record begins."""
+    """The line in the block, from 0, in which each record begins."""
     faults: Mapping[int, str]
-    """Row -> what is wrong with the record as a whole. Its columns are null then."""
+    """From row to what is wrong with the whole record. The columns of such a record are null."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some rows of text: in memory, or a range of bytes of a file, which workers may read."""
+    """Some rows of text: a batch in memory, or a range of bytes of a file, which workers can read."""
 
     rows: int
     batch: pa.RecordBatch | None = None
@@ -50,7 +50,7 @@ class Page:
 
 
 def written(batches: Iterator[pa.RecordBatch], folder: str) -> Sequence[Page]:
-    """Write batches, each with a schema of its own, to a new file in a folder.
+    """Write batches to a new file in a folder; return a page for each batch. Batches may have different schemas.
 
     Raises `StorageError` (74), or `LimitError` (71) if the disk is full.
     """
@@ -75,7 +75,7 @@ def written(batches: Iterator[pa.RecordBatch], folder: str) -> Sequence[Page]:
 
 
 def not_written(path: str, error: OSError) -> RewindowError:
-    """Return the error of a file in which a landing could not keep rows for its own use."""
+    """Return the error for a temporary file of a landing that cannot be written."""
     return failed_io(
         error,
         "landing-file-not-written",
@@ -86,7 +86,7 @@ def not_written(path: str, error: OSError) -> RewindowError:
 
 
 def not_read_back(path: str, error: Exception) -> StorageError:
-    """Return the error of such a file that cannot be read any more."""
+    """Return the error for a temporary file of a landing that cannot be read back."""
     return StorageError(
         "landing-file-not-read-back",
         "{file}, which this landing wrote, cannot be read: {reason}. Land again",

@@ -1,8 +1,8 @@
-"""The one pass over a text file: tokenize it into pages, and note what decides its columns.
+"""The single pass over a text file: tokenize the file into pages, and note the names and types of its columns.
 
-JSON with ``lines: multiple`` has objects over several lines, or one list of objects. Here it is only divided, by counting
-brackets outside of strings. Whether an object is valid JSON is for `json_records` to say. So a file is accepted only if the
-text between its objects is right, which is checked here, and if each object is valid.
+JSON with ``lines: multiple`` has objects over several lines, or one list of objects. This module divides the text into objects by
+counting brackets outside of strings, and checks the text between the objects. `json_records` checks whether each object is
+valid.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class _JsonLines:
     """Some objects of a file, one per line."""
 
     data: bytes
-    """As `json_records` takes it. It has exactly one record in each line."""
+    """The objects as input of `json_records`, exactly one in each line."""
     lines: npt.NDArray[np.int64]
-    """For each line of ``data``, the 0-based line in the file where the object begins."""
+    """For each line of ``data``, the line in the file, from 0, in which the object begins."""
 
 
 class UndividedError(ValueError):
-    """A file whose objects cannot be told apart: what is wrong, and its 0-based line."""
+    """A file whose text cannot be divided into objects: what is wrong, and the line with the mistake, from 0."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(reason)
@@ -63,16 +63,16 @@ class UndividedError(ValueError):
 
 
 def json_lines(chunks: Iterable[bytes]) -> Iterator[_JsonLines]:
-    """Yield the objects of a file in its order, in blocks.
+    """Yield the objects of a file in order, in blocks.
 
-    ``chunks`` are the bytes of the file, divided anywhere, without a byte order mark; of some MB each, because a block has
-    the objects that end in a chunk. They are UTF-8, which the caller checks in them or in the blocks. In memory are at most one
-    object and two chunks. Line breaks between the tokens of an object become blanks, and those in its strings tabs, which
-    `json_records` refuses there.
+    ``chunks`` are the bytes of the file, without a byte order mark. A chunk may end anywhere. It should have some MB, because a
+    block has the objects that end in a chunk. The caller checks that the chunks or the blocks are UTF-8. At most one object and
+    two chunks are in memory. In the blocks, line breaks between the tokens of an object are blanks. Line breaks in its strings
+    are tabs, which `json_records` refuses in strings.
 
     Raises `UndividedError` for text outside of the objects, a comma too many or too few, two objects in a line without a list, an
-    object or list without an end, and an object of more than `_LARGEST_OBJECT` bytes. The blocks before it are valid, but what
-    follows is unknown, so the whole file should be refused.
+    object or list without an end, and an object of more than `_LARGEST_OBJECT` bytes. Blocks that were yielded before are
+    correct, but the caller should refuse the whole file, because it is unknown what follows.
     """
     division = _Division()
     parts: list[bytes] = []
@@ -88,7 +88,8 @@ def json_lines(chunks: Iterable[bytes]) -> Iterator[_JsonLines]:
         parts, size = [rest], len(rest)
         if size > _LARGEST_OBJECT:
             raise UndividedError(division.begin_of(rest), f"an object of more than {_LARGEST_OBJECT >> 20} MB")
-        # Without an object so far, wait until the text has doubled. Otherwise a large one would be searched with each chunk.
+        # If no object ends in the text, wait until the text has doubled. Otherwise the text of a large object would be searched
+        # again with each chunk.
         enough = 0 if lines is not None else min(2 * size, _LARGEST_OBJECT + 1)
     lines, rest = division.divide(b"".join(parts))
     if lines is not None:
@@ -97,19 +98,19 @@ def json_lines(chunks: Iterable[bytes]) -> Iterator[_JsonLines]:
 
 
 class _Division:
-    """The state between two blocks: always outside of the objects."""
+    """The state of the division between two texts. The division always stops outside of the objects."""
 
     def __init__(self) -> None:
-        # `line` is where the rest of the text begins.
+        # `line` is the line, from 0, in which the rest of the text begins.
         self.line = 0
         self.list_line: int | None = None
-        # `is_started`: anything but blanks was read. `is_closed`: the list has ended.
+        # `is_started`: a character other than a blank was read. `is_closed`: the list has ended.
         self.is_started = False
         self.is_closed = False
         self.has_objects = False
 
     def divide(self, text: bytes) -> tuple[_JsonLines | None, bytes]:
-        """Return the objects that end in a text, if any, and the rest of the text."""
+        """Return the objects that end in a text (None if there are none), and the rest of the text."""
         text = self._begin(text)
         if self.is_closed or not text:
             return None, text
@@ -124,7 +125,7 @@ class _Division:
         breaks = positions[is_break]
         steps = np.where(is_outside, _DEPTHS[marks], 0)
         depths = np.cumsum(steps)
-        # A negative depth is the end of the list.
+        # A bracket with a negative depth ends the list.
         below = np.flatnonzero(depths < 0)[:1]
         if len(below):
             steps[below[0] :] = 0
@@ -133,7 +134,7 @@ class _Division:
         lines = self.line + np.searchsorted(breaks, starts)
         objects: list[bytes] = []
         position = 0
-        # The last one may have no end yet.
+        # `strict=False`, because the last object may have a start but no end yet.
         for start, end, line in zip(starts.tolist(), ends.tolist(), lines.tolist(), strict=False):
             self._check_gap(text[position:start], line)
             if signs[start] == _LIST:
@@ -155,7 +156,7 @@ class _Division:
         return records, text[position:]
 
     def _begin(self, text: bytes) -> bytes:
-        """Leave out blanks, and the bracket that begins the list."""
+        """Return a text without the blanks and the bracket that begin the file's list, if the text has this bracket."""
         rest = text.lstrip(_BLANKS)
         if self.is_started or not rest:
             return text
@@ -167,7 +168,7 @@ class _Division:
         return rest[1:]
 
     def _check_gap(self, gap: bytes, line: int) -> None:
-        """Refuse what does not belong between two objects, or before the first one."""
+        """Raise `UndividedError` for a text that may not be between two objects, or before the first object."""
         separator = gap.strip(_BLANKS)
         if self.list_line is not None and self.has_objects:
             if separator != b",":
@@ -178,11 +179,11 @@ class _Division:
             raise UndividedError(line, "two objects in a line")
 
     def begin_of(self, rest: bytes) -> int:
-        """Return the line of the first sign of the rest."""
+        """Return the line, from 0, of the first character of the rest that is not a blank."""
         return self.line + rest.count(b"\n", 0, len(rest) - len(rest.lstrip(_BLANKS)))
 
     def finish(self, rest: bytes) -> None:
-        """Check that the file may end with the rest of its text."""
+        """Raise `UndividedError` if the file may not end after the rest of its text."""
         text = rest.strip(_BLANKS)
         if self.list_line is not None and not self.is_closed:
             raise UndividedError(self.list_line, "a list without an end")
@@ -191,7 +192,7 @@ class _Division:
 
 
 def _marks(text: bytes, signs: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the places of quotes, brackets and line breaks, and which of them are outside of strings."""
+    """Return the positions of quotes, brackets and line breaks, and a mask of those that are outside of strings."""
     is_mark = np.frombuffer(bytearray(text.translate(_IS_MARK)), np.bool_)
     if b"\\" in text:
         positions = escaped(np.flatnonzero(signs == _BACKSLASH))
@@ -207,31 +208,33 @@ def _stray(text: bytes) -> str:
 
 _Longs = npt.NDArray[np.int64]
 
-# No column of a file has the character NUL in its name, so none is taken for one of these.
+# The names contain the character NUL, which the name of a file's column never has. So they differ from all columns of files.
 LINE, WRONG = "\0line", "\0wrong"
-"""Columns of a page besides the texts: the line of each record in its part, from 0, and what is wrong with a record."""
+"""The columns of a page besides the texts: the line of each record in its part, from 0, and the fault of a record."""
 _SHOWN_TEXT = 200
 
 
 @dataclass(frozen=True, slots=True)
 class TextRead:
-    """How the text files of a source are read, and what is noted on the way."""
+    """How the text files of a source are read, and what is noted while they are read."""
 
     format: str
     options: TextOptions
     names: Mapping[str, Sequence[str]]
-    """Path -> the columns of a CSV file."""
+    """From the path of a CSV file to the names of its columns."""
     infers: bool = False
-    """Whether to note the types that columns fit."""
+    """Whether to note which types each column fits."""
     keeps_faults: bool = False
-    """Whether a record that cannot be read becomes a row that says so; otherwise it ends the pass."""
+    """Whether a record that cannot be read becomes a row with a fault. Otherwise the pass ends at such a record."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartRead:
-    """What a part of a file has: its columns, those with a value, the types that all values fit, its rows and lines.
+    """What was noted about a part of a file, and its pages.
 
-    ``fault``: the line, from 0, and what is wrong with it, if the pass ended there.
+    ``names`` are the columns, ``filled`` the columns with a value, ``kinds`` the types that all values of a column fit. ``rows``
+    and ``lines`` are numbers. ``fault`` is the line, from 0, at which the pass ended, and what is wrong with it; None if the
+    pass reached the end.
     """
 
     part: Part
@@ -244,7 +247,7 @@ class PartRead:
     fault: tuple[int, str] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return what a worker sends, whose pages are in files."""
+        """Return a JSON-serializable dictionary, for workers. The pages must be in files."""
         kinds = {
             name: kind.as_json() if isinstance(kind, JsonType) else sorted(kind)
             for name, kind in (self.kinds or {}).items()
@@ -255,7 +258,7 @@ class PartRead:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PartRead:
-        """Return what `as_json` has written."""
+        """Return the value that `as_json` has serialized."""
         kinds = {
             name: frozenset(kind) if isinstance(kind, list) else JsonType.from_json(kind)
             for name, kind in data["kinds"].items()
@@ -267,7 +270,7 @@ class PartRead:
 
 
 class PartReader:
-    """Reads one part: an iterator of batches, and what was noted once it is at its end."""
+    """Reads one part of a file: iterate over `batches` to the end, then call `noted`."""
 
     def __init__(self, read: TextRead, part: Part) -> None:
         self._read, self._part = read, part
@@ -277,7 +280,7 @@ class PartReader:
         self._fault: tuple[int, str] | None = None
 
     def noted(self, pages: Sequence[Page]) -> PartRead:
-        """Return what was noted, with the pages that the batches have become."""
+        """Return what was noted. ``pages``: the pages to which the batches were written."""
         filled = tuple(name for name, is_filled in self._names.items() if is_filled)
         lines = self._last.line + self._last.data.count(b"\n")
         return PartRead(
@@ -294,7 +297,7 @@ class PartReader:
                 if self._fault is not None:
                     return
         except BadTextError as error:
-            # The rows after it cannot be trusted, so `unreadable: skip` does not skip it.
+            # The pass ends here even with `unreadable: skip`, because the rows after such a line cannot be trusted.
             self._fault = error.line, error.reason
 
     def _records(self) -> Iterator[tuple[Block, Records]]:
@@ -313,7 +316,7 @@ class PartReader:
             yield block, csv_rows(block.data, options, names)
 
     def _objects(self) -> Iterator[tuple[Block, Records]]:
-        """Yield the objects of a JSON file in which they are not lines: a list of them may be one long line."""
+        """Yield the objects of a JSON file with ``lines: multiple``. A list of objects may be one long line."""
         has_constants = bool(self._read.options.constants)
         try:
             for lines in json_lines(read_texts(self._part, self._read.options)):
@@ -323,7 +326,7 @@ class PartReader:
             raise BadTextError(error.line, error.reason) from error
 
     def _rows_of_csv(self, blocks: Iterator[Block]) -> Iterator[Block]:
-        """Yield whole records without the header."""
+        """Yield blocks of whole CSV records, without the header."""
         is_first, rest = self._part.start == 0, Block(b"", 0)
         for block in blocks:
             data, line = rest.data + block.data, rest.line if rest.data else block.line
@@ -370,7 +373,7 @@ class PartReader:
         self._kinds[name] = merge(self._kinds[name], types) if name in self._kinds else types
 
     def _shown(self, block: Block, records: Records, faults: Mapping[int, str]) -> list[str | None]:
-        """Return what is wrong with each row, with its text if that is one line."""
+        """Return the fault of each row, or None. The fault has the record's text, if each record is one line."""
         lines = [] if self._read.options.is_multiple else block.data.split(b"\n")
         reasons: list[str | None] = [None] * len(records.lines)
         for row, reason in faults.items():
@@ -380,7 +383,7 @@ class PartReader:
 
 
 def _locate(types: JsonType, start: int, lines: _Longs) -> None:
-    """Replace the rows of examples by the beginning of the part and the line in it."""
+    """Replace the examples ``(source, row)`` by pairs (start of the part, line in the part)."""
     types.kinds = {kind: (start, int(lines[row])) for kind, (_, row) in types.kinds.items()}
     for inner in (*types.fields.values(), *([types.item] if types.item else [])):
         _locate(inner, start, lines)
@@ -393,6 +396,9 @@ def read_into(read: TextRead, part: Part, folder: str) -> PartRead:
 
 
 def header_of(path: str, options: TextOptions) -> tuple[str, ...]:
-    """Return the columns of a CSV file by its first line; none if it has no line. Raises as `PartReader.batches`."""
+    """Return the columns of a CSV file, from its first line; none if the file has no line.
+
+    Raises `BadTextError`, and otherwise as `PartReader.batches`.
+    """
     header = csv_header(first_lines(path, options), options)
     return () if header is None else header[0]

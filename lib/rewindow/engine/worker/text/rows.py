@@ -1,4 +1,4 @@
-"""The rows of a page as values. Each column is converted when it is read, and texts that are not values of its type are noted."""
+"""The rows of a page as values. A column is converted when it is first read. Texts that are not values of its type are noted."""
 
 from __future__ import annotations
 
@@ -29,13 +29,16 @@ _OF_TEXTS = frozenset({"date", "timestamp", "timestamp_ntz", "binary"})
 
 @dataclass(frozen=True, slots=True)
 class _TypedTokens(Typed):
-    """Values of tokens. ``misfits``: of nested values, the part of each bad row that does not fit."""
+    """Values of JSON tokens. For nested values, ``misfits`` maps a bad row to the part of its value that does not fit."""
 
     misfits: Mapping[int, Misfit] | None = None
 
 
 def _typed_tokens(tokens: pa.Array, kind: Any, column: str, options: TextOptions, zone: str) -> Typed:
-    """Return the tokens of a field as values of a type of Spark's (an object for a nested one); if it is `JSON`, as they are."""
+    """Return the JSON tokens of a field as values of a type. For the type `JSON`, the tokens are the values.
+
+    ``kind`` is Spark's name of the type or, for a nested type, an object of Spark's schema JSON.
+    """
     if kind == JSON:
         return Typed(tokens)
     if isinstance(kind, str):
@@ -44,7 +47,7 @@ def _typed_tokens(tokens: pa.Array, kind: Any, column: str, options: TextOptions
     def leaves(texts: pa.Array, leaf: str) -> tuple[pa.Array, Flags]:
         leaf_values = _binary(texts) if leaf == "binary" else typed(texts, leaf, column, options, zone)
         values = leaf_values.values
-        # Times are rounded down to milliseconds, as everywhere.
+        # Times are rounded down to milliseconds, like all landed times.
         if pa.types.is_timestamp(values.type):
             values = pc.floor_temporal(values, unit="millisecond")
         return values, np.zeros(len(texts), np.bool_) if leaf_values.bad is None else leaf_values.bad
@@ -58,13 +61,13 @@ def _typed_tokens(tokens: pa.Array, kind: Any, column: str, options: TextOptions
 
 
 def _unquoted(tokens: pa.Array) -> Typed:
-    """Return the texts of strings; other tokens are bad."""
+    """Return the texts of tokens that are strings; other tokens are bad."""
     texts, bad = texts_of(tokens)
     return Typed(texts, bad if bad.any() else None)
 
 
 def _field_tokens(tokens: pa.Array, path: list[str]) -> pa.Array:
-    """Return the tokens of a field within the objects that tokens are; null where there is none."""
+    """Return the tokens of the field at ``path``, given the tokens of objects; null where an object lacks the field."""
     for name in path:
         objects = pc.if_else(pc.starts_with(tokens, "{"), tokens, pa.scalar(None, pa.string()))
         lines = pc.binary_join(pa.array([objects.fill_null("{}").to_pylist()], pa.list_(pa.string())), "\n")
@@ -92,7 +95,7 @@ def _scalars(tokens: pa.Array, kind: str, column: str, options: TextOptions, zon
 
 
 def _binary(texts: pa.Array) -> Typed:
-    """Return the bytes of texts in base64."""
+    """Return the bytes that texts in base64 encode."""
     bad, values = np.zeros(len(texts), np.bool_), list[bytes | None]()
     for row, text in enumerate(texts.to_pylist()):
         try:
@@ -108,7 +111,7 @@ _MOST_SHOWN = 80
 
 
 class BadValueError(Exception):
-    """A value that is none of its type, with its place, as a sentence without its full stop."""
+    """A text is not a value of its type. The message names place and value; it is a sentence without its full stop."""
 
 
 class TextRows:
@@ -123,10 +126,11 @@ class TextRows:
         piece: Piece,
         first_line: int,
     ) -> None:
-        """Bind to a page of ``piece``, whose part begins after ``first_line`` lines.
+        """Bind to a page of the file ``piece``. The page's part of the file begins after ``first_line`` lines.
 
-        ``kinds`` are the types of the source's columns (Spark's names; objects for nested ones) and of fields in them, ``times``
-        are the columns of the log's timestamp and arrival, of which a bad value is an invalid time.
+        ``kinds`` maps the source's columns, and paths of fields in them, to their types (Spark's names, or objects for nested
+        types). ``times`` has the columns of the log's timestamp and arrival. A bad value in such a column is an invalid time,
+        for which the timestamp policy decides.
         """
         self.spec, self.kinds, self.piece = spec, kinds, piece
         self._times, self._batch, self._first_line = times, batch, first_line
@@ -134,7 +138,7 @@ class TextRows:
         self._values = dict(piece.values)
         self._at = positions(batch.schema.names, kinds) if spec.source.format == CSV else {}
         self._found: dict[str, pa.Array] = {}
-        # Texts of fields within objects are kept, because finding them is expensive.
+        # The tokens of fields within objects are cached, because finding them takes long.
         self._within: dict[str, pa.Array] = {}
         self._bad: dict[str, Flags] = {}
         self._misfits: dict[str, Mapping[int, Misfit]] = {}
@@ -145,7 +149,7 @@ class TextRows:
         return int(self._batch.num_rows)
 
     def filter(self, mask: pa.Array) -> TextRows:
-        """Return some of the rows."""
+        """Return the rows where the mask is true."""
         batch = self._batch.filter(mask)
         return TextRows(self.spec, self.kinds, self._times, batch, self.piece, self._first_line)
 
@@ -154,9 +158,9 @@ class TextRows:
         return
 
     def column(self, name: str) -> pa.Array:
-        """Return a column in its type, null where a value is bad.
+        """Return a column with its type; null where a value is bad.
 
-        Raises `BadValueError` for a bad value unless such rows are kept.
+        Raises `BadValueError` for a bad value, unless rows with bad values are quarantined.
         """
         if name not in self._found:
             converted = self._typed(name, self.kinds[name])
@@ -170,7 +174,7 @@ class TextRows:
         return self._found[name]
 
     def instants(self, name: str) -> pa.Array:
-        """Return a column of texts of times, or of dates, as instants in microseconds; null where there is none."""
+        """Return a column of texts of times or dates as instants in microseconds; null where a text is null or bad."""
         kind = self.kinds[name]
         pattern = pattern_of("date", name, self._options)
         if kind == "date" and pattern is not None and not pattern.has_time:
@@ -182,7 +186,7 @@ class TextRows:
         return self._typed(name, "timestamp").values
 
     def faults(self) -> pa.Array:
-        """Return why each row cannot be landed; null for rows without a fault so far."""
+        """Return for each row the reason why it cannot be landed; null for rows in which no fault was found so far."""
         faults = pa.nulls(self.rows, pa.string())
         if WRONG in self._batch.schema.names:
             wrong = self._batch.column(WRONG)
@@ -199,14 +203,14 @@ class TextRows:
         return faults
 
     def texts(self, name: str) -> pa.Array:
-        """Return a column as it is written; of JSON strings, what they say."""
+        """Return the texts of a column as they are in the file. For JSON strings, return the decoded text."""
         texts = self._texts(name)
         if self.spec.source.format == CSV:
             return texts
         return pc.coalesce(_unquoted(texts).values, texts)
 
     def described(self, name: str, row: int) -> str:
-        """Return the place of a value, the value, and the accepted forms."""
+        """Return a text with the place of a bad value, the value, and the accepted forms."""
         kind, value = self.kinds[name], self._texts(name)[row].as_py()
         part, path = ("column", name) if self.spec.source.format == CSV else ("field", name)
         if misfit := self._misfits.get(name, {}).get(row):
@@ -231,7 +235,7 @@ class TextRows:
         return f"{shown(self.spec.source, self.piece.path)}, line {line}"
 
     def _texts(self, name: str) -> pa.Array:
-        """Return the texts of a column; null if the file does not have it."""
+        """Return the texts or tokens of a column; nulls if the file does not have the column."""
         if name in self._values:
             return pa.repeat(pa.scalar(self._values[name], pa.string()), self.rows)
         names = self._batch.schema.names
@@ -259,6 +263,6 @@ def _sql(kind: Any) -> str:
 
 
 def text_kinds(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the types with which text columns are read: a time has a zone, if only the feed's."""
+    """Return the types with which text columns are read. A time without a zone is read in the feed's zone, as a TIMESTAMP."""
     kinds: dict[str, Any] = json.loads(json.dumps(fields).replace('"timestamp_ntz"', '"timestamp"'))
     return kinds

@@ -1,6 +1,6 @@
 """Convert between Arrow columns and NumPy arrays, and keep the state of groups as arrays of equal length.
 
-A slot of a `GroupFrame` is the row of one group. The exceptions hand work to record execution.
+A slot of a `GroupFrame` is the index of a group's row. The exceptions of this module hand work over to record execution.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FIXED = {"long": LONG_BYTES, "double": LONG_BYTES, "boolean": 1}
 
 
 class Operand(NamedTuple):
-    """A column of values (numbers or objects), and a mask of those that are not null (None: all)."""
+    """A column of values (numbers or objects), and a mask of the values that are not null (None: no value is null)."""
 
     values: Array
     valid: Array | None
@@ -49,12 +49,12 @@ def is_object(column_type: str) -> bool:
 
 
 def fixed_size(column_type: str) -> int | None:
-    """Return the encoded size of a column's values (`streams.serde.key_bytes`); None if it varies."""
+    """Return the encoded size of each value of a column in bytes (`streams.serde.key_bytes`); None if sizes vary."""
     return _FIXED.get(column_type)
 
 
 def sizes_of(values: Array, column_type: str) -> Array:
-    """Return the encoded sizes of decimals or objects; 0 for null."""
+    """Return the encoded sizes of decimals or objects in bytes; 0 for null."""
     if is_decimal(column_type):
         scale = scale_of(column_type)
         values = objects([Decimal(value).scaleb(-scale) for value in values.tolist()])
@@ -62,19 +62,19 @@ def sizes_of(values: Array, column_type: str) -> Array:
 
 
 def objects(items: Sequence[Any]) -> Array:
-    """Return an array of objects."""
+    """Return items as a NumPy array of Python objects."""
     array = np.empty(len(items), np.object_)
     array[:] = items
     return array
 
 
 def largest_of(values: Array) -> int:
-    """Return the largest absolute value."""
+    """Return the largest absolute value of integers; 0 without values."""
     return max(-int(values.min()), int(values.max())) if len(values) else 0
 
 
 def dtype_of(column_type: str) -> Any:
-    """Return the dtype of a column's array."""
+    """Return the NumPy dtype for the values of a column type."""
     if is_object(column_type):
         return np.object_
     return np.float64 if column_type == "double" else np.int64
@@ -94,7 +94,7 @@ def numbers_of(column: pa.Array, column_type: str) -> Operand:
 
 
 def column_of(values: Array, is_null: Array | None, column_type: str) -> pa.Array:
-    """Return an array as a column, with -0.0 as 0.0. Raises `UnfitError` if a column cannot hold it."""
+    """Return an array as an Arrow column, with -0.0 as 0.0. Raises `UnfitError` if a value does not fit the column type."""
     mask = is_null if is_null is not None and is_null.any() else None
     if is_decimal(column_type):
         return _decimals(values, mask, column_type)
@@ -107,7 +107,7 @@ def column_of(values: Array, is_null: Array | None, column_type: str) -> pa.Arra
 
 
 def texts_column(items: Sequence[Any], column_type: str) -> pa.Array:
-    """Return objects as a column. Raises `UnfitError` above 2 GB, the limit of an Arrow array."""
+    """Return texts or bytes as an Arrow column. Raises `UnfitError` above 2 GB, the limit of an Arrow array."""
     array = pa.array(items, arrow_type(column_type))
     if isinstance(array, pa.ChunkedArray):
         raise UnfitError
@@ -115,22 +115,22 @@ def texts_column(items: Sequence[Any], column_type: str) -> pa.Array:
 
 
 class GroupFrame:
-    """Columns of equal length. A column from `__getitem__` is a view that `extend` and `keep` invalidate."""
+    """Columns of equal length, with a row for each group. Views from `__getitem__` become invalid by `extend` and `keep`."""
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
-        """Define the columns. There are no slots yet."""
+        """Define the columns by name. They have no rows yet."""
         self._fills = dict(columns)
         self._arrays = {name: np.empty(0, dtype) for name, (dtype, _) in columns.items()}
         self.size = 0
         self.bounds: dict[str, int] = {}
-        """Upper bounds on the absolute values of columns with sums; without one, all values are 0."""
+        """From a column with sums to an upper bound of its absolute values. Without an entry, all values are 0."""
 
     def __getitem__(self, name: str) -> Array:
         """Return a column."""
         return self._arrays[name][: self.size]
 
     def extend(self, number: int) -> Array:
-        """Add slots and return them."""
+        """Add rows with the columns' initial values. Return their slots."""
         start, self.size = self.size, self.size + number
         for name, (dtype, fill) in self._fills.items():
             array = self._arrays[name]
@@ -140,18 +140,18 @@ class GroupFrame:
         return np.arange(start, self.size)
 
     def keep(self, mask: Array) -> None:
-        """Drop the slots where the mask is false. The others keep their order and move together."""
+        """Drop the rows where the mask is false. The other rows keep their order and get the slots from 0 on."""
         for name in self._arrays:
             self._arrays[name] = self[name][mask]
         self.size = int(np.count_nonzero(mask))
 
 
 class NotVectorizableError(Exception):
-    """A sub-topology cannot run in vectorized execution. The text is the reason, for `explain`."""
+    """A sub-topology cannot run in vectorized execution. The message is the reason, which `explain` shows."""
 
 
 class UnfitError(Exception):
-    """A task's values exceed what the kernels compute exactly. Record execution reruns the task from its beginning."""
+    """Vectorized execution cannot process a task's values exactly. Record execution reruns the task from its beginning."""
 
 
 def _unscaled(column: pa.Array) -> Array:

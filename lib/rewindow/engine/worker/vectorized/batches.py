@@ -1,7 +1,7 @@
-"""Batches of records on their way from the log to the windows or to a join.
+"""Batches of records between the log and the windows or a join.
 
-A repartition topic is read column by column, as `log_reader` reads it record by record. The batches of several topics are
-merged into the order in which the task takes records (`streams.ordering`, L1).
+The records of a repartition topic are read as columns here, in the order in which `log_reader` reads them as records. The batches
+of several topics are merged into the order in which the task takes records (`streams.ordering`, L1).
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ Columns = Mapping[str, pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Timestamps, key columns, and the value columns that are read, by name."""
+    """The timestamps, the key columns, and the needed value columns (by name) of some records."""
 
     timestamps: Array
     keys: Sequence[pa.Array]
     columns: Columns
     orders: Array | None = None
-    """The order key of each record, if the task needs it (`closing_order`)."""
+    """The order key of each record; None unless the task needs order keys (`window_task.ClosingOrder`)."""
     positions: Array | None = None
-    """The position of each record in the task's order, if it merges topics (`merged_batches`)."""
+    """The position of each record in the task's order; None unless the task merges topics (`merged`)."""
 
     def filtered(self, mask: pa.Array | None) -> Batch:
-        """Return the records where a mask is true; None: all."""
+        """Return the records where the mask is true. None: return all records."""
         if mask is None:
             return self
         columns = {name: column.filter(mask) for name, column in self.columns.items()}
@@ -56,7 +56,7 @@ class Batch:
         return Batch(self.timestamps[rows], keys, columns, _of(self.orders, rows), _of(self.positions, rows))
 
     def slice(self, start: int, count: int) -> Batch:
-        """Return consecutive records of a batch without orders and positions."""
+        """Return ``count`` consecutive records from ``start`` on. The batch must not have orders or positions."""
         columns = {name: column.slice(start, count) for name, column in self.columns.items()}
         return Batch(self.timestamps[start : start + count], [key.slice(start, count) for key in self.keys], columns)
 
@@ -76,18 +76,18 @@ def name_at(value: Shape, index: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class InternalSource:
-    """The shapes of a repartition topic's records, and the names of its files' columns."""
+    """The shapes of a repartition topic's keys and values, and the names of the columns in its files."""
 
     key: Shape
     value: Shape
     key_names: tuple[str, ...]
     value_names: tuple[str, ...]
     markers: tuple[str, str]
-    """The columns that tell null keys and null values from rows of nulls."""
+    """The columns that say whether a key is null, and whether a value is null. They distinguish null from a row of nulls."""
 
 
 def internal_sources(topology: Topology, logs: LogShapes) -> Mapping[str, InternalSource]:
-    """Return the repartition topics by name."""
+    """Return a mapping from the name of each repartition topic to its source."""
     sources = {}
     for node in topology.nodes.values():
         if isinstance(node, SinkNode) and node.is_internal and not node.is_global:
@@ -107,7 +107,7 @@ class InternalBatches:
         self._epochs = SortedEpochs(files, names)
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Yield the batches of an epoch. Raises `UnfitError` for a null that is not a row of nulls."""
+        """Yield the batches of an epoch. Raises `UnfitError` for a null key, and for a null value instead of a row."""
         table, source = self._epochs.take(number), self._source
         if table is None:
             return
@@ -134,18 +134,18 @@ class Merged(NamedTuple):
     orders: Array
     """The order key of each record: the running maximum of its topic's timestamps in the epoch."""
     parts: tuple[Batch, ...]
-    """The records of each topic. ``positions`` are their indexes in the arrays."""
+    """A batch with the records of each topic. Its ``positions`` are the indexes of the records in the arrays."""
 
 
 def merged(topics: Sequence[Iterator[Batch]]) -> Iterator[Merged]:
-    """Merge the batches of an epoch. At most one batch of each topic is in memory."""
+    """Merge the batches of an epoch into the task's order. At most one batch of each topic is in memory."""
     pending = [_Pending(batches) for batches in topics]
     while waiting := [(topic.last_ms, rank) for rank, topic in enumerate(pending) if topic.fill()]:
-        # No record that precedes this one is still to come.
+        # Of the last records of the current batches, take the earliest. All records that precede it are in these batches.
         last_ms, last = min(waiting)
         parts = [topic.take(last_ms, with_ties=rank <= last) for rank, topic in enumerate(pending)]
         orders = np.concatenate([part.orders for part in parts])
-        # Ties go to the first topic.
+        # The sort is stable, so of records with equal order keys, those of the first topic come first.
         order = np.argsort(orders, kind="stable")
         positions = np.empty(len(order), np.int64)
         positions[order] = np.arange(len(order))
@@ -183,11 +183,11 @@ class _Pending:
 
     @property
     def last_ms(self) -> int:
-        """The order key of its last record."""
+        """The order key of the batch's last record."""
         return int(self._part.orders[-1])
 
     def fill(self) -> bool:
-        """Read a batch if none is left; return whether there are records."""
+        """Read the next batch if the current batch has no records left. Return whether there are records."""
         while len(self._part.orders) == 0:
             batch = next(self._batches, None)
             if batch is None:
@@ -198,7 +198,7 @@ class _Pending:
         return True
 
     def take(self, last_ms: int, *, with_ties: bool) -> _Part:
-        """Take the records up to an order key, those that have this key only ``with_ties``."""
+        """Remove and return the records with order keys below ``last_ms``; ``with_ties``, also those with this order key."""
         batch, orders = self._part
         count = int(np.searchsorted(orders, last_ms, "right" if with_ties else "left"))
         self._part = _Part(batch.slice(count, len(orders) - count), orders[count:])

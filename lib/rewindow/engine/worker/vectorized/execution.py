@@ -1,6 +1,6 @@
 """Run one task of one sub-topology in vectorized execution, from files to files.
 
-restore -> for each epoch: batches in offset order, then its end -> stage outputs and changes -> report.
+restore -> for each epoch: take batches in offset order, end the epoch -> stage outputs and changes -> report.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rewindow.streams.windows.session_sliding import SessionWindows
 
 
 def run_vectorized(work: SubTopologyWork, task_work: TaskWork, plan: Plan) -> TaskReport | None:
-    """Run one task. Return None, without sent files, if its values exceed the kernels (`UnfitError`)."""
+    """Run one task. Return None, and leave no files, if record execution must run the task (`UnfitError`)."""
     if isinstance(plan, JoinPlan):
         from rewindow.engine.worker.vectorized.joins.join_execution import run_join  # noqa: PLC0415 - few jobs join
 
@@ -81,7 +81,7 @@ def _replay(work: SubTopologyWork, task_work: TaskWork, task: VectorizedTask, re
         for batch in read_epoch(epoch.number):
             task.take(batch)
             if task.rows > work.code.settings.limits.store_rows:
-                # Record execution measures the limit exactly, and names the store.
+                # Record execution checks the limit exactly, and its error names the store.
                 raise UnfitError
         if sent := task.end_epoch(epoch):
             results.send(epoch.number, sent)

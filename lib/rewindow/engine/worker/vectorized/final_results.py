@@ -2,16 +2,17 @@
 
 Why this is exact (L4):
 
-1. The window node's clock at a record is a running maximum, so one comparison decides if a window still accepts it.
-2. A closed window accepts no more records, so all closed windows can be sent at the end of the epoch.
-3. Both a suppress and windows that emit on close send by (window end, key bytes), and later results have later ends. So
+1. The window node's clock at a record is a running maximum. So a comparison with this clock decides whether a window still
+   accepts the record.
+2. A closed window accepts no more records. So the results of all closed windows can be sent at the end of the epoch.
+3. A suppress, and windows that emit on close, send results by (window end, key bytes), and later results have later ends. So
    one sort per epoch is enough.
 
-A windowed aggregation has one slot for each window and key, found by an integer code. A group is *held* until its final
-result is sent, *touched* if this run changed it, *restored* if it was in the checkpoint's buffer. It is dropped when record
-execution's window store would expire its window.
+A group is a window of a key. Each group has one slot, which is found by an integer code. A group is *held* until its final
+result is sent, *touched* if this run changed it, *restored* if it was in the checkpoint's buffer. It is dropped when the window
+store of record execution would expire its window.
 
-Stores are restored and staged with the same rows as in record execution, so a job can switch between modes.
+Stores are restored and staged with the same rows as in record execution, so a job can switch between the two executions.
 """
 
 from __future__ import annotations
@@ -39,17 +40,17 @@ from rewindow.streams.state.suppress_buffer import ENTRY_BYTES
 from rewindow.streams.windows.time import TimeWindows
 
 _IDLE_KEYS = 100_000
-"""How many keys without groups to keep before removing them."""
+"""Keys without groups are removed when there are more than about this many."""
 _MOST_CODES = 2**62
 
 
 class WindowTask(VectorizedTask):
-    """A task with time windows. `restore` and `stage` are for its stores."""
+    """A task with time windows. The functions `restore` and `stage` of this module handle its stores."""
 
     def __init__(
         self, plan: FinalResultsPlan, windows: TimeWindows, semantics: Semantics, state: TaskState | None
     ) -> None:
-        """Start a task, or resume it from the small state of a checkpoint."""
+        """Start a task, or resume it from the state of a checkpoint without stores."""
         self.windows = windows
         super().__init__(plan, semantics, state)
         self.groups = _Groups(
@@ -60,13 +61,13 @@ class WindowTask(VectorizedTask):
         state = state or TaskState()
         self.newest_ms = state.store_clocks.get(plan.store.name, UNKNOWN)
         self.sent_entries: list[tuple[Array, list[pa.Array]]] = []
-        """Starts and key columns of restored buffer entries that this run sent."""
+        """Pairs (window starts, key columns) of restored buffer entries whose results this run sent."""
         self._next_end_ms = MAX_MS
-        """The earliest end of a held window."""
+        """The earliest end of the windows of held groups."""
 
     @property
     def open_from_ms(self) -> int:
-        """Windows that start after this time still accept records."""
+        """The time after which windows must start to still accept records."""
         return self.clocks.observed(self.plan.window_node) - self.windows.closes_after_ms
 
     @property
@@ -115,7 +116,7 @@ class WindowTask(VectorizedTask):
 
     def _group(self, timestamps: Array, highest: Array, numbers: Array, operands: Operands) -> Array:
         plan, clocks = self.plan, self.clocks
-        # The clock at each record decides for it, although the whole batch is known: a later record must not close a window.
+        # The clock at each record decides whether its windows are open. A later record of the batch must not close them.
         times = np.maximum(highest, clocks.observed(plan.window_node))
         open_from = times - self.windows.closes_after_ms
         clocks.observe(plan.window_node, int(highest[-1]))
@@ -132,7 +133,7 @@ class WindowTask(VectorizedTask):
         if rows is not None:
             timestamps, numbers = timestamps[rows], numbers[rows]
             operands = of_rows(operands, rows)
-        # The record of each pair of a record and one of its windows.
+        # `taken` has the record's row for each pair of a record and one of its windows.
         taken = np.arange(len(timestamps)) if rows is None else rows
         if len(starts) == 0:
             return taken
@@ -149,16 +150,16 @@ class WindowTask(VectorizedTask):
         held, ends = frame["held"], frame["start"] + self.windows.size_ms
         is_due = held & (ends <= due_ms)
         held[is_due] = False
-        # The earliest end lets most epochs return without looking at the groups.
+        # With the earliest end, most epochs find out without reading all groups that no result is due.
         self._next_end_ms = int(ends[held].min()) if held.any() else MAX_MS
-        # The checkpoint's buffer has these entries, so they leave tombstones.
+        # The checkpoint's buffer has entries of the restored groups, so tombstones have to be staged for them.
         restored = np.flatnonzero(is_due & frame["restored"])
         if len(restored) and plan.suppress:
             self.sent_entries.append((frame["start"][restored], self.keys.columns(frame["key"][restored])))
         slots = self.in_order(np.flatnonzero(is_due & ~self.groups.without_value()))
         results = self.results(slots)
         if plan.suppress and plan.is_single and results[0].null_count:
-            # A window that never sent a result sends no tombstone.
+            # The final result of such a window is null. It would be a tombstone, but the window never sent a result to delete.
             kept = np.asarray(results[0].is_valid())
             slots, results = slots[kept], [results[0].filter(pa.array(kept))]
         if len(slots) == 0:
@@ -169,10 +170,10 @@ class WindowTask(VectorizedTask):
         return [*self.keys.columns(frame["key"][slots]), *bounds, *results, pa.array(frame["timestamp"][slots])]
 
     def _forget(self) -> None:
-        """Drop groups whose windows are past retention, and keys without groups, once there are many."""
+        """Drop groups whose windows are past retention, and keys without groups, if there are many of them."""
         frame = self.groups.frame
         expired = frame["start"] <= self.newest_ms - self.plan.store.retention_ms
-        # Dropping groups copies all others, so it waits until it pays off.
+        # Dropping groups copies all other groups, so groups are dropped only when a quarter of them is expired.
         if 4 * int(np.count_nonzero(expired)) > frame.size:
             self.groups.keep(~expired)
         if len(self.keys) > _IDLE_KEYS + 4 * frame.size:
@@ -182,7 +183,7 @@ class WindowTask(VectorizedTask):
 
 
 def _windows_of(windows: TimeWindows, timestamps: Array) -> tuple[Array | None, Array]:
-    """Return the row number and window start of each pair of a row and one of its windows, ordered by both.
+    """Return the row numbers and the window starts of all pairs (row, window of the row), ordered by both.
 
     The row numbers are None if each row has exactly one window.
     """
@@ -197,10 +198,10 @@ def _windows_of(windows: TimeWindows, timestamps: Array) -> tuple[Array | None, 
 
 
 class _Groups:
-    """Groups by window start and key number."""
+    """The groups, which can be found by window start and key number."""
 
     def __init__(self, folds: Sequence[Fold], *, step_ms: int, is_single: bool) -> None:
-        """``step_ms`` divides all window starts. ``is_single``: see `FinalResultsPlan`."""
+        """All window starts are multiples of ``step_ms``. ``is_single``: see `FinalResultsPlan`."""
         self._folds = folds
         self._starts_at_first_value = is_single and folds[0].is_null_at_first
         columns: dict[str, Column] = {"start": (np.int64, 0), "key": (np.int64, 0), "timestamp": (np.int64, -1)}
@@ -216,11 +217,11 @@ class _Groups:
         self._base, self._width, self._step = 0, 1, step_ms
 
     def find(self, starts: Array, keys: Array, key_count: int) -> Rows:
-        """Return the groups of rows (at least one row). Creates missing groups."""
+        """Return the groups of rows (at least one), given their window starts and key numbers. Creates missing groups."""
         least = int(starts.min()) // self._step
         self._fit(least, int(starts.max()) // self._step, key_count)
         encoded = pa.array((starts // self._step - self._base) * self._width + keys).dictionary_encode()
-        # Arrow's hash table makes the few distinct codes of a batch cheaper to find than sorting its rows.
+        # The distinct codes are found with Arrow's hash table, because a batch has few, and sorting its rows takes longer.
         codes, inverse = np.asarray(encoded.dictionary), np.asarray(encoded.indices).astype(np.intp)
         slots = self._slots_of(codes)
         return Rows(slots[inverse], slots, inverse, np.bincount(inverse, minlength=len(slots)))
@@ -238,7 +239,7 @@ class _Groups:
         frame["touched"][rows.distinct] = True
 
     def without_value(self) -> Array:
-        """Return a mask of the groups without state, which record execution's window store does not contain."""
+        """Return a mask of the groups without state. The window store of record execution does not contain them."""
         if not self._starts_at_first_value:
             return np.zeros(self.frame.size, np.bool_)
         return np.asarray(self.frame[f"{self._folds[0].name}.number"] == 0)
@@ -251,12 +252,12 @@ class _Groups:
         self.frame.keep(mask)
 
     def renumber(self, keys: Array) -> None:
-        """Set the key numbers of all groups."""
+        """Set the key numbers of all groups. ``keys`` has the new number for each slot."""
         self.frame["key"][:] = keys
         self._recode()
 
     def _stamp_from_first_value(self, rows: Rows, timestamps: Array, valid: Array | None) -> None:
-        """Set timestamps to the largest since a group's first value; before that, to the one of its last row."""
+        """Set each group's timestamp: the largest of the rows since its first value or, without a value, that of its last row."""
         stamps, number = self.frame["timestamp"], self.frame[f"{self._folds[0].name}.number"]
         is_new = number[rows.distinct] == 0
         if valid is None:
@@ -264,7 +265,7 @@ class _Groups:
             np.maximum.at(stamps, rows.slots, timestamps)
             return
         count = len(timestamps)
-        # Backwards, because the last assignment to a slot wins, which leaves the first row with a value.
+        # Rows are assigned in reverse order. The last assignment to a slot wins, so each slot keeps its first row with a value.
         first_rows = np.full(len(rows.distinct), count)
         with_value = np.flatnonzero(valid)[::-1]
         first_rows[rows.inverse[with_value]] = with_value
@@ -273,12 +274,13 @@ class _Groups:
         counts = np.arange(count) >= first_rows[rows.inverse]
         np.maximum.at(stamps, rows.slots[counts], timestamps[counts])
         without = first_rows[rows.inverse] == count
-        # For duplicate slots, the last assignment wins.
+        # If a slot occurs several times, the last assignment wins: the timestamp of the last row.
         stamps[rows.slots[without]] = timestamps[without]
 
     def _fit(self, least: int, most: int, key_count: int) -> None:
-        """Choose a code width for all windows and keys. Raises `UnfitError` if codes exceed 64 bits."""
-        # A code is the window's number times the width plus the key's number. It grows in powers of two, to recode rarely.
+        """Choose a width of codes that suffices for all windows and keys. Raises `UnfitError` if codes exceed 64 bits."""
+        # A code is the window's number times the width, plus the key's number. The width grows in powers of two, so codes are
+        # rarely computed again.
         if self.frame.size == 0 or least < self._base or key_count > self._width:
             if self.frame.size:
                 least = min(least, int(self.frame["start"].min()) // self._step)
@@ -314,7 +316,7 @@ class _Groups:
 
 
 def restore(task: WindowTask, task_work: TaskWork) -> None:
-    """Restore the groups that may still change. Raises `UnfitError` for rows that this execution never writes."""
+    """Restore the groups that may still change. Raises `UnfitError` for rows that vectorized execution never writes."""
     plan, open_from_ms = task.plan, task.open_from_ms
     for columns, slots in _open_rows(task, task_work, plan.store.name, plan.store_shapes, open_from_ms):
         if pc.any(columns[-1]).as_py():
@@ -347,7 +349,7 @@ def stage(task: WindowTask, targets: Mapping[str, StagingTarget], *, partition: 
 
 
 def _entries(task: WindowTask) -> list[pa.Array]:
-    """Return the buffer entries that this run wrote and still holds, as columns."""
+    """Return as columns the buffer entries that this run wrote and that are still held."""
     plan, frame = task.plan, task.groups.frame
     slots = task.in_order(np.flatnonzero(frame["touched"] & frame["held"]))
     results = task.results(slots)
@@ -376,7 +378,7 @@ def _open_rows(
 
 
 def _entry_sizes(task: WindowTask, slots: Array) -> Array:
-    """Return the sizes of buffer entries, as counted towards a bound in bytes (`streams.state.suppress_buffer`)."""
+    """Return the bytes of buffer entries, as a suppress with a bound in bytes counts them (`streams.state.suppress_buffer`)."""
     frame = task.groups.frame
     keys = task.keys.sizes(frame["key"][slots])
     now, before = task.plan.sizes.of(frame, slots)
@@ -404,7 +406,7 @@ def _bounds(starts: Array, size_ms: int) -> list[pa.Array]:
 def write_rows(
     target: StagingTarget, shapes: tuple[Shape, Shape], chunks: Sequence[Sequence[pa.Array]], partition: int, run: int
 ) -> list[StagedFile]:
-    """Write chunks of rows. A chunk without value columns contains tombstones."""
+    """Write chunks of a store's rows to a file. A chunk without value columns contains tombstones."""
     key, value = shapes
     with target.file((*key.columns, *value.columns, *CHANGELOG_META), ["_run"], partition) as file:
         for columns in chunks:
@@ -426,7 +428,7 @@ def write_changes(
     partition: int,
     run: int,
 ) -> list[StagedFile]:
-    """Write rows of a store. Those that are gone are tombstones, with nulls for their values."""
+    """Write rows of a store. Rows where ``is_gone`` is true are tombstones; their values must be null."""
     key, value = shapes
     with target.file((*key.columns, *value.columns, *CHANGELOG_META), ["_run"], partition) as file:
         meta = [pa.repeat(run, len(is_gone)), pa.array(is_gone)]

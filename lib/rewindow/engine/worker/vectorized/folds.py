@@ -1,4 +1,4 @@
-"""Folds: built-in aggregates over whole columns. `kernels` has the folds of values."""
+"""Folds: built-in aggregates that are computed over whole columns. `kernels` has sums, extremes and other folds of values."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from rewindow.engine.worker.vectorized.arrays import (
 from rewindow.engine.worker.vectorized.json_columns import Texts
 
 ITEM_BYTES = 4
-"""The encoded size of each item of a row, besides its own bytes."""
+"""The bytes that each item of a row takes in the encoded row, besides its own bytes."""
 
 Operands = Mapping[int | Texts, Operand]
-"""The inputs of folds for some records, by the index of a value column or by `Texts`."""
+"""The inputs of folds for some records. The key is what a fold reads: the index of a value column, or `Texts`."""
 
 
 class Rows(NamedTuple):
@@ -45,21 +45,21 @@ class Rows(NamedTuple):
 
 
 class Fold(ABC):
-    """One aggregate. Its columns in the frame of groups have names that start with ``name``."""
+    """One aggregate. Its state is in columns of the frame of groups. Their names start with ``name``."""
 
     state_types: Sequence[str]
     result_type: str
     operand: int | Texts | None = None
-    """What it reads of the values: a column index, texts, or nothing."""
+    """What the fold reads of the values: the index of a column, texts, or nothing (None)."""
     is_null_at_first = False
-    """Whether state and result are null before the first operand."""
+    """Whether state and result of a group are null before its first value that is not null."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     @abstractmethod
     def columns(self) -> Mapping[str, Column]:
-        """Return its columns in the frame."""
+        """Return the fold's columns in the frame."""
 
     @abstractmethod
     def take(self, frame: GroupFrame, rows: Rows, operands: Operands) -> None:
@@ -67,11 +67,11 @@ class Fold(ABC):
 
     @abstractmethod
     def merge(self, frame: GroupFrame, slots: Array, others: Array) -> None:
-        """Merge ``others`` into ``slots``, which are distinct."""
+        """Merge the states of the groups ``others`` into those of the groups ``slots``, which are distinct."""
 
     @abstractmethod
     def restore(self, frame: GroupFrame, slots: Array, state: Sequence[pa.Array]) -> None:
-        """Set groups to states from a checkpoint."""
+        """Set the states of groups from a checkpoint."""
 
     @abstractmethod
     def state(self, frame: GroupFrame, slots: Array) -> list[pa.Array]:
@@ -123,10 +123,10 @@ class CountFold(Fold):
 
 
 class ValueFold(Fold):
-    """An aggregate of the values that are not null, itself null without values.
+    """An aggregate of the values that are not null. Without such values, the aggregate is null.
 
-    It stores the number of values and whether the last row had one. If the encoded size varies (decimals, texts), or
-    sizes are measured as text, it also stores the state before the last value (`keeps_before`).
+    The frame has the number of values, and whether the group's last row had a value. With `keeps_before`, it also has the state
+    before the last value. That is needed if encoded sizes vary (decimals, texts), or if sizes are measured as text.
     """
 
     operand: int
@@ -164,7 +164,7 @@ class ValueFold(Fold):
         if valid is None:
             last[rows.distinct] = True
         else:
-            # For duplicate slots, the last assignment wins.
+            # If a slot occurs several times, the last assignment wins: that of the last row.
             last[rows.slots] = valid
 
     def merge(self, frame: GroupFrame, slots: Array, others: Array) -> None:
@@ -199,7 +199,7 @@ class ValueFold(Fold):
 
     @abstractmethod
     def check(self, frame: GroupFrame, values: Array, times: int) -> None:
-        """Raise `UnfitError` if folding values, at most ``times`` per group, would not be exact."""
+        """Raise `UnfitError` if folding values would not be exact. A group gets at most ``times`` of them."""
 
     def _sizes(self, frame: GroupFrame, slots: Array) -> tuple[Any, Any]:
         size = fixed_size(self.result_type)
@@ -226,7 +226,7 @@ class ValueFold(Fold):
 
 
 def are_last(slots: Array, size: int) -> Array:
-    """Return a mask of the rows that are the last of their slot."""
+    """Return a mask of the rows that are the last row of their slot. ``size``: the number of slots."""
     rows = np.arange(len(slots))
     last_row = np.empty(size, np.int64)
     last_row[slots] = rows

@@ -1,4 +1,4 @@
-"""Convert whole columns to canonical JSON texts (`streams.serde.canonical_json`), by value or by row."""
+"""Convert whole columns to canonical JSON (`streams.serde.canonical_json`): a text for each value, or for each row of columns."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _dump_text = JSONEncoder(ensure_ascii=False).encode
 
 
 class Texts(NamedTuple):
-    """An operand with a JSON text for each record: of one value column, or of a row of several."""
+    """An operand with a JSON text for each record: the text of one value column, or of a row of several columns."""
 
     indexes: tuple[int, ...]
     columns: tuple[Column, ...]
     is_row: bool
 
     def of(self, columns: Sequence[pa.Array]) -> Operand:
-        """Return the texts. A row is never null."""
+        """Return the texts of columns. The text of a row is never null."""
         texts_by_column = [texts_of(values, column.type) for values, column in zip(columns, self.columns, strict=True)]
         if not self.is_row:
             return texts_by_column[0]
@@ -41,7 +41,7 @@ class Texts(NamedTuple):
 
 
 def texts_of(column: pa.Array, column_type: str) -> Operand:
-    """Return the texts of a column's values, and a mask of those that are not null. A JSON ``null`` counts as null."""
+    """Return the texts of a column's values, and a mask of the values that are not null. A JSON ``null`` counts as null."""
     rows = len(column)
     encoded = column.dictionary_encode()
     write = _writer(column_type)
@@ -57,7 +57,7 @@ def texts_of(column: pa.Array, column_type: str) -> Operand:
 
 
 def text_bytes(column: pa.Array, column_type: str) -> Array:
-    """Return the sizes of the texts of a column's values, in bytes. A ``json`` column already contains texts."""
+    """Return the sizes in bytes of the texts of a column's values. The values of a ``json`` column are already texts."""
     if column_type == "json":
         return np.asarray(pc.fill_null(pc.binary_length(column), len(NULL))).astype(np.int64)
     write = _writer(column_type)
@@ -66,7 +66,7 @@ def text_bytes(column: pa.Array, column_type: str) -> Array:
 
 
 def _writer(column_type: str) -> Callable[[Any], str]:
-    """Return `dump_value` specialised to a column type, without its dispatch on the class of the value."""
+    """Return a faster `dump_value` for the values of a column type. It does not check the class of each value."""
     return _WRITERS.get(column_type, dump_value)
 
 

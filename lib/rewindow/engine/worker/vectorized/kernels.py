@@ -1,7 +1,7 @@
-"""Folds of values over whole columns, with results that equal record execution's bit for bit.
+"""Folds of values over whole columns. Their results equal those of record execution bit for bit.
 
-`numpy.ufunc.at` processes rows one by one, so sums of floats add up in offset order. Sums of integers and decimals are
-exact in 64 bits; if one might overflow, even temporarily, `UnfitError` hands over to record execution.
+`numpy.ufunc.at` processes rows one by one, so floats are added in offset order, as in record execution. Sums of integers and
+decimals are exact in 64 bits. If a sum might overflow, even temporarily, `UnfitError` hands over to record execution.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _EXACT_FLOATS = 2**53
 
 
 def fold_for(aggregate: Any, value: Shape, name: str) -> Fold:
-    """Return the fold of an aggregate. Raises `NotVectorizableError` if there is none."""
+    """Return the fold of an aggregate. Raises `NotVectorizableError` if the aggregate has no fold."""
     if type(aggregate) is Count:
         return CountFold(name)
     if type(aggregate) is Collect:
@@ -66,7 +66,7 @@ def indexes_of(fold: Fold) -> tuple[int, ...]:
 
 
 class CollectFold(Fold):
-    """The list of the values that are not null, in row order. It also stores what the last row added."""
+    """The list of the values that are not null, in row order. The frame also has the text that the last row added."""
 
     state_types, result_type = ("json",), "json"
     operand: Texts
@@ -99,7 +99,7 @@ class CollectFold(Fold):
         state[rows.distinct] = objects(lists)
 
     def merge(self, frame: GroupFrame, slots: Array, others: Array) -> None:
-        """See `Fold`: the items of ``others`` come later."""
+        """See `Fold`. The items of ``others`` follow those of ``slots``."""
         state = frame[self.name]
         pairs = zip(state[slots].tolist(), state[others].tolist(), strict=True)
         state[slots] = objects([_joined(items, *([other] if other else [])) for items, other in pairs])
@@ -109,7 +109,7 @@ class CollectFold(Fold):
         frame[self.name][slots] = objects([text[1:-1] for text in state[0].to_pylist()])
 
     def state(self, frame: GroupFrame, slots: Array) -> list[pa.Array]:
-        """See `Fold`. Raises `UnfitError` if the texts exceed an Arrow array."""
+        """See `Fold`. Raises `UnfitError` if the texts are too large for an Arrow array."""
         return [_lists(frame[self.name][slots].tolist())]
 
     def before(self, frame: GroupFrame, slots: Array) -> pa.Array:
@@ -118,7 +118,7 @@ class CollectFold(Fold):
         return _lists([text[: -len(last)].removesuffix(",") if last else text for text, last in pairs])
 
     def sizes(self, frame: GroupFrame, slots: Array) -> tuple[Array, Array]:
-        """See `Fold`: the size of a list is the size of its text."""
+        """See `Fold`. The size of a list is the size of its JSON text."""
         return text_bytes(self.result(frame, slots), "json"), text_bytes(self.before(frame, slots), "json")
 
 
@@ -135,9 +135,10 @@ class _SumFold(ValueFold):
             frame.bounds[self.name] = max(frame.bounds.get(self.name, 0), largest_of(frame[self.name][slots]))
 
     def check(self, frame: GroupFrame, values: Array, times: int) -> None:
-        """See `ValueFold`: integer sums must fit into 64 bits at every step.
+        """See `ValueFold`. Sums of integers must fit into 64 bits at every step.
 
-        The bound on the sums belongs to the frame, because tasks share folds. It is recomputed when it gets too large.
+        The upper bound of the sums is stored in the frame, because tasks share folds. When it exceeds 64 bits, it is computed
+        again from the actual sums.
         """
         if self.state_type == "double":
             return
@@ -158,16 +159,16 @@ class _ExtremeFold(ValueFold):
         ufunc: Any = np.minimum if is_smallest else np.maximum
         worst = most if is_smallest else least
         if operand_type == "double" and is_smallest:
-            # NaN counts as the largest number, and `fmin` passes over it.
+            # NaN counts as the largest number. `fmin` ignores NaN if the other number is not NaN.
             ufunc, worst = np.fmin, np.nan
         super().__init__(name, operand, operand_type, ufunc, worst)
 
     def check(self, frame: GroupFrame, values: Array, times: int) -> None:
-        """See `ValueFold`: an extreme is always exact."""
+        """See `ValueFold`. Does nothing, because an extreme is always exact."""
 
 
 class _TextExtremeFold(_ExtremeFold):
-    """The minimum or maximum of texts or bytes. They have no neutral element, so the first value initialises the state."""
+    """The minimum or maximum of texts or bytes. There is no neutral element, so the first value becomes the initial state."""
 
     def __init__(self, name: str, operand: int, operand_type: str, *, is_smallest: bool) -> None:
         super().__init__(name, operand, operand_type, is_smallest=is_smallest)
@@ -220,7 +221,7 @@ class _MeanFold(_SumFold):
         return column_of(self._quotients(total, np.where(is_null, 1, number)), is_null, "double")
 
     def _quotients(self, total: Array, number: Array) -> Array:
-        """Return the quotients, each rounded once."""
+        """Return the quotients of sums and numbers. Each quotient is rounded only once."""
         scale = scale_of(self.state_type) if is_decimal(self.state_type) else 0
         if self.state_type == "double" or (scale == 0 and largest_of(total) <= _EXACT_FLOATS):
             with np.errstate(all="ignore"):
@@ -237,17 +238,17 @@ class _PickFold(ValueFold):
         self._is_first = is_first
 
     def merge(self, frame: GroupFrame, slots: Array, others: Array) -> None:
-        """See `Fold`: the values of ``others`` come later."""
+        """See `Fold`. The values of ``others`` follow those of ``slots``."""
         state, number = frame[self.name], frame[self.number]
         is_taken = (number[slots] == 0) if self._is_first else (number[others] > 0)
         state[slots[is_taken]] = state[others[is_taken]]
         number[slots] += number[others]
 
     def check(self, frame: GroupFrame, values: Array, times: int) -> None:
-        """See `ValueFold`: a picked value is always exact."""
+        """See `ValueFold`. Does nothing, because a picked value is always exact."""
 
     def _fold(self, frame: GroupFrame, slots: Array, values: Array) -> None:
-        # For duplicate slots, the last assignment wins.
+        # If a slot occurs several times, the last assignment wins: that of the last row.
         state = frame[self.name]
         if self._is_first:
             is_new = frame[self.number][slots] == 0
@@ -263,7 +264,7 @@ class _PickFold(ValueFold):
 
 
 def _fold_of(aggregate: Any, operand: int, operand_type: str, name: str) -> Fold | None:
-    """Return the fold of an aggregate of the value column ``operand``; None if there is none."""
+    """Return the fold of an aggregate of the value column with the index ``operand``; None if the aggregate has no fold."""
     kind = type(aggregate)
     if operand_type == "json" or (is_object(operand_type) and kind in (Sum, Mean)):
         return None
@@ -283,7 +284,7 @@ def _sum_type(operand_type: str) -> str:
 
 
 def _collected(aggregate: Collect, value: Shape) -> Texts:
-    """Return what is collected: one value column, or rows of all columns."""
+    """Return the texts that `Collect` collects: those of one value column, or of rows of all columns."""
     if aggregate.field is None and value.row_type is not None:
         return Texts(tuple(range(len(value.columns))), value.columns, is_row=True)
     index = 0 if aggregate.field is None else value.names.index(aggregate.field)

@@ -1,4 +1,4 @@
-"""Number the distinct keys of a task, so that groups can be found by integers."""
+"""Number the distinct keys of a task, so that groups can be found with integers instead of keys."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.serde.schema import Shape
 
 SPARSE = 8
-"""Above this many possible positions per row, sort the rows instead of scattering them."""
+"""With more possible positions per row than this, rows are sorted. Otherwise they are put at their positions in an array."""
 
 _LONG = struct.Struct(">q")
 
 
 class KeyTable:
-    """The distinct keys of a task, by number."""
+    """The distinct keys of a task, and their numbers from 0 on."""
 
     def __init__(self, key: Shape) -> None:
         """Start without keys. A bare key may be null; a row of columns is never null."""
@@ -33,16 +33,16 @@ class KeyTable:
         self._chunks: list[list[pa.Array]] = [[pa.array([], kind)] for kind in self._types]
         self._has_zero_bytes = False
         self._recent: list[tuple[pa.Array, Array]] = []
-        """The last dictionaries with the numbers of their keys: a task may read two topics by turns."""
+        """Pairs (dictionary, numbers of its keys) of the last two dictionaries. A task may read two topics alternately."""
         self._ranks = np.empty(0, np.int64)
-        """The rank of each key in byte order; stale if its length differs from the number of keys."""
+        """The rank of each key in the order of key bytes. Out of date if its length differs from the number of keys."""
 
     def __len__(self) -> int:
         """The number of keys."""
         return len(self._numbers)
 
     def numbers(self, columns: Sequence[pa.Array]) -> Array:
-        """Return the key number of each row, -1 for a null key. ``columns`` may be dictionary-encoded."""
+        """Return the key number of each row; -1 for a null key. New keys get numbers. Columns may be dictionary-encoded."""
         if self._is_bare:
             return self._numbers_of_one(columns[0])
         codes, first_rows = _codes(columns)
@@ -51,7 +51,7 @@ class KeyTable:
         return np.asarray(numbers[codes])
 
     def columns(self, numbers: Array) -> list[pa.Array]:
-        """Return the key columns of key numbers; null for -1."""
+        """Return the columns of the keys with the given numbers; nulls for -1."""
         index = pa.array(numbers, mask=numbers < 0)
         taken = []
         for chunks in self._chunks:
@@ -61,7 +61,7 @@ class KeyTable:
         return taken
 
     def sizes(self, numbers: Array) -> Array:
-        """Return the encoded sizes of keys."""
+        """Return the encoded sizes, in bytes, of the keys with the given numbers."""
         sizes = [_sizes(column) for column in self.columns(numbers)]
         return np.asarray(sizes[0] if self._is_bare else np.sum(sizes, axis=0) + ITEM_BYTES * len(sizes))
 
@@ -74,7 +74,7 @@ class KeyTable:
         self._ranks = np.empty(0, np.int64)
 
     def ranks(self, numbers: Array) -> Array:
-        """Return the rank of each key among these by its bytes. Equal keys have equal ranks."""
+        """Return the rank of each key among the keys with the given numbers, in the order of key bytes. Equal keys rank equal."""
         wanted = distinct(numbers)
         ranks = np.empty(len(wanted), np.int64)
         ranks[self._sorted(wanted)] = np.arange(len(wanted))
@@ -85,7 +85,10 @@ class KeyTable:
         return np.asarray(of_number[numbers])
 
     def order(self, starts: Array, numbers: Array, *, with_start: bool) -> Array:
-        """Return the order of windows by start and key bytes. ``with_start`` appends the start to the key, as suppress does."""
+        """Return the indexes that sort windows by start and key bytes, given their starts and key numbers.
+
+        ``with_start``: append the start to the key bytes, as a suppress does.
+        """
         if len(numbers) == 0:
             return np.empty(0, np.int64)
         if with_start and self._has_zero_bytes and self._is_bare:
@@ -102,18 +105,18 @@ class KeyTable:
         return row_at[row_at >= 0]
 
     def _sorted(self, numbers: Array) -> Array:
-        """Return the order of keys by bytes."""
+        """Return the indexes that sort the keys with the given numbers by key bytes."""
         columns = self.columns(numbers)
         if self._is_bare and (pa.types.is_string(self._types[0]) or pa.types.is_binary(self._types[0])):
             return np.asarray(pc.sort_indices(columns[0]))
         if self._is_bare and pa.types.is_integer(self._types[0]):
-            # In two's complement, negative numbers sort last, as their key bytes do.
+            # As unsigned numbers, negative numbers sort last, like their key bytes.
             return np.argsort(np.asarray(columns[0]).view(np.uint64))
         encoded = [encode_key(key) for key in self._values(columns)]
         return np.array(sorted(range(len(encoded)), key=encoded.__getitem__), np.int64)
 
     def _order_by_bytes(self, starts: Array, numbers: Array) -> Array:
-        """Return the order if one key may be a prefix of another that continues with a zero byte."""
+        """Return `order` for windows whose keys may be a prefix of another key that continues with a zero byte."""
         encoded = [encode_key(key) for key in self._values(self.columns(numbers))]
         rows = [(start, key + _LONG.pack(start)) for start, key in zip(starts.tolist(), encoded, strict=True)]
         return np.array(sorted(range(len(rows)), key=rows.__getitem__))
@@ -140,7 +143,7 @@ class KeyTable:
         return numbers
 
     def _take(self, keys: list[Any], columns: Sequence[pa.Array]) -> Array:
-        """Return the numbers of distinct keys, adding new keys."""
+        """Return the numbers of distinct keys, and add new keys to the table. ``columns`` has the same keys."""
         numbers, count_before = self._numbers, len(self._numbers)
         result = np.array(_numbered(numbers, keys), np.int64)
         if len(numbers) > count_before:
@@ -155,12 +158,15 @@ class KeyTable:
 
 
 def _numbered(numbers: dict[Any, int], keys: list[Any]) -> list[int]:
-    """Return the numbers of keys; new ones get the next numbers. Most batches have no new key, and a restored store only such."""
+    """Return the numbers of keys. New keys are added with the next numbers.
+
+    There are fast paths, because most batches have no new key, and a restored store has only new keys.
+    """
     if not numbers:
         numbers.update(zip(keys, range(len(keys)), strict=True))
         if len(numbers) == len(keys):
             return list(range(len(keys)))
-        # Some keys differ as values but are equal in Python, such as 0.0 and -0.0.
+        # Fewer numbers than keys: some keys are equal in Python although they differ in the column, such as 0.0 and -0.0.
         numbers.clear()
     known_numbers = list(map(numbers.get, keys))
     if None not in known_numbers:
@@ -181,7 +187,7 @@ def decode_dictionary(column: pa.Array) -> pa.Array:
 
 
 def _codes(columns: Sequence[pa.Array]) -> tuple[Array, Array]:
-    """Return a code for each row, equal if all columns are equal, and the first row of each code."""
+    """Return a code for each row, and the first row of each code. Rows have the same code if they are equal in all columns."""
     rows = len(columns[0])
     codes = np.zeros(rows, np.int64)
     for column in columns:

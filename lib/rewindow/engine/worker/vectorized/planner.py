@@ -1,11 +1,11 @@
 """Decide which sub-topologies vectorized execution can run, from the graph and its types. Pure.
 
-It runs one form with windows: a log or a repartition topic -> where, select, Python functions -> group by key -> time or
-session windows -> built-in aggregates -> final results -> where, select, Python functions -> a table or a repartition topic.
+It runs sub-topologies of two forms. The form with windows: a log or a repartition topic -> where, select, Python functions ->
+group by key -> time or session windows -> built-in aggregates -> final results -> where, select, Python functions -> a table or
+a repartition topic.
 
-And one form with a join: two logs or repartition topics -> where, select, Python functions -> a join of two streams, of a
-stream with a table that a topic fills, or of two such tables -> where, select, Python functions -> a table or a repartition
-topic.
+The form with a join: two logs or repartition topics -> where, select, Python functions -> a join of two streams, of a stream
+with a table that a topic fills, or of two such tables -> where, select, Python functions -> a table or a repartition topic.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ def choose_execution(
 
 
 def why_one_by_one(topology: Topology, part: SubTopology, settings: Settings, *, has_quarantine: bool) -> str:
-    """Return which settings make a sub-topology take its records one by one, whatever its nodes do; empty if none does.
+    """Return, as text, the settings because of which a sub-topology has to process records one by one; empty without any.
 
-    These settings handle single records: they put them aside, retry them or leave them out. ``has_quarantine``: the job writes to
-    a quarantine.
+    These settings concern single records, whatever the nodes do: records are quarantined, retried or left out.
+    ``has_quarantine``: whether the job writes to a quarantine.
     """
     reasons = [_policy_words(name, policy) for name, policy in policies_of(part, settings.on_error).items()]
     if has_quarantine:
@@ -151,7 +151,7 @@ def _calls_in_front(names: Sequence[str]) -> list[str]:
 
 
 def plan_vectorized(topology: Topology, part: SubTopology, logs: LogShapes) -> Plan:
-    """Return the plan of a part of a topology. Raises `NotVectorizableError` with the reason if there is none."""
+    """Return the plan of a part of a topology. Raises `NotVectorizableError`, with the reason, if there is no plan."""
     return _plan_join(topology, part, logs) if _joins_in(part) else _plan_windows(topology, part, logs)
 
 
@@ -222,9 +222,9 @@ def _check_sessions(plan: FinalResultsPlan, windows: SessionWindows, aggregate: 
 
 
 def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, list[Any]]:
-    """Return the source, the nodes in front of the windows, the window node, the suppress node or None, and those behind.
+    """Return the source, the nodes before the windows, the window node, the suppress node or None, and the nodes behind.
 
-    The nodes behind the windows begin behind `to_stream` and end with the sink.
+    The nodes behind are those that follow `to_stream`; the last is the sink.
     """
     if len(part.sources) > 1:
         raise NotVectorizableError(f"it merges {len(part.sources)} topics")
@@ -258,7 +258,7 @@ def _suppressing(node: Any, stores: Mapping[str, StoreBuilder], logs: LogShapes)
 
 
 def _check_types(plan: FinalResultsPlan) -> None:
-    """Check that the tables have the columns that the kernels produce: a sink may declare others."""
+    """Check that the tables have the columns that the kernels produce. A sink may declare columns of other types."""
     state = [kind for fold in plan.folds for kind in fold.state_types]
     result = [fold.result_type for fold in plan.folds]
     key, bounds = _types(plan.key.columns), ["long", "long"]
@@ -291,12 +291,12 @@ _FORM_OF_JOINS = (
 
 
 def _joins_in(part: SubTopology) -> list[Any]:
-    """Return the nodes that join streams with streams or tables."""
+    """Return the nodes that join streams or tables."""
     return [node for node in part.nodes if type(_supplier(node)) in _JOINS]
 
 
 def _plan_join(topology: Topology, part: SubTopology, logs: LogShapes) -> JoinPlan:
-    """Return the plan of a part with a join. Raises `NotVectorizableError` with the reason if there is none."""
+    """Return the plan of a part with a join. Raises `NotVectorizableError`, with the reason, if there is no plan."""
     joins = _joins_in(part)
     if len(joins) > 1:
         raise NotVectorizableError(f"it has {len(joins)} joins: {', '.join(node.name for node in joins)}")
@@ -338,14 +338,14 @@ def _plan_join(topology: Topology, part: SubTopology, logs: LogShapes) -> JoinPl
 
 
 class _Graph:
-    """Walks the nodes of a part. Each method raises `NotVectorizableError` for nodes in another form."""
+    """Walks the nodes of a part with a join. Each method raises `NotVectorizableError` if the nodes do not have the form."""
 
     def __init__(self, part: SubTopology) -> None:
         self._nodes: dict[str, Any] = {node.name: node for node in part.nodes}
         self._used: set[str] = set()
 
     def ends_of_streams(self, join: Any) -> list[Any]:
-        """Return the last nodes of the left and the right chain of a join of streams."""
+        """Return the last node of the left chain and the last node of the right chain of a join of streams."""
         self._use(join)
         parents = [self._nodes[name] for name in join.parents]
         marks = {node.supplier.is_left: node for node in parents if isinstance(_supplier(node), JoinSide)}
@@ -354,7 +354,7 @@ class _Graph:
         return [self._nodes[marks[is_left].parents[0]] for is_left in (True, False)]
 
     def ends_of_table(self, join: Any) -> tuple[list[Any], tuple[JoinedTable, ...]]:
-        """Return the last nodes of the chains of a stream and of its table, and the table."""
+        """Return the last nodes of the two chains, of the stream and of the table that it joins, and the table."""
         self._use(join)
         if join.supplier.waiting is not None:
             raise NotVectorizableError(f"{join.name} has a grace period: its records wait for updates of the table")
@@ -364,7 +364,7 @@ class _Graph:
         return ends, (JoinedTable(owner.name, owner.supplier.store, is_left=False),)
 
     def ends_of_tables(self, join: Any) -> tuple[list[Any], tuple[JoinedTable, ...]]:
-        """Return the last nodes of the chains of two tables, and the tables."""
+        """Return the last nodes of the two chains of the joined tables, and the tables."""
         if join.supplier.store is not None:
             raise NotVectorizableError(f"{join.name} keeps its rows in a store")
         self._use(join)
@@ -383,7 +383,7 @@ class _Graph:
         return ends, tuple(tables)
 
     def _owner(self, join: Any, view: Any) -> Any:
-        """Return the node that keeps the table of a view."""
+        """Return the node whose store a view of a table reads."""
         if type(view) is not StoreView or view.history_ms is not None:
             raise NotVectorizableError(
                 f"the table of {join.name} is versioned, or has verbs between its store and the join"
@@ -395,7 +395,7 @@ class _Graph:
         return owner
 
     def chain_to(self, node: Any) -> list[Any]:
-        """Return the source above a node and the nodes from there to it."""
+        """Return the nodes from the source above a node to the node itself."""
         if isinstance(node, SourceNode):
             self._use(node)
             return [node]
@@ -405,7 +405,7 @@ class _Graph:
         return [*self.chain_to(self._nodes[node.parents[0]]), node]
 
     def behind(self, join: Any) -> list[Any]:
-        """Return the nodes behind a join. The last is the sink."""
+        """Return the nodes that follow a join. The last node is the sink."""
         nodes: list[Any] = []
         node = join
         while not isinstance(node, SinkNode):
@@ -425,7 +425,7 @@ class _Graph:
         return node
 
     def check_all_used(self) -> None:
-        """Raise `NotVectorizableError` if there are other nodes."""
+        """Raise `NotVectorizableError` if the part has nodes that no other method has returned."""
         others = [name for name in self._nodes if name not in self._used]
         if others:
             raise NotVectorizableError(f"{', '.join(others)} is in the same sub-topology; {_FORM_OF_JOINS}")
@@ -460,7 +460,7 @@ def _check_stores(
     inputs: tuple[JoinInput, JoinInput],
     logs: LogShapes,
 ) -> None:
-    """Check that stores keep records as they are: a store may declare other types. ``inputs``: left and right."""
+    """Check that stores keep records unchanged. A store may declare other types. ``inputs``: the left and the right input."""
     left, right = inputs
     kept = [(table.store, left if table.is_left else right) for table in tables]
     if isinstance(supplier, StreamJoin):
@@ -473,7 +473,7 @@ def _check_stores(
 
 
 def _are_equal(shape: Shape, other: Shape) -> bool:
-    """Return whether two shapes have the same Python values in columns of the same types."""
+    """Return whether two shapes have the same Python classes and the same column types."""
     same_class = (shape.is_bare and other.is_bare) or (shape.row_type is not None and shape.row_type is other.row_type)
     return same_class and _types(shape.columns) == _types(other.columns)
 

@@ -1,7 +1,7 @@
-"""The plans of vectorized sub-topologies, with windows or a join: everything that its tasks need to know, as values.
+"""The plans of vectorized sub-topologies with windows or a join. A plan has everything that the tasks need, as values.
 
-What follows final results or a join (`where`, `select` and Python functions, then a table or a repartition topic) is a
-suffix: results pass one by one through the processors of record execution.
+The nodes that follow final results or a join (`where`, `select` and Python functions, then a table or a repartition topic) are
+a *suffix*. Results pass one by one through the suffix, with the processors of record execution.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from rewindow.streams.windows.time import TimeWindows
 _FUNCTIONS = (Filter, Map, FlatMap, MapValues, FlatMapValues, SelectKey, Peek)
 _ON_COLUMNS = (Where, Select)
 OPERATORS = (*_ON_COLUMNS, *_FUNCTIONS, KeyedOnly)
-"""The suppliers that may follow results: they have no state and ask for no time."""
+"""The suppliers of nodes that may follow results. Their processors have no state and do not use clocks."""
 _KEY_TYPES = frozenset(("string", "long", "boolean", "binary"))
 
 
@@ -60,15 +60,15 @@ class FinalResultsPlan:
 
     topic: str
     lag_ms: int
-    """How long nodes above the topic may hold records back: its watermark is lowered by that (D22)."""
+    """How long nodes above the topic may hold records back (ms). The topic's watermark is lowered by this duration (D22)."""
     window_node: str
     suppress: Suppressing | None
-    """None: the windows send their results themselves when they close."""
+    """The suppress below the windows. None: the windows themselves send their results when they close."""
     sink: SinkNode
     windows: TimeWindows | SessionWindows
     store: StoreBuilder
     internal: InternalSource | None
-    """The repartition topic that is read; None: a log of the feed."""
+    """The repartition topic that the tasks read. None: they read a log of the feed."""
     key: Shape
     log_value: Shape
     """The shape of the values that are read."""
@@ -78,30 +78,30 @@ class FinalResultsPlan:
     prefix: tuple[PrefixOperator, ...]
     """The operators between the log and the windows."""
     reads: frozenset[str]
-    """The names that the prefix reads, or the folds if there is no prefix."""
+    """The names of columns that the prefix reads; without a prefix, those that the folds read."""
     names: tuple[str, ...]
-    """The names of the aggregates; empty for a single unnamed one."""
+    """The names of the aggregates; empty for a single unnamed aggregate."""
     store_shapes: tuple[Shape, Shape]
     sink_shapes: tuple[Shape, Shape]
     suffix: Suffix | None = None
-    """What follows the final results; None: they go to a table as they are."""
+    """The nodes that follow the final results. None: the final results are written to a table unchanged."""
     result_shapes: tuple[Shape, Shape] | None = None
-    """The shapes in which a suffix gets the final results."""
+    """The shapes of the keys and values of the final results that a suffix gets."""
 
     @property
     def read_indexes(self) -> list[int]:
-        """The indexes of the log's value columns that are read."""
+        """The indexes of the log's value columns that have to be read."""
         count = len(self.log_value.columns)
         return [index for index in range(count) if name_at(self.log_value, index) in self.reads]
 
     @property
     def functions_in_front(self) -> list[str]:
-        """The names of the nodes with Python functions that are called for each record, in front of the windows."""
+        """The names of the nodes before the windows with Python functions, which are called for each record."""
         return [name for operator in self.prefix if isinstance(operator, Calls) for name in operator.names]
 
     @property
     def functions_behind(self) -> list[str]:
-        """The names of the nodes with Python functions that are called for each final result."""
+        """The names of the nodes behind the windows with Python functions, which are called for each final result."""
         return self.suffix.functions if self.suffix else []
 
     @property
@@ -111,12 +111,12 @@ class FinalResultsPlan:
 
     @property
     def is_single(self) -> bool:
-        """Whether the result is one unnamed aggregate, which may be null, and not a row."""
+        """Whether a result is a single unnamed aggregate, which may be null, instead of a row."""
         return not self.names
 
     @property
     def sizes(self) -> ResultSizes:
-        """The encoded sizes of results."""
+        """Computes the encoded sizes of results."""
         return ResultSizes(self.folds, self.names)
 
     @property
@@ -126,15 +126,16 @@ class FinalResultsPlan:
 
     @property
     def starts_at_first_value(self) -> bool:
-        """Whether a group has no state before its first operand that is not null."""
+        """Whether a group has no state before its first value that is not null."""
         return self.is_single and self.folds[0].is_null_at_first
 
     @property
     def takes_nulls(self) -> bool:
-        """Whether vectorized execution can handle null operands.
+        """Whether vectorized execution can handle null values.
 
-        It cannot for sessions without a value, which no store contains, nor for sessions above a suppress whose tombstones
-        need the sizes of results without nulls.
+        There are two cases in which it cannot: sessions in which a group has no state before its first value, because stores do
+        not contain sessions without state; and sessions above a suppress, if the size of a tombstone is that of a result without
+        nulls.
         """
         if not isinstance(self.windows, SessionWindows):
             return True
@@ -142,7 +143,7 @@ class FinalResultsPlan:
 
 
 def source_types(topology: Topology, source: SourceNode, logs: LogShapes) -> _SourceTypes:
-    """Return the shapes of a source. Raises `NotVectorizableError` for keys that cannot be numbered."""
+    """Return the shapes of a source's records. Raises `NotVectorizableError` for keys that `KeyTable` cannot number."""
     internal = internal_sources(topology, logs).get(source.topic) if source.is_internal else None
     if source.is_internal and internal is None:
         raise NotVectorizableError(f"every task reads all partitions of {source.topic}")
@@ -162,7 +163,7 @@ def source_types(topology: Topology, source: SourceNode, logs: LogShapes) -> _So
 
 @dataclass(frozen=True, slots=True)
 class Suffix:
-    """The nodes behind results as a part of a topology whose source stands for the results."""
+    """The nodes that follow results, as a part of a topology. Its source stands for the results."""
 
     part: SubTopology
     sink_shapes: tuple[Shape, Shape]
@@ -174,7 +175,7 @@ class Suffix:
 
 
 def suffix_of(part: SubTopology, nodes: Sequence[Any], sink_shapes: tuple[Shape, Shape]) -> Suffix:
-    """Return the suffix of the nodes behind results, the sink last."""
+    """Return the suffix of the nodes that follow results. The last node is the sink."""
     (results,) = nodes[0].parents
     source = SourceNode(results, topic=results)
     return Suffix(replace(part, nodes=(source, *nodes), stores=()), sink_shapes)
@@ -183,7 +184,7 @@ def suffix_of(part: SubTopology, nodes: Sequence[Any], sink_shapes: tuple[Shape,
 def shape_of_results(folds: Sequence[Fold], names: Sequence[str]) -> Shape:
     """Return the shape of results as Python values.
 
-    Raises `NotVectorizableError` for lists, and for decimals, whose scale in a column is not that of the sum.
+    Raises `NotVectorizableError` for lists and for decimals. The scale of a decimal in a column may differ from that of the sum.
     """
     types = [fold.result_type for fold in folds]
     if unfit := [kind for kind in types if kind == "json" or is_decimal(kind)]:
@@ -194,7 +195,7 @@ def shape_of_results(folds: Sequence[Fold], names: Sequence[str]) -> Shape:
 
 
 class _SourceTypes(NamedTuple):
-    """The shapes of a topic's records. ``internal``: the repartition topic; None for a log of the feed."""
+    """The shapes of the keys and values of a topic. ``internal``: the repartition topic; None for a log of the feed."""
 
     internal: InternalSource | None
     key: Shape
@@ -207,7 +208,7 @@ class JoinInput:
 
     topic: str
     internal: InternalSource | None
-    """The repartition topic that is read; None: a log of the feed."""
+    """The repartition topic that the tasks read. None: they read a log of the feed."""
     key: Shape
     log_value: Shape
     """The shape of the values that are read."""
@@ -216,11 +217,11 @@ class JoinInput:
     prefix: tuple[PrefixOperator, ...]
     """The operators between the topic and the join."""
     reads: frozenset[str]
-    """The names that the prefix reads, or the join if there is no prefix."""
+    """The names of columns that the prefix reads; without a prefix, those that the join reads."""
 
     @property
     def read_indexes(self) -> list[int]:
-        """The indexes of the topic's value columns that are read."""
+        """The indexes of the topic's value columns that have to be read."""
         count = len(self.log_value.columns)
         return [index for index in range(count) if name_at(self.log_value, index) in self.reads]
 
@@ -245,13 +246,13 @@ class JoinStore:
 
 @dataclass(frozen=True, slots=True)
 class JoinedTable:
-    """An input that is kept as a table: the node and the store that keep it, and whether it is the left input."""
+    """A table that is an input of a join: the node and the store that keep it, and whether it is the left input."""
 
     node: str
     store: str
     is_left: bool
     updates: TableJoinSide | None = None
-    """How its updates are joined with the other table; None if they only change it."""
+    """How the table's updates are joined with the other table. None: updates only change the table and send no results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,21 +261,21 @@ class JoinPlan:
 
     node: str
     supplier: StreamJoin | StreamTableJoin | None
-    """None for a join of two tables."""
+    """The supplier of the join's node; None for a join of two tables."""
     tables: tuple[JoinedTable, ...]
     """The inputs that are tables."""
     lag_ms: int
-    """How long nodes above the topics may hold records back: the watermark is lowered by that (D22)."""
+    """How long nodes above the topics may hold records back (ms). The watermark is lowered by this duration (D22)."""
     inputs: tuple[JoinInput, JoinInput]
-    """In the order that decides ties between topics (L1)."""
+    """The inputs, in the order that decides between records of both topics with equal order keys (L1)."""
     left: int
-    """The index of the left input; the other one is the table or the right input."""
+    """The index of the left input in ``inputs``. The other input is the table or the right input."""
     stores: Mapping[str, JoinStore]
-    """In the order of the sub-topology."""
+    """The stores by name, in the order of the sub-topology."""
     sink: SinkNode
     sink_shapes: tuple[Shape, Shape]
     suffix: Suffix | None
-    """What follows the join; None: its results go to a table as they are."""
+    """The nodes that follow the join. None: its results are written to a table unchanged."""
 
     @property
     def key(self) -> Shape:

@@ -1,7 +1,7 @@
 """The prefix operators between a log and the windows: `where` and `select` on whole columns, and Python functions.
 
-A name refers to a field of the preceding `select` (without one, of the log's value), else to the record's key or timestamp,
-as in record execution (`dsl.operators.select`).
+A name refers to a field of the preceding `select`; without a `select`, to a field of the log's value. A name that is no such
+field refers to the record's key or timestamp. This is as in record execution (`dsl.operators.select`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ _LONGS = range(-(2**63), 2**63)
 def bind_prefix(
     nodes: Sequence[Any], key: Shape, value: Shape, logs: LogShapes
 ) -> tuple[tuple[PrefixOperator, ...], Shape]:
-    """Return the prefix operators of nodes, and the shape of their output. Raises `NotVectorizableError` with the node."""
+    """Return the prefix operators of nodes, and the shape of their output.
+
+    Raises `NotVectorizableError`, which names the node, for a node that cannot run on columns.
+    """
     prefix: list[PrefixOperator] = []
     for are_functions, adjacent in groupby(nodes, lambda node: isinstance(node.supplier, FUNCTIONS)):
         if are_functions:
@@ -53,7 +56,7 @@ def bind_prefix(
 
 
 def prune_prefix(prefix: Sequence[PrefixOperator], wanted: set[str]) -> tuple[tuple[PrefixOperator, ...], set[str]]:
-    """Return the prefix without unused fields, and the names that it reads from the log or the record."""
+    """Return the prefix without fields that are not ``wanted``, and the names that it reads from the log or the record."""
     left: list[PrefixOperator] = []
     read: set[str] = set()
     for operator in reversed(prefix):
@@ -74,7 +77,7 @@ def prune_prefix(prefix: Sequence[PrefixOperator], wanted: set[str]) -> tuple[tu
 
 
 def apply_prefix(prefix: Sequence[PrefixOperator], batch: Batch, *, reads_key: bool) -> Batch:
-    """Return the output of a batch. ``reads_key``: an operator reads a bare key by its name.
+    """Return the records that a prefix makes of a batch. ``reads_key``: whether an operator reads the bare key as ``key``.
 
     Raises `UnfitError` for integers that overflow 64 bits, and as `apply_calls` does.
     """
@@ -163,12 +166,12 @@ def _column(expression: Expression, columns: Columns, rows: int) -> pa.Array:
             return _CHECKED[expression.operator](*parts)
         except pa.ArrowInvalid as error:
             raise UnfitError from error
-    # as Python converts an integer: to the nearest float
+    # Python converts an integer to the nearest float, which `safe=False` allows here.
     return _ARITHMETIC[expression.operator](*(part.cast(pa.float64(), safe=False) for part in parts))
 
 
 def _problem_of(condition: Condition, types: Mapping[str, str]) -> str:
-    """Return why a condition cannot be evaluated on columns of these types; empty if it can."""
+    """Return the reason why a condition cannot be evaluated on columns of these types; empty if it can be evaluated."""
     if isinstance(condition, Both):
         return _problem_of(condition.left, types) or _problem_of(condition.right, types)
     if isinstance(condition, Not):
@@ -189,7 +192,7 @@ def _problem_of(condition: Condition, types: Mapping[str, str]) -> str:
 
 
 def _mask_of(condition: Condition, columns: Mapping[str, pa.Array]) -> pa.Array:
-    """Return a mask of the rows where a condition is true, null where it is unknown."""
+    """Return a mask of the rows where a condition is true. The mask is null where the result is unknown."""
     if isinstance(condition, Both):
         left, right = _mask_of(condition.left, columns), _mask_of(condition.right, columns)
         return pc.or_kleene(left, right) if condition.decides else pc.and_kleene(left, right)
@@ -209,7 +212,7 @@ def _operand(term: Name | Literal, columns: Mapping[str, pa.Array], kind: pa.Dat
 
 
 def _fits(constant: Any, kind: str) -> bool:
-    """Return whether Arrow compares a column with this constant as Python does."""
+    """Return whether Arrow compares a column of a type with a constant as Python does."""
     if kind == "double" and type(constant) is int:
         return -_EXACT <= constant <= _EXACT
     return type(constant) is _CLASSES[kind] and (kind != "long" or constant in _LONGS)

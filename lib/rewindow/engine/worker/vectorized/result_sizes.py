@@ -1,10 +1,10 @@
-"""The encoded sizes of results, which entries of a suppress contain (`streams.serde.key_bytes.encoded_size`).
+"""The encoded sizes of results (`streams.serde.key_bytes.encoded_size`), which the entries of a suppress contain.
 
-A bare result counts its own bytes; a row counts the bytes of its items and 4 for each. If an item is a list, which has no
-such encoding, the size is that of the result's canonical JSON.
+The size of a bare result is the number of its bytes. The size of a row is the bytes of its items and 4 bytes for each item. A
+list has no such encoding. If an item is a list, the size is that of the result's canonical JSON.
 
-A replaced session leaves a tombstone of its size, so sizes of session results are needed after each record. Results of counts
-and lists only grow, so the number of records and the sizes of their texts determine the size.
+A replaced session leaves a tombstone with the session's size, so the sizes of sessions are needed after each record. Counts and
+lists only grow. So the number of records and the sizes of their texts determine the size of such a result.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from rewindow.engine.worker.vectorized.json_columns import text_bytes
 from rewindow.engine.worker.vectorized.kernels import CollectFold
 
 Session = tuple[int, int, int]
-"""Key number, start and end."""
+"""A session: key number, start and end (epoch ms)."""
 Grown = tuple[int, int]
-"""The size of texts, each with a comma, and a bit mask of the lists that get an item."""
+"""What a record adds to the lists of a session: the size of its texts, each with a comma, and a bit mask of the lists."""
 _MOST_LISTS = 63
 
 
 class ResultSizes(NamedTuple):
-    """The sizes of results. ``names``: the items of a row; empty for a bare result."""
+    """Computes the sizes of results. ``names``: the names of a row's items; empty for a bare result."""
 
     folds: Sequence[Fold]
     names: Sequence[str]
 
     @property
     def are_texts(self) -> bool:
-        """Whether sizes are those of JSON texts."""
+        """Whether the sizes of results are the sizes of their JSON texts."""
         return any(isinstance(fold, CollectFold) for fold in self.folds)
 
     @property
     def row_bytes(self) -> int:
-        """The size of a row besides its items."""
+        """The bytes of a row besides its items."""
         if not self.names:
             return 0
         if not self.are_texts:
@@ -50,7 +50,7 @@ class ResultSizes(NamedTuple):
         return 1 + sum(len(f'"{name}":,'.encode()) for name in self.names)
 
     def of(self, frame: GroupFrame, slots: Array) -> tuple[Array, Array]:
-        """Return the sizes of the results of groups, now and before their last row."""
+        """Return the sizes of the results of groups after and before their last row."""
         both = [self._of_one(fold, frame, slots) for fold in self.folds]
         now, before = (np.sum(sizes, axis=0) + self.row_bytes for sizes in zip(*both, strict=True))
         return np.asarray(now), np.asarray(before)
@@ -64,7 +64,7 @@ class ResultSizes(NamedTuple):
 
 
 class SessionTexts:
-    """The size of each session by slot, and the sizes of replaced sessions."""
+    """What decides the size of each session's result, by slot, and the sizes of the results of replaced sessions."""
 
     def __init__(self, sizes: ResultSizes) -> None:
         """Start without sessions."""
@@ -76,10 +76,10 @@ class SessionTexts:
         self.bytes: list[int] = []
         self.filled: list[int] = []
         self.sizes: dict[Session, int] = {}
-        """The encoded sizes of the results of replaced sessions."""
+        """From a replaced session to the encoded size of its result."""
 
     def grown(self, operands: Operands, rows: int) -> list[Grown]:
-        """Return by how much each record makes its session grow."""
+        """Return for each of the ``rows`` records what it adds to the lists of its session."""
         total, filled = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
         for number, fold in enumerate(self._lists):
             texts, valid = operands[fold.operand]
@@ -101,7 +101,7 @@ class SessionTexts:
         self.filled[slot] |= grown[1]
 
     def merge(self, slot: int, joined: Sequence[int]) -> None:
-        """Merge sessions into a new one."""
+        """Set the new session ``slot`` to the sums of the sessions ``joined``, which are merged into it."""
         self.records[slot] = sum(self.records[session] for session in joined)
         self.bytes[slot] = sum(self.bytes[session] for session in joined)
         for session in joined:
@@ -128,7 +128,7 @@ class SessionTexts:
                     self.filled[slot] |= bit
 
     def keep(self, kept: Sequence[bool], ends_from_ms: int) -> None:
-        """Drop sessions, and sizes of replaced sessions that ended before a time."""
+        """Drop the sessions of the slots where ``kept`` is false, and sizes of replaced sessions that ended before a time."""
         for name in ("records", "bytes", "filled"):
             setattr(self, name, [entry for entry, stays in zip(getattr(self, name), kept, strict=True) if stays])
         self.sizes = {session: size for session, size in self.sizes.items() if session[2] >= ends_from_ms}

@@ -1,8 +1,8 @@
-"""Python functions in front of vectorized windows: `filter`, `map_values`, `flat_map_values` and `peek`.
+"""Python functions before vectorized windows: `filter`, `map_values`, `flat_map_values` and `peek`.
 
-Each batch is decoded once, passed through all adjacent functions as lists, and encoded again. A function that raises, or
-returns another type than the declared one, ends the vectorized execution of the task (`UnfitError`). Record execution then
-runs the task from its beginning, and names the record.
+Each batch is decoded to lists of Python values once, passed through all adjacent functions, and encoded again. If a function
+raises an exception or returns another type than the declared one, vectorized execution of the task ends (`UnfitError`). Record
+execution then runs the task from its beginning, and its error names the record.
 """
 
 from __future__ import annotations
@@ -33,7 +33,11 @@ Function = Filter | MapValues | FlatMapValues | Peek
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Adjacent nodes with functions. ``names``: of the nodes; ``after``: the shape of their results."""
+    """The functions of adjacent nodes, and the nodes' names.
+
+    ``key`` is the shape of the keys. ``before`` is the shape of the values that the first function gets, ``after`` the shape of
+    the last function's results.
+    """
 
     names: tuple[str, ...]
     functions: tuple[Function, ...]
@@ -41,7 +45,7 @@ class Calls:
     before: Shape
     after: Shape
     wanted: frozenset[str] = frozenset()
-    """The columns of the results that are read after them."""
+    """The columns of the results that later operators read."""
 
     @property
     def changes_values(self) -> bool:
@@ -59,9 +63,10 @@ class Calls:
         return {name_at(self.before, index) for index in range(len(self.before.columns))}
 
     def for_readers_of(self, wanted: set[str]) -> Calls:
-        """Return the calls that encode only what is read.
+        """Return the same calls, but with only the wanted columns of the results encoded.
 
-        Raises `NotVectorizableError` for JSON and for decimals that a function made: each may have its own scale.
+        Raises `NotVectorizableError` for columns of JSON and of decimals that a function makes. Such decimals may have different
+        scales.
         """
         names = frozenset(name_at(self.after, index) for index in range(len(self.after.columns))) & wanted
         if self.changes_values:
@@ -80,7 +85,7 @@ class Calls:
 
 
 def bind_calls(nodes: Sequence[Any], key: Shape, before: Shape, logs: LogShapes) -> Calls:
-    """Return the calls of adjacent nodes, given the shapes of the records that reach them."""
+    """Return the calls of adjacent nodes. ``key`` and ``before`` are the shapes of the keys and values that reach the first."""
     after = before
     for node in nodes:
         if isinstance(node.supplier, MapValues | FlatMapValues):
@@ -93,7 +98,10 @@ def bind_calls(nodes: Sequence[Any], key: Shape, before: Shape, logs: LogShapes)
 
 
 def apply_calls(calls: Calls, batch: Batch) -> Batch:
-    """Call the functions for the records of a batch. Raises `UnfitError` if one raises or returns another type."""
+    """Call the functions for the records of a batch.
+
+    Raises `UnfitError` if a function raises an exception or returns another type than the declared one.
+    """
     columns = [batch.columns[name_at(calls.before, index)] for index in range(len(calls.before.columns))]
     values = list(decode(calls.before, columns))
     keys: list[Any] = [None] * len(values)
@@ -113,10 +121,8 @@ def apply_calls(calls: Calls, batch: Batch) -> Batch:
 
 
 def _call(function: Function, keys: list[Any], values: list[Any]) -> tuple[list[Any], list[Any], Array | None]:
-    """Return the keys and values of the results, and the row of each; None: one result for each row.
-
-    The functions are called in comprehensions. `map` would take a StopIteration that one raises for the end of the batch.
-    """
+    """Return the keys, the values and the row numbers of the results. Row numbers of None: each row has one result, in order."""
+    # The functions are called in comprehensions, because `map` would end the batch if a function raised StopIteration.
     if isinstance(function, Filter):
         predicate, negate = function.predicate, function.negate
         passed = [bool(predicate(key, value)) is not negate for key, value in zip(keys, values, strict=True)]
@@ -140,7 +146,7 @@ def _call(function: Function, keys: list[Any], values: list[Any]) -> tuple[list[
 
 
 def _encode(calls: Calls, values: list[Any]) -> dict[str, pa.Array]:
-    """Return the columns that are read."""
+    """Return the wanted columns of the results, by name."""
     shape = calls.after
     if not calls.wanted:
         return {}
@@ -157,7 +163,7 @@ def _encode(calls: Calls, values: list[Any]) -> dict[str, pa.Array]:
 
 
 def _column(items: Sequence[Any], column: Column) -> pa.Array:
-    """Return values of exactly the column's type. Raises `UnfitError` for any other."""
+    """Return values as a column. Raises `UnfitError` for a value that is not exactly of the column's type."""
     if not set(map(type, items)) <= {class_of(column.type), type(None)}:
         raise UnfitError
     try:

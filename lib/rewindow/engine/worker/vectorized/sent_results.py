@@ -1,4 +1,4 @@
-"""Send final results: as columns to a table, or one by one through the nodes that follow them (`suffix`)."""
+"""Send final results: as columns to a table, or one by one through the nodes that follow them (the suffix of the plan)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rewindow.streams.task_context import TaskContext
 
 
 class SentResults(ABC):
-    """Where a task sends its final results. A block that raises deletes what it has written."""
+    """Receives the final results of a task. As a context manager, it deletes what it has written if the block raises."""
 
     @property
     @abstractmethod
@@ -56,7 +56,7 @@ class SentResults(ABC):
 
 
 class ColumnResults(SentResults):
-    """Writes results to a table as they are."""
+    """Writes results to a table unchanged."""
 
     def __init__(self, plan: FinalResultsPlan | JoinPlan, work: SubTopologyWork, task_work: TaskWork) -> None:
         key, value = plan.sink_shapes
@@ -90,7 +90,7 @@ class ColumnResults(SentResults):
 
 
 def sent_results(task: VectorizedTask, work: SubTopologyWork, task_work: TaskWork) -> SentResults:
-    """Return where a task sends its results."""
+    """Return the receiver of a task's results."""
     plan = task.plan
     if plan.suffix and plan.result_shapes:
         downstream = Downstream(plan.suffix, task.clocks.metrics, work, task_work)
@@ -99,7 +99,7 @@ def sent_results(task: VectorizedTask, work: SubTopologyWork, task_work: TaskWor
 
 
 class Downstream:
-    """Sends records through the nodes of a suffix. Set ``record_context`` to the current event before each record."""
+    """Sends records through the nodes of a suffix. Before each record, set ``record_context`` to the current event."""
 
     def __init__(self, suffix: Suffix, metrics: Metrics, work: SubTopologyWork, task_work: TaskWork) -> None:
         """Connect the processors and the sink."""
@@ -141,7 +141,7 @@ class _SuffixResults(SentResults):
     """Decodes results and sends them through the nodes of a suffix to its sink."""
 
     def __init__(self, downstream: Downstream, shapes: tuple[Shape, Shape], task: VectorizedTask) -> None:
-        """``shapes``: those of the keys and values."""
+        """``shapes``: the shapes of the results' keys and values."""
         self._downstream, self._task = downstream, task
         self._key, self._value = shapes
 
@@ -153,7 +153,7 @@ class _SuffixResults(SentResults):
     def send(self, epoch: int, columns: Sequence[pa.Array]) -> None:
         """See `SentResults`.
 
-        Raises `UnfitError` if a function fails or a record does not fit the sink: record execution names the record.
+        Raises `UnfitError` if a function fails or a record does not fit the sink. The error of record execution names the record.
         """
         task, context, take = self._task, self._downstream.record_context, self._downstream.process
         width = len(self._key.columns)

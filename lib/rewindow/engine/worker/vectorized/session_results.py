@@ -1,14 +1,15 @@
 """Compute final results of sessions in batches: the equivalent of `streams.task` with a `SessionAggregate`.
 
 The session of a record depends on all records before it, so a loop over integers (keys, times, bounds) assigns sessions.
-Aggregates are then folded in bulk. A record that joins two sessions creates a third that starts with both states. So the
-rows of a batch are folded level by level, which adds floats in the order of record execution, bit for bit.
+Aggregates are then folded in bulk. A record that connects two sessions creates a third session, which starts with the states of
+both. So the rows of a batch are folded level by level. This adds floats in the same order as record execution, so that results
+are equal bit for bit.
 
-Results can be sent at the end of their epoch: a closed session accepts no more records, and later results have later ends.
-If the modes could differ, `UnfitError` hands over: for null operands (`FinalResultsPlan.takes_nulls`), and for a session
-with the bounds of a tombstone.
+Results can be sent at the end of their epoch, because a closed session accepts no more records, and later results have later
+ends. In two cases the results could differ from those of record execution, so `UnfitError` hands over to it: for some null
+values (`FinalResultsPlan.takes_nulls`), and for a session with the bounds of a tombstone.
 
-Stores are restored and staged with the same rows as in record execution, so a job can switch between modes.
+Stores are restored and staged with the same rows as in record execution, so a job can switch between the two executions.
 """
 
 from __future__ import annotations
@@ -40,22 +41,22 @@ from rewindow.streams.state.suppress_buffer import ENTRY_BYTES
 from rewindow.streams.windows.session_sliding import SessionWindows
 
 _DEAD_SESSIONS = 50_000
-"""How many closed sessions to keep before removing them."""
+"""Closed sessions are removed when there are at least this many."""
 _Entry = tuple[int, int, int]
-"""End and start of a session (epoch ms), and its slot."""
+"""A session: its end, its start (epoch ms), and its slot."""
 
 
 class SessionTask(VectorizedTask):
-    """A task with session windows. `restore` and `stage` are for its stores."""
+    """A task with session windows. The functions `restore` and `stage` of this module handle its stores."""
 
     def __init__(
         self, plan: FinalResultsPlan, windows: SessionWindows, semantics: Semantics, state: TaskState | None
     ) -> None:
-        """Start a task, or resume it from the small state of a checkpoint."""
+        """Start a task, or resume it from the state of a checkpoint without stores."""
         super().__init__(plan, semantics, state)
         self.gap_ms = windows.gap_ms
         self.keep_ms = windows.gap_ms + windows.grace_ms
-        """A session closes when the clock is more than this past its end."""
+        """A session closes when the clock is more than this many ms past its end."""
         self.newest_ms = state.store_clocks.get(plan.store.name, UNKNOWN) if state else UNKNOWN
         columns: dict[str, Column] = {"key": (np.int64, 0), "start": (np.int64, 0), "end": (np.int64, 0)}
         columns |= dict.fromkeys(("held", "touched"), (np.bool_, False))
@@ -65,30 +66,33 @@ class SessionTask(VectorizedTask):
         self.starts: list[int] = []
         self.ends: list[int] = []
         self.stored: list[bool] = []
-        """Whether the checkpoint's store contains a session with these bounds."""
+        """For each slot: whether the checkpoint's store contains a session with the bounds of this session."""
         self.is_repeat: list[bool] = []
-        """Whether the last record repeated the only timestamp of the session: then its update contained the previous result."""
+        """For each slot: whether the last record repeated the session's only timestamp.
+
+        Then the session keeps its bounds, and the size of its buffer entry includes the previous result.
+        """
         self._keys: list[int] = []
-        """The keys of new sessions that are not in the frame yet."""
+        """The key numbers of new sessions that are not in the frame yet."""
         self.sessions = _SessionsByEnd()
         self.replaced: list[Session] = []
-        """Sessions replaced while open: the buffer holds a tombstone for each."""
+        """Sessions that were replaced while they were open. The buffer holds a tombstone for each."""
         self.removed: list[Session] = []
         """Sessions of the checkpoint's store that this run removed."""
         self.buffered: dict[Session, bool] = {}
-        """Entries of the checkpoint's buffer, and whether each is a tombstone."""
+        """From the sessions in the checkpoint's buffer to whether the entry is a tombstone."""
         self.pending_tombstones: set[Session] = set()
         """Restored tombstones that have not been sent."""
         self.texts = SessionTexts(plan.sizes) if plan.suppress and plan.sizes.are_texts else None
 
     @property
     def stored_from_ms(self) -> int:
-        """The store drops sessions that ended before this time."""
+        """The time before which sessions must end to be dropped by the store."""
         return self.newest_ms - self.keep_ms
 
     @property
     def held_from_ms(self) -> int:
-        """Sessions that ended before this time have been sent."""
+        """The time before which all ended sessions have been sent."""
         return self.clocks.observed(self.plan.closing_node) - self.keep_ms
 
     @property
@@ -108,7 +112,7 @@ class SessionTask(VectorizedTask):
         return {session for session in tombstones.union(self.replaced) if session[2] >= held_from_ms}
 
     def add(self, key: int, start_ms: int, end_ms: int) -> int:
-        """Add a session and return its slot. `grow` adds the slot to the frame later."""
+        """Add a session and return its slot. The frame gets the slot later, in `grow`."""
         slot = len(self.starts)
         self.starts.append(start_ms)
         self.ends.append(end_ms)
@@ -162,7 +166,7 @@ class SessionTask(VectorizedTask):
         return [*self.keys.columns(frame["key"][slots]), pa.array(starts), pa.array(ends), *results, pa.array(ends)]
 
     def order(self, slots: Array) -> Array:
-        """Return the order in which sessions are sent: by end, then (without a suppress) by start, then by key bytes."""
+        """Return the indexes that sort sessions in sending order: by end, by start (only without a suppress), by key bytes."""
         starts, ends = self.bounds(slots)
         numbers = self.frame["key"][slots]
         by_key = self.keys.order(ends, numbers, with_start=self.plan.suppress is not None)
@@ -181,7 +185,7 @@ class SessionTask(VectorizedTask):
         clocks.observe(plan.window_node, int(highest[-1]))
         clocks.count_lateness(NODE, plan.window_node, times - timestamps)
         grown = self.texts.grown(operands, len(times)) if self.texts else None
-        # The session of a record depends on all records before it, so this part is a loop over integers.
+        # This part is a loop over integers, because the session of a record depends on all records before it.
         slots, merges, ends = self._join(timestamps.tolist(), (times - self.keep_ms).tolist(), numbers.tolist(), grown)
         clocks.count_needed_grace(plan.window_node, times - self.gap_ms - ends)
         self.grow()
@@ -199,7 +203,7 @@ class SessionTask(VectorizedTask):
         self.frame["held"][touched] = True
         if self.pending_tombstones:
             self._check_tombstones(touched)
-        # Merged sessions were folded into a new one, and are neither stored nor sent any more.
+        # Sessions that were merged into a new session are neither stored nor sent any more.
         for _, joined in merges:
             self.frame["held"][joined] = self.frame["touched"][joined] = False
         return rows
@@ -207,7 +211,10 @@ class SessionTask(VectorizedTask):
     def _join(
         self, times: list[int], open_from: list[int], keys: list[int], grown: list[Grown] | None
     ) -> tuple[Array, list[tuple[int, list[int]]], Array]:
-        """Return the slot of each record (-1 if late), the merges as pairs ``(new slot, merged slots)``, and session ends."""
+        """Return the slot of each record (-1 if late), the merges, and the end of each record's session at that record.
+
+        A merge is a pair ``(new slot, merged slots)``. ``open_from``: for each record, the earliest end of an open session.
+        """
         starts, ends, gap_ms = self.starts, self.ends, self.gap_ms
         newest, stored_from = self.newest_ms, self.stored_from_ms
         slots, ends_then = [-1] * len(times), times.copy()
@@ -217,7 +224,7 @@ class SessionTask(VectorizedTask):
             span = _touching(mine, time, gap_ms, open_from_ms)
             touched = mine[span]
             if not touched:
-                # A late record keeps slot -1. One that touches an open session is not late, whatever its time.
+                # A late record keeps the slot -1. Only a record that touches no open session can be late.
                 if time < open_from_ms:
                     continue
                 slot, end = self.add(key, time, time), time
@@ -227,7 +234,7 @@ class SessionTask(VectorizedTask):
                 start, end = min(time, start_before), max(time, end_before)
                 if start == start_before and end == end_before:
                     self.is_repeat[slot] = start == end
-                # Other bounds make another session for record execution, which sends a tombstone for the old one.
+                # Record execution treats a session with new bounds as a new session, and sends a tombstone for the old session.
                 else:
                     self._replace(key, slot)
                     starts[slot], ends[slot] = start, end
@@ -250,7 +257,7 @@ class SessionTask(VectorizedTask):
         return np.array(slots), merges, np.array(ends_then)
 
     def _replace(self, key: int, slot: int) -> None:
-        """Record that a session is replaced by one with other bounds."""
+        """Record that a session is replaced by a session with other bounds."""
         session = (key, self.starts[slot], self.ends[slot])
         self.replaced.append(session)
         if self.texts:
@@ -261,9 +268,9 @@ class SessionTask(VectorizedTask):
         self.is_repeat[slot] = False
 
     def _fold(self, slots: Array, rows: Array, merges: list[tuple[int, list[int]]], operands: Operands) -> None:
-        """Fold rows into their sessions, merged sessions after those that they consist of."""
+        """Fold rows into their sessions. Sessions are folded before the sessions into which they are merged."""
         frame, folds = self.frame, self.plan.folds
-        # A merged session starts with the states of its parts, so their rows are folded first: one level below.
+        # A merged session starts with the states of its parts. So its level is above theirs, and lower levels are folded first.
         level = np.zeros(frame.size, np.int64)
         pairs: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for made, joined in merges:
@@ -297,7 +304,7 @@ class SessionTask(VectorizedTask):
             raise UnfitError
 
     def _forget(self) -> None:
-        """Drop closed sessions once there are many."""
+        """Drop closed sessions, if there are many of them."""
         ends = self.frame["end"]
         is_kept = (ends >= self.stored_from_ms) | self.frame["held"]
         if len(ends) - int(np.count_nonzero(is_kept)) < _DEAD_SESSIONS:
@@ -313,9 +320,9 @@ class SessionTask(VectorizedTask):
 
 
 class _SessionsByEnd:
-    """Sorted lists of sessions by key number.
+    """The sessions of each key number, in a list sorted by their ends.
 
-    Sessions that are open do not overlap, so they are sorted by their starts, too. Closed ones have earlier ends.
+    Open sessions of a key do not overlap, so they are also sorted by their starts. Closed sessions precede them.
     """
 
     def __init__(self) -> None:
@@ -323,23 +330,23 @@ class _SessionsByEnd:
         self._of_key: dict[int, list[_Entry]] = {}
 
     def of(self, key: int) -> list[_Entry]:
-        """Return the sessions of a key, to change them."""
+        """Return the list of a key's sessions. The caller may change it."""
         return self._of_key.setdefault(key, [])
 
     def add(self, key: int, entry: _Entry, expired_ms: int) -> None:
-        """Add a session, and forget those that ended before ``expired_ms``."""
+        """Add a session to a key, and drop the key's sessions that ended before ``expired_ms``."""
         mine = self.of(key)
         del mine[: bisect_left(mine, (expired_ms,))]
         insort(mine, entry)
 
     def keep(self, kept: Sequence[bool], moved: Sequence[int]) -> None:
-        """Forget the sessions of some slots, and give the others new slots."""
+        """Drop the sessions of the slots where ``kept`` is false. ``moved`` has the new slot for each other slot."""
         left = ((key, list(_kept(mine, kept, moved))) for key, mine in self._of_key.items())
         self._of_key = {key: mine for key, mine in left if mine}
 
 
 def _touching(mine: Sequence[_Entry], time_ms: int, gap_ms: int, open_from_ms: int) -> slice:
-    """Return the span of the open sessions of a key that a record at ``time_ms`` touches: they become one."""
+    """Return the slice of a key's open sessions that a record at ``time_ms`` touches. They are merged into one session."""
     # Closed sessions end before `open_from_ms` and precede the open ones.
     start = bisect_left(mine, (max(time_ms - gap_ms, open_from_ms),))
     end = start
@@ -353,7 +360,7 @@ def _kept(mine: Sequence[_Entry], kept: Sequence[bool], moved: Sequence[int]) ->
 
 
 def restore(task: SessionTask, task_work: TaskWork) -> None:
-    """Restore the sessions that may still change. Raises `UnfitError` for rows that this execution never writes."""
+    """Restore the sessions that may still change. Raises `UnfitError` for rows that vectorized execution never writes."""
     plan = task.plan
     batches: list[list[pa.Array]] = []
     locations: dict[Session, tuple[int, int]] = {}
@@ -386,7 +393,7 @@ def restore(task: SessionTask, task_work: TaskWork) -> None:
             task.sessions.add(key, (end, start, slot), task.stored_from_ms)
             task.frame["held"][slot] = end >= held_from
     if plan.suppress:
-        # `null_index` is the column that says whether the result is null.
+        # `null_index` is the index of the column that says whether the result is null.
         null_index = len(plan.folds)
         for sessions, values, tombstones in _rows(
             task, task_work, plan.suppress.store, plan.suppress.shapes, held_from
@@ -420,7 +427,7 @@ def stage(task: SessionTask, targets: Mapping[str, StagingTarget], *, partition:
 
 
 def _entries(task: SessionTask, slots: Array) -> list[pa.Array]:
-    """Return the buffer entries that this run wrote and still holds, as columns."""
+    """Return as columns the buffer entries that this run wrote and that are still held."""
     results = [fold.result(task.frame, slots) for fold in task.plan.folds]
     is_repeat = np.array(task.is_repeat, np.bool_)[slots] if len(slots) else np.zeros(0, np.bool_)
     now, before = task.plan.sizes.of(task.frame, slots)
@@ -430,7 +437,7 @@ def _entries(task: SessionTask, slots: Array) -> list[pa.Array]:
 
 
 def _tombstones(task: SessionTask, sessions: Sequence[Session]) -> list[pa.Array]:
-    """Return the buffer entries of replaced sessions, as columns: tombstones without a result."""
+    """Return as columns the buffer entries of replaced sessions: tombstones without a result."""
     rows = len(sessions)
     nulls = [pa.nulls(rows, fold.result(task.frame, np.zeros(0, np.int64)).type) for fold in task.plan.folds]
     keys, ends = (np.array([session[index] for session in sessions], np.int64) for index in (0, 2))
@@ -446,12 +453,12 @@ def _entry(results: Sequence[pa.Array], ends: Array, sizes: Array, *, is_null: b
 
 
 def _sizes(task: SessionTask, keys: Array) -> Array:
-    """Return the sizes of entries without values, as counted towards a bound in bytes (`streams.state.suppress_buffer`)."""
+    """Return the bytes of entries without values, as counted for a bound in bytes (see `streams.state.suppress_buffer`)."""
     return ENTRY_BYTES + task.keys.sizes(keys) + 2 * LONG_BYTES + len(task.plan.topic)
 
 
 def _result_bytes(task: SessionTask, sessions: Sequence[Session]) -> Any:
-    """Return the encoded sizes of the results of replaced sessions, none of which contains a null."""
+    """Return the encoded sizes of the results of replaced sessions, in bytes. None of these results contains a null."""
     if task.texts:
         return np.array([task.texts.sizes[session] for session in sessions], np.int64)
     kinds = [fold.result_type for fold in task.plan.folds]
@@ -472,7 +479,10 @@ def _of(task: SessionTask, sessions: Iterable[Session]) -> list[pa.Array]:
 def _rows(
     task: SessionTask, task_work: TaskWork, store: str, shapes: tuple[Shape, Shape], ends_from_ms: int
 ) -> Iterator[tuple[list[Session], list[pa.Array], list[bool]]]:
-    """Yield sessions that end at or after a time, their value columns, and whether each is a tombstone, in write order."""
+    """Yield triples for the batches of a store, in the order of writing, with the sessions that end at ``ends_from_ms`` or later.
+
+    A triple has the sessions, their value columns, and for each session whether its row is a tombstone.
+    """
     key, value = shapes
     columns = [*key.names, *value.names, "_tombstone"]
     width = len(key.columns)

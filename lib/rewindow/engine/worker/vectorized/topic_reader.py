@@ -17,7 +17,7 @@ ReadEpoch = Callable[[int], Iterator[Batch]]
 
 
 Topic = FinalResultsPlan | JoinInput
-"""What describes a topic that is read: its name, its shapes, and the indexes of the value columns to read."""
+"""The plan of a topic that is read. It has the topic's name, its shapes, and the indexes of the value columns to read."""
 
 
 def epochs_of(topic: Topic, task_work: TaskWork) -> ReadEpoch:

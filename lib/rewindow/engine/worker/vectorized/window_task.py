@@ -1,8 +1,8 @@
-"""What all vectorized tasks do with a batch before they aggregate: advance clocks, apply the prefix, number keys.
+"""What all vectorized tasks do with a batch before they aggregate: advance clocks, apply prefix operators, number keys.
 
-Final results that another sub-topology reads have order keys (L1). Record execution sends a result at the record that moves
-the closing node's clock to its due time, so the result has that record's order key. Vectorized execution sends it at the end
-of the epoch, and looks up here which record that was.
+Final results that another sub-topology reads have order keys (L1). Record execution sends a result when a record moves the
+closing node's clock to the result's due time, so the result has the order key of this record. Vectorized execution sends the
+result at the end of the epoch. `ClosingOrder` finds out which record it was.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from rewindow.streams.settings import Semantics, StreamTime, StreamTimeFrom, Wal
 
 
 class Clocks:
-    """The state of `streams.task` besides stores: clocks, offsets, metrics. There are no punctuations."""
+    """The state of a task besides its stores: clocks, offsets and metrics, as in `streams.task`, without punctuations."""
 
     def __init__(self, topics: Sequence[str], state: TaskState | None, semantics: Semantics, lag_ms: int = 0) -> None:
         """Resume the clocks of a checkpoint. ``lag_ms`` lowers the watermarks of the topics (D22)."""
@@ -58,10 +58,13 @@ class Clocks:
         """The next offset of each topic."""
         self._node_times = dict(self._state.node_times)
         self._start_ms = self._wall_clock_ms
-        """The wall clock at the start of the epoch, or when it was first known."""
+        """The wall clock at the start of the epoch; if it was unknown then, its first known time."""
 
     def take(self, timestamps: Array, ranks: Array | None = None) -> None:
-        """Advance the clocks by records in their order (at least one). ``ranks``: the topic of each; None: there is one."""
+        """Advance the clocks by records in their order (at least one).
+
+        ``ranks``: the index of each record's topic; None if there is a single topic.
+        """
         times = self._stream_times(timestamps, ranks)
         self.stream_time_ms = int(times[-1])
         for rank, topic in enumerate(self.offsets):
@@ -81,7 +84,10 @@ class Clocks:
         self.metrics.measure(level, node, RECORD_LATENESS).record_many(len(late_by), *summary)
 
     def count_needed_grace(self, node: str, grace_ms: Array) -> None:
-        """Count the records that arrived after the end of their last window, by the smallest grace that keeps each."""
+        """Count the records that arrived after the end of their last window, in buckets of the grace period that they needed.
+
+        ``grace_ms``: for each record, the smallest grace period with which it is not late.
+        """
         needed = grace_ms[grace_ms > 0]
         if len(needed) == 0:
             return
@@ -101,12 +107,12 @@ class Clocks:
             self._node_times[node] = time_ms
 
     def watermark_ms(self, epoch: Epoch) -> int:
-        """Return the watermark that nodes observe at an epoch's end, -1 for none."""
+        """Return the watermark that nodes observe at an epoch's end; -1 if they observe none."""
         follows = self._semantics.stream_time_from is StreamTimeFrom.WATERMARK
         return max(epoch.watermark_ms - self._lag_ms, UNKNOWN) if follows else UNKNOWN
 
     def end_epoch(self, epoch: Epoch) -> int:
-        """Advance the clocks to an epoch's end; return the time that nodes have observed then, -1 for none."""
+        """Advance the clocks to an epoch's end. Return the time that nodes observe then; -1 if they observe none."""
         if epoch.clock_to_ms != UNKNOWN:
             self._advance_wall_clock(epoch.clock_to_ms)
         if self._semantics.wall_clock is WallClock.STREAM_TIME:
@@ -133,7 +139,7 @@ class Clocks:
         )
 
     def _stream_times(self, timestamps: Array, ranks: Array | None) -> Array:
-        """Return the stream time at each record."""
+        """Return the task's stream time at each record."""
         if ranks is None or self._semantics.stream_time is not StreamTime.MIN:
             return np.asarray(np.maximum(np.maximum.accumulate(timestamps), self.stream_time_ms))
         times = [
@@ -155,7 +161,7 @@ class VectorizedTask(ABC):
     """The latest time observed by the windows' store."""
 
     def __init__(self, plan: FinalResultsPlan, semantics: Semantics, state: TaskState | None) -> None:
-        """Start a task, or resume it from the small state of a checkpoint. Its stores are restored later."""
+        """Start a task, or resume it from the state of a checkpoint. Its stores are restored later."""
         self.plan = plan
         self.closing_order = self._closing_order()
         self._is_ordered = plan.suffix is not None
@@ -190,7 +196,7 @@ class VectorizedTask(ABC):
             self._count(plan.window_node, SKIPPED_RECORDS, "null-key", len(numbers) - len(with_key))
             timestamps, numbers = timestamps[with_key], numbers[with_key]
             operands = of_rows(operands, with_key)
-            # Records without a key do not reach the window node, so its clock does not see their times.
+            # Records without a key do not reach the window node, so their times do not advance its clock.
             highest = np.maximum.accumulate(timestamps)
             orders = None if orders is None else orders[with_key]
         if len(timestamps):
@@ -203,12 +209,12 @@ class VectorizedTask(ABC):
     @property
     @abstractmethod
     def rows(self) -> int:
-        """The number of rows in memory: those of its store, and expired ones that are not removed yet."""
+        """The number of rows in memory: rows of the windows' store, and expired rows that are not removed yet."""
 
     @property
     @abstractmethod
     def held(self) -> int:
-        """The number of results in the buffer of the suppress: see `streams.checkpoint.held_in`."""
+        """The number of results in the buffer of the suppress (see `streams.checkpoint.held_in`)."""
 
     def _aggregate(
         self, timestamps: Array, highest: Array, numbers: Array, operands: Operands, orders: Array | None
@@ -223,15 +229,15 @@ class VectorizedTask(ABC):
 
     @abstractmethod
     def due_ms(self, ends: Array) -> Array:
-        """Return the clock at which windows with these ends are closed."""
+        """Return, for windows with these ends, the time of the closing node's clock at which they close."""
 
     @abstractmethod
     def _closing_order(self) -> ClosingOrder:
-        """Return the order keys of results, for the first epoch."""
+        """Return a `ClosingOrder` with the due times of the windows, for the first epoch."""
 
     @abstractmethod
     def _group(self, timestamps: Array, highest: Array, numbers: Array, operands: Operands) -> Array:
-        """Add records to their groups. Return the rows of those that are not late, in order, perhaps repeated."""
+        """Add records to their groups. Return the rows of records that are not late, in order; a row may occur several times."""
 
     def _advance_node_clocks(self, epoch: Epoch) -> None:
         """Advance the observed times of the nodes at the end of an epoch."""
@@ -252,7 +258,7 @@ class VectorizedTask(ABC):
 
 
 def of_rows(operands: Operands, rows: Array) -> Operands:
-    """Return the given rows of operands."""
+    """Return operands with only the given rows."""
     return {
         index: Operand(values[rows], None if valid is None else valid[rows])
         for index, (values, valid) in operands.items()
@@ -260,9 +266,9 @@ def of_rows(operands: Operands, rows: Array) -> Operands:
 
 
 class ClosingOrder:
-    """The records of one epoch at which the clock of the closing node reached a new step.
+    """The order keys of the records at which the closing node's clock reached a new step, in one epoch.
 
-    All due times are ``shift_ms`` plus a multiple of ``step_ms``, so only the first record of each step is kept.
+    All due times are ``shift_ms`` plus a multiple of ``step_ms``. So only the first record of each step is kept.
     """
 
     def __init__(self, step_ms: int, shift_ms: int) -> None:
@@ -271,19 +277,19 @@ class ClosingOrder:
         self.end_epoch()
 
     def end_epoch(self) -> None:
-        """Forget the records: order keys begin anew in each epoch."""
+        """Drop the records, because order keys begin anew in each epoch."""
         self._latest_ms, self._last_step = UNKNOWN, LEAST
         self._steps: list[Array] = []
         self._orders: list[Array] = []
 
     def keys(self, timestamps: Array) -> Array:
-        """Return the order keys of the epoch's next records: the running maximum of all its timestamps."""
+        """Return the order keys of the epoch's next records: the running maximum of all timestamps of the epoch."""
         orders = np.maximum(np.maximum.accumulate(timestamps), self._latest_ms)
         self._latest_ms = int(orders[-1])
         return np.asarray(orders)
 
     def observe(self, times: Array, orders: Array) -> None:
-        """Note the node's clock, which never goes back, and the order key at each record that reaches it."""
+        """Note the node's clock and the order key at each record that reaches the node. The clock never decreases."""
         steps = (times - self._shift_ms) // self._step_ms
         is_new = steps > np.concatenate([[self._last_step], steps[:-1]])
         self._last_step = int(steps[-1])
@@ -291,7 +297,7 @@ class ClosingOrder:
         self._orders.append(orders[is_new])
 
     def of(self, due_ms: Array) -> Array:
-        """Return the order keys of results that were due at a clock. What no record closed was closed by the epoch's end."""
+        """Return the order keys of results, given their due times. If no record closed a window, the end of the epoch did."""
         steps, orders = (np.concatenate([np.empty(0, np.int64), *some]) for some in (self._steps, self._orders))
         indexes = np.searchsorted(steps, (due_ms - self._shift_ms) // self._step_ms)
         # The index behind the last step stands for the end of the epoch.

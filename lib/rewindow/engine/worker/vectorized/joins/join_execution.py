@@ -1,6 +1,6 @@
 """Run one task of one sub-topology with a join, from files to files.
 
-restore -> for each epoch: merged batches in the task's order, then its end -> stage outputs and changes -> report.
+restore -> for each epoch: take merged batches in the task's order, end the epoch -> stage outputs and changes -> report.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rewindow.streams.record import Record
 
 
 def run_join(work: SubTopologyWork, task_work: TaskWork, plan: JoinPlan) -> TaskReport | None:
-    """Run one task. Return None, without sent files, if record execution must run it (`UnfitError`)."""
+    """Run one task. Return None, and leave no files, if record execution must run the task (`UnfitError`)."""
     task = _kind(plan)(plan, work.code.semantics, task_work.state, work.code.settings.limits)
     results = _join_results(task, work, task_work)
     targets = {name: staging_target(work, task_work, f"changelog/{name}") for name in plan.stores}
@@ -74,17 +74,17 @@ def _replay(work: SubTopologyWork, task_work: TaskWork, task: JoinTask, results:
 
 
 class _JoinResults(ABC):
-    """Where a join sends its results. A block that raises deletes what it has written."""
+    """Receives the results of a join. As a context manager, it deletes what it has written if the block raises."""
 
     def __init__(self, task: JoinTask, most: int) -> None:
-        """``most``: the limit of results of one record."""
+        """``most``: the largest number of results that one record may have."""
         self._task, self._most = task, most
 
     def send(self, epoch: int, joined: Joined) -> None:
         """Make and send the results of an epoch.
 
-        Raises `UnfitError` if a function fails, a result does not fit the sink, or a record has too many results: record
-        execution names the record.
+        Raises `UnfitError` if a function fails, a result does not fit the sink, or a record has too many results. Record
+        execution then raises an error that names the record.
         """
         if _largest_run(joined.positions) > self._most:
             raise UnfitError
@@ -97,7 +97,7 @@ class _JoinResults(ABC):
     @property
     @abstractmethod
     def emitted(self) -> int:
-        """The number of the sink's next record."""
+        """The number that the sink's next record will have."""
 
     @abstractmethod
     def close(self) -> list[StagedFile]:
@@ -120,10 +120,10 @@ class _JoinResults(ABC):
 
 
 class _JoinedColumns(_JoinResults):
-    """Writes results to a table."""
+    """Writes the results of a join to a table."""
 
     def __init__(self, task: JoinTask, work: SubTopologyWork, task_work: TaskWork) -> None:
-        """Create the file with the first result."""
+        """Prepare to write. The file is created with the first result."""
         super().__init__(task, work.code.settings.limits.outputs_per_record)
         self._results = ColumnResults(task.plan, work, task_work)
 
@@ -143,7 +143,7 @@ class _JoinedColumns(_JoinResults):
     def _send(self, epoch: int, joined: Joined) -> None:
         shape = self._task.plan.sink_shapes[1]
         columns: Sequence[pa.Array]
-        # The result may be a list that user code still changes, so it is encoded immediately.
+        # A result may be a list that user code changes later, so it is encoded immediately.
         if shape.has_json:
             rows = [shape.encode(value) for value in joined.values]
             columns = encode(rows, arrow_schema(shape.columns), "").columns
@@ -153,7 +153,7 @@ class _JoinedColumns(_JoinResults):
 
 
 class _JoinedRecords(_JoinResults):
-    """Sends results through the nodes of a suffix."""
+    """Sends the results of a join through the nodes of a suffix."""
 
     def __init__(self, task: JoinTask, downstream: Downstream, most: int) -> None:
         """See `_JoinResults`."""
@@ -180,13 +180,13 @@ class _JoinedRecords(_JoinResults):
         arrays = (joined.times.tolist(), joined.orders.tolist(), joined.positions.tolist())
         for key, value, timestamp, order_ms, position in zip(keys, joined.values, *arrays, strict=True):
             context.timestamp, context.order_ms = timestamp, order_ms
-            # The limit of outputs per record needs the position.
+            # The position stands for the offset, because the limit of outputs per record needs to know which record is handled.
             context.topic, context.offset = (None if position < 0 else ""), position
             take(Record(key, value, timestamp))
 
 
 def _join_results(task: JoinTask, work: SubTopologyWork, task_work: TaskWork) -> _JoinResults:
-    """Return where a task sends its results."""
+    """Return the receiver of a task's results."""
     plan = task.plan
     if plan.suffix is None:
         return _JoinedColumns(task, work, task_work)
@@ -195,6 +195,6 @@ def _join_results(task: JoinTask, work: SubTopologyWork, task_work: TaskWork) ->
 
 
 def _largest_run(positions: Array) -> int:
-    """Return the most results of one record. Results at the end of an epoch have no record."""
+    """Return the largest number of results that one record has. Results at the end of an epoch (-1) belong to no record."""
     own = positions[positions >= 0]
     return int(np.bincount(own).max()) if len(own) else 0

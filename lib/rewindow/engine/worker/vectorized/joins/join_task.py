@@ -1,4 +1,4 @@
-"""What all vectorized joins do with a batch: advance clocks, apply the prefixes, number keys, order the records."""
+"""What all vectorized joins do with a batch: advance clocks, apply prefix operators, number keys, order the records."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ from rewindow.streams.metrics import NODE, SKIPPED_RECORDS
 from rewindow.streams.settings import Limits, Semantics
 
 LATEST_MS = 2**45
-"""Above this timestamp (in the year 3084), sums of times might exceed 64 bits."""
+"""The largest timestamp (in the year 3084) for which sums of times certainly fit into 64 bits."""
 MOST_BYTES = 2**30
-"""The most memory of stores, even if the limit ``store_memory`` is larger: Arrow arrays end at 2 GB."""
+"""The most bytes of memory for stores, even if the limit ``store_memory`` is larger, because an Arrow array has at most 2 GB."""
 ROW_BYTES = 100
-"""The estimated memory of a stored row besides its value: its key, its times and its numbers."""
+"""The estimated bytes of memory of a stored row besides its value: for its key, its times and its numbers."""
 
 
 class Arrivals(NamedTuple):
     """Records that reach a join, in the task's order. The arrays have an item for each record."""
 
     positions: Array
-    """The position in the task's order; several records of one position were made from one."""
+    """The position in the task's order. Records with the same position were made from one record by the prefix."""
     times: Array
     keys: Array
-    """The number of the key; -1 for null."""
+    """The number of each record's key; -1 for null."""
     is_left: Array
     has_value: Array
     rows: Array
-    """The row of the value in the columns of the record's input."""
+    """The row of each record's value in the columns of its input."""
     columns: tuple[Sequence[pa.Array], Sequence[pa.Array]]
-    """The columns of the values from the left and from the right."""
+    """The value columns of the left and of the right input."""
 
 
 class Joined(NamedTuple):
@@ -54,25 +54,25 @@ class Joined(NamedTuple):
     keys: Array
     """The number of each result's key; -1 for null."""
     values: Iterator[Any]
-    """The values. Each is made when it is taken, by code of the job, which may raise anything."""
+    """The values of the results. The iterator calls code of the job for each value, and may raise any exception."""
     times: Array
     orders: Array
-    """The order key (L1)."""
+    """The order key of each result (L1)."""
     positions: Array
-    """The position of the record that sends it; -1 at the end of an epoch."""
+    """The position of the record that sends the result; -1 at the end of an epoch."""
 
 
 class JoinTask(ABC):
     """A vectorized join. Call `take` for merged batches and `end_epoch` after each epoch, then `stage`."""
 
     def __init__(self, plan: JoinPlan, semantics: Semantics, state: TaskState | None, limits: Limits) -> None:
-        """Start a task, or resume it from the small state of a checkpoint. Its stores are restored later."""
+        """Start a task, or resume it from the state of a checkpoint. `restore` restores its stores later."""
         self.plan, self.limits = plan, limits
         self.clocks = Clocks([join_input.topic for join_input in plan.inputs], state, semantics, plan.lag_ms)
         self.keys = KeyTable(plan.key)
 
     def take(self, merged: Merged) -> Iterator[Joined]:
-        """Process records; yield the results. Raises `UnfitError` for what record execution must handle."""
+        """Process records; yield the results. Raises `UnfitError` if record execution must run the task."""
         self.clocks.take(merged.timestamps, merged.ranks)
         if merged.timestamps.max() > LATEST_MS:
             raise UnfitError
@@ -82,7 +82,7 @@ class JoinTask(ABC):
             self._check_memory()
 
     def key_values(self, numbers: Array) -> list[Any]:
-        """Return the keys of key numbers."""
+        """Return the keys with the given numbers, as Python values."""
         return list(decode(self.plan.key, self.keys.columns(numbers)))
 
     @property
@@ -122,7 +122,10 @@ class JoinTask(ABC):
         return Arrivals(positions, times, keys, is_left[order], has_value, rows, (parts[0][5], parts[1][5]))
 
     def _part(self, rank: int, batch: Batch) -> tuple[Array, Array, Array, Array, Array, list[pa.Array]]:
-        """Return the records of an input: positions, times, key numbers, whether they have values, rows, and columns."""
+        """Return the records of an input that pass its prefix.
+
+        These are arrays of positions, times, key numbers, whether a record has a value, and rows, and the value columns.
+        """
         join_input, count = self.plan.inputs[rank], len(batch.timestamps)
         none = np.empty(0, np.int64)
         if count and join_input.prefix:
@@ -143,14 +146,14 @@ class JoinTask(ABC):
         return (joiner(key, left, right) for key, left, right in zip(self.key_values(keys), lefts, rights, strict=True))
 
     def _values(self, arrivals: Arrivals, rows: Array, *, is_left: bool) -> list[Any]:
-        """Return the values of arriving records of one input."""
+        """Return the values at ``rows`` of the arriving records of one input, as Python values."""
         if len(rows) == 0:
             return []
         shape = self.plan.inputs[self.plan.left if is_left else 1 - self.plan.left].value
         return list(decode(shape, taken(arrivals.columns[0 if is_left else 1], rows)))
 
     def _count(self, node: str, reason: str, times: int) -> None:
-        """Count records that are not processed further."""
+        """Count records that a node skips, in a metric with a reason."""
         if times:
             self.clocks.metrics.measure(NODE, node, SKIPPED_RECORDS, reason).record_many(times, times, 1, 1)
 

@@ -1,6 +1,6 @@
 """One input of a join of two streams: its time limits, and its records, as arrays of equal length.
 
-`_Retained` is the equivalent of a `JoinStore`, `_Waiting` that of the `RecordStore` of records without a partner.
+`_Retained` is the equivalent of a `JoinStore`, `_Waiting` of the `RecordStore` with the records that have no partner yet.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from rewindow.streams.record import UNKNOWN
 from rewindow.streams.state.join_store import JoinStore as RecordExecutionStore
 
 NEW = -1
-"""The number of a record that no checkpoint has."""
+"""The number of a record that is not in the checkpoint."""
 _EARLIER = -1
-"""The arrival of a record that came before the current batch."""
+"""The arrival index of a record that arrived before the current batch."""
 _MOST_CODES = 2**62
 
 
 class StreamInput:
-    """An input (``is_left`` or not) with its retained records and those that wait for a partner."""
+    """An input of the join: its retained records, and the records that wait for a partner."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class StreamInput:
         *,
         is_left: bool,
     ) -> None:
-        """``clocks``: those of the stores in the checkpoint."""
+        """``clocks`` maps a store to its clock in the checkpoint."""
         windows, names = supplier.windows, supplier.left if is_left else supplier.right
         self.is_left = is_left
         self.is_kept = supplier.keeps_left if is_left else supplier.keeps_right
@@ -51,12 +51,12 @@ class StreamInput:
         self.retained = _Retained(stores[self.store].builder.retention_ms, clocks.get(self.store, UNKNOWN))
         self.waiting = _Waiting(self.ahead_ms + windows.grace_ms) if self.waiting_store else None
         self.peak = 0
-        """The largest number of records that a store has had."""
+        """The largest number of records that one of the input's stores has had."""
         self.clocks = np.empty(0, np.int64)
         """The clock of the store at each record of the batch."""
 
     def put(self, keys: Array, times: Array, rows: Array, own: Array, metrics: Metrics) -> None:
-        """Put records of a batch, which are at the indexes ``own``. Those that are expired are counted.
+        """Put the records at the indexes ``own`` of a batch into the store. Expired records are only counted.
 
         ``keys``, ``times`` and ``rows`` have an item for each record of the batch.
         """
@@ -72,26 +72,26 @@ class StreamInput:
         self.peak = max(self.peak, self.retained.count)
 
     def end_batch(self) -> None:
-        """Advance the clock, drop what is expired, and take all records as earlier ones."""
+        """Advance the clock, drop expired records, and mark all records as arrived before the next batch."""
         self.retained.end_batch(int(self.clocks[-1]))
         records = [self.retained.records]
         if self.waiting is not None:
             self.peak = max(self.peak, self.waiting.count)
             self.waiting.end_batch()
             records.append(self.waiting.records)
-        # Both stores share the values, so a value goes only when neither refers to it.
+        # Both stores refer to the same values, so a value is dropped only if neither store refers to it.
         rows = self.values.compact([kept.rows for kept in records])
         self.retained.records = records[0]._replace(rows=rows[0])
         if self.waiting is not None:
             self.waiting.records = records[1]._replace(rows=rows[1])
 
     def used_keys(self) -> list[Array]:
-        """Return the key numbers of all records."""
+        """Return arrays that together have the key numbers of all records."""
         more = [self.waiting.records.keys, self.waiting.gone.keys] if self.waiting is not None else []
         return [self.retained.records.keys, *more]
 
     def renumber(self, used: Array) -> None:
-        """Replace key numbers by their ranks among ``used``, which are ascending."""
+        """Replace each key number by its index in ``used``, which is ascending."""
 
         def renumbered(records: Records) -> Records:
             return records._replace(keys=np.searchsorted(used, records.keys))
@@ -102,17 +102,17 @@ class StreamInput:
 
 
 class Records(NamedTuple):
-    """Records of a store."""
+    """Records of a store. The arrays have an item for each record."""
 
     keys: Array
-    """Key numbers."""
+    """The number of the key."""
     times: Array
     rows: Array
-    """The row of each value (`value_rows`)."""
+    """The row of the value (`value_rows`)."""
     arrivals: Array
-    """The index of each record in the current batch."""
+    """The index of the record in the current batch; `_EARLIER` if it arrived before."""
     numbers: Array
-    """The number that the checkpoint gives a record among those of its key and timestamp, or `NEW`."""
+    """The number of the record among the records with its key and timestamp in the checkpoint; `NEW` if it is not there."""
 
     @classmethod
     def none(cls) -> Self:
@@ -128,12 +128,12 @@ class Records(NamedTuple):
         return Records(*(np.concatenate(pair) for pair in zip(self, others, strict=True)))
 
     def as_earlier(self) -> Records:
-        """Return the records at the end of the batch."""
+        """Return these records, marked as arrived before the current batch."""
         return self._replace(arrivals=np.full(len(self.keys), _EARLIER))
 
 
 def groups_of(keys: Array, times: Array) -> Array:
-    """Number the groups of equal keys and times of records that are ordered by both."""
+    """Return the number of each record's group, from 0 on. A group has equal keys and times. Records are ordered by both."""
     if len(keys) == 0:
         return np.empty(0, np.int64)
     is_next = (keys[1:] != keys[:-1]) | (times[1:] != times[:-1])
@@ -141,12 +141,12 @@ def groups_of(keys: Array, times: Array) -> Array:
 
 
 def numbers_in(groups: Array) -> Array:
-    """Return the number of each record in its group, given ascending groups."""
+    """Return the number of each record within its group, from 0 on. The groups are ascending."""
     return np.asarray(np.arange(len(groups)) - np.searchsorted(groups, groups))
 
 
 class Found(NamedTuple):
-    """Groups of retained records, with their keys, that an arrival of the other input found."""
+    """The groups of retained records that arrivals of the other input found as partners, with keys and arrivals."""
 
     keys: Array
     groups: Array
@@ -154,22 +154,22 @@ class Found(NamedTuple):
 
 
 class _KeyTimeOrder:
-    """Numbers keys and times so that the numbers have the order of both."""
+    """Maps pairs (key, time) to integers that have the order of the pairs."""
 
     def __init__(self, keys: Array, times: Array) -> None:
-        """Fit the numbers to records. Times between theirs get numbers that fit in between."""
+        """Choose the mapping for the keys and times of some records. Other times can be mapped, too (`codes`)."""
         self._times: Array | None = None
         self._first_ms, self._width = 0, 0
         if len(times):
             self._first_ms = int(times.min())
             self._width = int(times.max()) - self._first_ms + 1
-            # If keys and times do not fit into a long together, the times are replaced by their ranks.
+            # If key and time do not fit into one long, the rank of the time takes the place of the time.
             if self._width * (int(keys.max()) + 1) > _MOST_CODES:
                 self._times = distinct(times)
                 self._width = len(self._times)
 
     def codes(self, keys: Array, times: Array) -> Array:
-        """Return the number of each key and time, or that of the next time of these records."""
+        """Return the integer of each pair. A time that no record has may get the integer of the next time of a record."""
         if self._times is not None:
             ranks = np.searchsorted(self._times, times)
         else:
@@ -178,7 +178,7 @@ class _KeyTimeOrder:
 
 
 class _Pairs(NamedTuple):
-    """Arrivals of one input with their partners: the index of each in the batch, and in the retained records."""
+    """Pairs of an arrival and a partner: arrays of the arrival's index in the batch, and the partner's retained index."""
 
     arrivals: Array
     partners: Array
@@ -196,7 +196,7 @@ class _Retained:
 
     @property
     def count(self) -> int:
-        """The number of records, those that expired in the current batch included."""
+        """The number of records, including records that expired in the current batch."""
         return len(self.records.keys)
 
     def add(self, records: Records) -> None:
@@ -205,7 +205,10 @@ class _Retained:
         self._index()
 
     def clocks(self, times: Array) -> Array:
-        """Return the store's clock at each record of a batch, given the timestamps that are put, and -1 at other records."""
+        """Return the store's clock at each record of a batch.
+
+        ``times`` has the timestamps of the records that are put into the store, and -1 for the other records of the batch.
+        """
         return np.asarray(np.maximum(np.maximum.accumulate(times), self.clock_ms))
 
     def are_retained(self, times: Array, clocks: Array | int) -> Array:
@@ -213,26 +216,28 @@ class _Retained:
         return np.asarray(times > clocks - self._retention_ms)
 
     def between(self, keys: Array, from_ms: Array, to_ms: Array) -> tuple[Array, Array]:
-        """Return the first record of each key with a time in ``[from, to]``, and the number of such records."""
+        """Return, for each key, the index of the first record with a time in ``[from, to]``, and the number of such records."""
         start = np.searchsorted(self._codes, self._order.codes(keys, from_ms))
         end = np.searchsorted(self._codes, self._order.codes(keys, to_ms + 1))
         return start, np.maximum(end - start, 0)
 
     def pairs(self, arrivals: Array, starts: Array, counts: Array, clocks: Array) -> _Pairs:
-        """Return the partners that `between` found, unless they arrive later or are expired, in the order of fetches.
+        """Return the arrivals with the partners that `between` found, without partners that arrive later or are expired.
+
+        The pairs are in the order in which record execution fetches them.
 
         ``clocks``: the store's clock at each record of the batch.
         """
         index = np.repeat(np.arange(len(arrivals)), counts)
         before = np.cumsum(counts) - counts
         at_arrivals, partners = arrivals[index], starts[index] + np.arange(len(index)) - before[index]
-        # All records of the batch are in the store already, so those that arrive later are left out here.
+        # All records of the batch are in the store already, so records that arrive later have to be left out.
         is_there = self.records.arrivals[partners] < at_arrivals
         is_there &= self.are_retained(self.records.times[partners], clocks[at_arrivals])
         return _Pairs(at_arrivals[is_there], partners[is_there])
 
     def groups(self, keys: Array, times: Array) -> Array:
-        """Return the number of the group of records with each key and time, or -1."""
+        """Return, for each key and time, the number of the group of records with this key and time; -1 without records."""
         starts, counts = self.between(keys, times, times)
         groups = np.full(len(keys), -1)
         groups[counts > 0] = self.group[starts[counts > 0]]
@@ -250,14 +255,14 @@ class _Retained:
         order = np.argsort(codes, kind="stable")
         self.records, self._codes = self.records.taken(order), codes[order]
         self.group = groups_of(self.records.keys, self.records.times)
-        """The group of each record: those of a group have the same key and time."""
+        """The number of each record's group. The records of a group have the same key and time."""
 
 
 class _Waiting:
-    """Records in the order of their arrival, until they have found a partner or their wait is over."""
+    """The records that wait, in the order of their arrival: they have no partner yet, and their wait is not over."""
 
     def __init__(self, waits_ms: int) -> None:
-        """Start without records. Their wait is over when a clock is more than ``waits_ms`` past them."""
+        """Start without records. A record's wait is over when the clock is more than ``waits_ms`` past its timestamp."""
         self._waits_ms = waits_ms
         self.records = Records.none()
         self.gone = Records.none()
@@ -273,19 +278,20 @@ class _Waiting:
         self.records = self.records.followed_by(records)
 
     def are_over(self, times: Array, clocks: Array | int) -> Array:
-        """Return whether the wait of records is over at a clock."""
+        """Return a mask of the records whose wait is over at a clock, given their timestamps."""
         return np.asarray(times + self._waits_ms < clocks)
 
     def take_due(self, matches: Found, retained: _Retained, clocks: Array, end: int) -> tuple[Records, Array]:
-        """Remove the records that were found while they waited, and those whose wait is over before the arrival ``end``.
+        """Remove the records that found a partner while they waited, and the records whose wait ends before the arrival ``end``.
 
-        Return the latter with the arrival at which their wait ends. ``clocks``: the node's clock at each arrival of the batch.
+        Return the latter, and the arrivals at which their waits end. ``matches`` says which arrivals found which groups.
+        ``clocks`` has the node's clock at each arrival of the batch.
         """
         candidates = np.flatnonzero(self._may_end(matches.keys, int(clocks[end - 1])))
         keys, times, _, arrivals, _ = self.records.taken(candidates)
-        # The node's clock only rises, so the first arrival past the wait is found by a search.
+        # The node's clock never decreases, so a binary search finds the first arrival at which the wait is over.
         over_at = np.searchsorted(clocks, times + self._waits_ms, "right")
-        # An arrival finds all records of a key and time together, or, once they are expired, none of them.
+        # An arrival finds either all records of a group or, once they are expired, none. So groups are compared, not records.
         width = len(clocks) + 1
         codes = np.append(distinct(matches.groups * width + matches.arrivals), np.iinfo(np.int64).max)
         groups = retained.groups(keys, times)
@@ -307,17 +313,18 @@ class _Waiting:
         return due
 
     def end_batch(self) -> None:
-        """Take all records as earlier ones."""
+        """Mark all records as arrived before the next batch."""
         self.records = self.records.as_earlier()
 
     def changes(self, keys: KeyTable, values: ValueRows) -> tuple[list[pa.Array], Array]:
-        """Return the rows to write, by key bytes, time and number: their columns, and which are tombstones."""
+        """Return the columns of the rows to write, and a mask of the tombstones. Rows are ordered by key bytes, time, number."""
         both = self.records.followed_by(self.gone)
         is_gone = np.arange(len(both.keys)) >= self.count
         order = np.lexsort((is_gone, both.times, keys.ranks(both.keys)))
         both, is_gone = both.taken(order), is_gone[order]
         groups = groups_of(both.keys, both.times)
-        # Those that wait are numbered anew if their group was removed. They overwrite the first of the removed ones.
+        # The waiting records of a group are numbered from 0 on, so they overwrite the first rows of the group. A removed row
+        # needs a tombstone only if no waiting record has its number.
         live = np.bincount(groups[~is_gone], minlength=len(groups))
         numbers = np.where(is_gone, both.numbers, numbers_in(groups))
         is_written = np.where(is_gone, numbers >= live[groups], both.numbers == NEW)
@@ -326,7 +333,7 @@ class _Waiting:
         return [*columns, *values.columns(np.where(is_gone, -1, both.rows))], is_gone
 
     def _may_end(self, keys: Array, clock_ms: int) -> Array:
-        """Return the records whose wait is over at a clock, or whose key was found."""
+        """Return a mask of the records whose wait is over at a clock, or whose key is among ``keys``, which found partners."""
         may_end = self.are_over(self.records.times, clock_ms)
         if len(keys) and self.count:
             is_found = np.zeros(int(max(keys.max(), self.records.keys.max())) + 1, np.bool_)

@@ -2,11 +2,12 @@
 
 Why this is exact (L4), rule by rule of `dsl.operators.stream_join`:
 
-1. The partners of a record are those of its key in a range of times that arrive before it and that the other store, whose
-   clock is a running maximum, still retains. All can be found when the whole batch is known.
-2. A record without a partner waits from its arrival until the first arrival that finds it, or the first at which the
-   node's clock, a running maximum too, is past its time. The earlier of the two decides.
-3. One stable sort by arrival gives the order of results: at each arrival, first those whose wait is over, then its own.
+1. The partners of a record have its key and a time in a range, arrive before it, and are still retained by the other store. The
+   store's clock is a running maximum. So all partners can be found when the whole batch is known.
+2. A record without a partner waits until an arrival finds it as a partner, or until the node's clock is past its time. The node's
+   clock is a running maximum, too. The earlier of the two arrivals decides what happens to the record.
+3. A stable sort by arrival gives the order of results. At each arrival, the results of records whose wait is over come first,
+   then the results of the arrival itself.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from rewindow.streams.record import MAX_MS, UNKNOWN
 from rewindow.streams.settings import Limits, Semantics
 
 MOST_PAIRS = 2**18
-"""How many pairs of records to look at together, which bounds memory."""
+"""About how many pairs of records are processed together. This bounds memory."""
 IDLE_KEYS = 100_000
-"""How many keys without records to keep before removing them."""
+"""Keys without records are removed when there are more than about this many."""
 _NONE = -1
 
 
@@ -54,7 +55,7 @@ class StreamJoinTask(JoinTask):
         self.left = StreamInput(supplier, left, plan.stores, clocks, is_left=True)
         self.right = StreamInput(supplier, right, plan.stores, clocks, is_left=False)
         self._both = ((self.left, self.right), (self.right, self.left))
-        """Each input with the other one."""
+        """Pairs (input, other input), for each of the two inputs."""
         self._has_waiting = self.left.waiting is not None or self.right.waiting is not None
 
     @property
@@ -71,7 +72,7 @@ class StreamJoinTask(JoinTask):
         self._check_memory()
 
     def end_epoch(self, epoch: Epoch) -> Iterator[Joined]:
-        """See `JoinTask`: the watermark ends the waits of records, then the end of time does."""
+        """See `JoinTask`. The watermark ends the waits of records. In a final epoch, all waits end."""
         times = [self.clocks.watermark_ms(epoch), MAX_MS if epoch.is_final else UNKNOWN]
         self.clocks.end_epoch(epoch)
         for time_ms in times:
@@ -104,9 +105,9 @@ class StreamJoinTask(JoinTask):
         self._forget()
 
     def _put(self, arrivals: Arrivals) -> _Batch:
-        """Put the records into the stores, and look up the range of each one's partners."""
+        """Put the records into the stores, and look up the range of possible partners of each record."""
         keys, times, is_left = arrivals.keys, arrivals.times, arrivals.is_left
-        # Only records that wait need the node's clock.
+        # The node's clock is needed only if records may wait.
         clocks = self._observe(times) if self._has_waiting else times
         is_kept = np.where(is_left, self.left.is_kept, self.right.is_kept)
         skipped = ~arrivals.has_value | ((keys < 0) & ~is_kept)
@@ -119,7 +120,7 @@ class StreamJoinTask(JoinTask):
             if len(own):
                 rows[own] = side.values.add(columns)[arrivals.rows[own]]
             side.put(keys, times, rows, own, self.clocks.metrics)
-        # All records of the batch are put before any looks for partners: `pairs` leaves out those that arrive later.
+        # All records of the batch are put before partners are looked up, because `pairs` leaves out partners that arrive later.
         for side, other in self._both:
             own = np.flatnonzero(is_joining & (is_left == side.is_left))
             earliest, latest = np.maximum(times[own] - side.back_ms, 0), np.maximum(times[own] + side.ahead_ms, 0)
@@ -137,7 +138,7 @@ class StreamJoinTask(JoinTask):
         return np.asarray(clocks)
 
     def _results(self, batch: _Batch, start: int, end: int) -> _Sent:
-        """Return the results that the arrivals from ``start`` to ``end`` send, in order."""
+        """Return the results that the arrivals ``[start, end)`` send, in order."""
         arrivals, keys, times = batch.arrivals, batch.arrivals.keys, batch.arrivals.times
         parts: list[_Sent] = []
         matches: dict[bool, Found] = {}
@@ -171,7 +172,7 @@ class StreamJoinTask(JoinTask):
         return _in_order([self._unmatched(due), *parts])
 
     def _wait(self, side: StreamInput, batch: _Batch, records: Array) -> Array:
-        """Let records without a partner wait; return those whose time is already over, or that never wait."""
+        """Let records without a partner wait. Return the records whose wait is already over, or all if the input never waits."""
         if side.waiting is None:
             return records
         keys, times = batch.arrivals.keys, batch.arrivals.times
@@ -181,7 +182,10 @@ class StreamJoinTask(JoinTask):
         return records[is_over]
 
     def _unmatched(self, due: Sequence[tuple[StreamInput, Records, Array]]) -> _Sent:
-        """Return the results of records whose wait is over, given the arrivals at which it ends, in order."""
+        """Return the results of records whose wait is over, in order.
+
+        ``due`` has triples (input, records, arrivals at which their waits end).
+        """
         parts = [
             _Sent.by(
                 ends_at,
@@ -198,7 +202,7 @@ class StreamJoinTask(JoinTask):
         return sent.taken(np.lexsort((self.keys.ranks(sent.keys), is_left, sent.times, sent.at)))
 
     def _joined(self, sent: _Sent, arrivals: Arrivals | None, orders: Array) -> Joined:
-        """Return results with their values. Without arrivals, they are sent at the end of an epoch."""
+        """Return results with their values. ``arrivals`` is None for results that are sent at the end of an epoch."""
         lefts, rights = self._decoded(self.left, sent.lefts, arrivals), self._decoded(self.right, sent.rights, arrivals)
         positions = np.full(len(sent.at), -1) if arrivals is None else arrivals.positions[sent.at]
         values = self._joined_values(sent.keys, lefts, rights)
@@ -216,7 +220,7 @@ class StreamJoinTask(JoinTask):
         return [values[position] for position in index.tolist()]
 
     def _forget(self) -> None:
-        """Drop keys without records, once there are many."""
+        """Drop keys without records, if there are many of them."""
         records = sum(side.retained.count + (side.waiting.count if side.waiting else 0) for side, _ in self._both)
         if len(self.keys) > IDLE_KEYS + 4 * records:
             used = distinct(np.concatenate([keys for side, _ in self._both for keys in side.used_keys()]))
@@ -226,43 +230,44 @@ class StreamJoinTask(JoinTask):
 
 
 class _Batch(NamedTuple):
-    """The records of a batch. The arrays have an item for each."""
+    """The records of a batch. The arrays have an item for each record."""
 
     arrivals: Arrivals
     rows: Array
-    """The row of each value in the values of its input."""
+    """The row of the value in the stored values of the record's input."""
     is_joining: Array
     is_alone: Array
-    """Whether a record is sent at once because it has no key."""
+    """Whether the result of a record is sent at once, without a partner, because the record has no key."""
     first: Array
     counts: Array
-    """The first retained record of the other input in the range of times, and the number of such records."""
+    """``first`` is the index of the first possible partner: a retained record of the other input in the range of times.
+    ``counts`` is the number of possible partners."""
     clocks: Array
     """The node's clock."""
 
 
 def _chunks(counts: Array) -> Iterator[tuple[int, int]]:
-    """Yield ranges of records with about `MOST_PAIRS` possible partners, or a single record."""
+    """Yield ranges ``[start, end)`` of records that have about `MOST_PAIRS` possible partners together."""
     before = np.cumsum(counts) - counts
     cuts = np.flatnonzero(np.diff(before // MOST_PAIRS)) + 1
     return pairwise([0, *cuts.tolist(), len(counts)])
 
 
 class _Origin(NamedTuple):
-    """Where values come from: arrivals of the batch, or rows of the store's values. -1 in both: null."""
+    """Where values come from: an arrival of the batch, or a row of the store's values. If both are -1, the value is null."""
 
     arrivals: Array
     rows: Array
 
     @classmethod
     def of(cls, count: int, *, arrivals: Array | None = None, rows: Array | None = None) -> _Origin:
-        """Return the origin of ``count`` values; nulls by default."""
+        """Return the origins of ``count`` values. Without arrivals and rows, the values are null."""
         nulls = np.full(count, _NONE)
         return cls(nulls if arrivals is None else arrivals, nulls if rows is None else rows)
 
 
 class _Sent(NamedTuple):
-    """Results: the arrival that sends each, key numbers, timestamps, and where the values come from."""
+    """Results: the arrival that sends each result, key numbers, timestamps, and the origins of the left and right values."""
 
     at: Array
     keys: Array
@@ -274,7 +279,7 @@ class _Sent(NamedTuple):
 
     @classmethod
     def by(cls, at: Array, keys: Array, times: Array, own: _Origin, other: _Origin, *, is_left: bool) -> _Sent:
-        """Return results of records of one input (``own``) with values of the other."""
+        """Return results from the origins of one input's values (``own``) and of the other input's values (``other``)."""
         left, right = (own, other) if is_left else (other, own)
         return cls(at, keys, times, *left, *right)
 
@@ -304,13 +309,13 @@ def _concatenated(parts: Sequence[_Sent]) -> _Sent:
 
 
 def _in_order(parts: Sequence[_Sent]) -> _Sent:
-    """Return results by the arrival that sends them. Those of one arrival keep the order of the parts."""
+    """Return the results of all parts, sorted by the arrival that sends them. Results of one arrival keep the parts' order."""
     both = _concatenated(parts)
     return both.taken(np.argsort(both.at, kind="stable"))
 
 
 def _restore(side: StreamInput, keys: KeyTable, stores: Mapping[str, JoinStore], task_work: TaskWork) -> None:
-    """Restore the stores of an input. Raises `UnfitError` for times beyond what sums allow."""
+    """Restore the stores of an input. Raises `UnfitError` for times above `LATEST_MS`."""
     clock_ms, retained = side.retained.clock_ms, side.retained
     records = _read(side, keys, stores[side.store], task_work, clock_ms - stores[side.store].builder.retention_ms)
     if clock_ms != UNKNOWN:
@@ -349,7 +354,10 @@ def _stage(
 
 
 def _read(side: StreamInput, keys: KeyTable, store: JoinStore, task_work: TaskWork, above_ms: int) -> Records:
-    """Return the rows of a store by key, time and number: of several with the same, the last, unless it is a tombstone."""
+    """Return the records of a store, ordered by key, time and number.
+
+    If several rows have the same key, time and number, the last row counts. A tombstone removes the record.
+    """
     key, value = store.shapes
     width = len(key.columns) - 2
     parts = [Records.none()]

@@ -1,9 +1,9 @@
 """Join a stream with a table, or two tables by key, in batches: the equivalent of `streams.task` with the record operators.
 
-Why this is exact (L4): a record joins the row of the last earlier update of its key (`dsl.operators.stream_table_join`). Sorted
-by key and order, that is the update directly before the record; without one in the batch, it is the row that the table had. An
-update of a table is joined in the same way, and its old value is that of the last earlier update of its own table
-(`dsl.operators.table_join`). `KeptTable.before` finds both.
+Why this is exact (L4): a record joins the row of the last update of its key before it (`dsl.operators.stream_table_join`). If
+the batch is sorted by key and order, this update is directly before the record. If the batch has no such update, the row is the
+one that the table had before the batch. An update of a table joins the other table's row in the same way. Its old value is the
+row of the last update of its key in its own table (`dsl.operators.table_join`). `KeptTable.before` finds both rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rewindow.streams.settings import Limits, Semantics
 
 
 class _KeptTablesTask(JoinTask):
-    """A join with one or two tables that topics fill. ``tables`` by whether they are the left input."""
+    """A join with one or two tables that topics fill. ``tables`` maps True (the left input) or False (the right) to a table."""
 
     def __init__(self, plan: JoinPlan, semantics: Semantics, state: TaskState | None, limits: Limits) -> None:
         """See `JoinTask`."""
@@ -43,7 +43,7 @@ class _KeptTablesTask(JoinTask):
         return dict.fromkeys(self.plan.stores, UNKNOWN)
 
     def restore(self, work: SubTopologyWork, task_work: TaskWork) -> None:
-        """See `JoinTask`: only the rows whose keys can be asked for."""
+        """See `JoinTask`. Restores only rows with keys that the task can look up."""
         code = work.code
         part = code.topology.sub_topologies()[work.sub_topology]
         restore = Restore(task_work, code.topology, part, code.load_logs())
@@ -54,7 +54,7 @@ class _KeptTablesTask(JoinTask):
         self._check_memory()
 
     def end_epoch(self, epoch: Epoch) -> Iterator[Joined]:
-        """See `JoinTask`: no record waits."""
+        """See `JoinTask`. Yields nothing, because no record waits for a partner."""
         self.clocks.end_epoch(epoch)
         return iter(())
 
@@ -77,7 +77,10 @@ class _KeptTablesTask(JoinTask):
             self._count(table.node, "null-key", int(np.count_nonzero(is_skipped)))
 
     def _updates(self, table: KeptTable, arrivals: Arrivals, own: Array, *, is_left: bool) -> Updates:
-        """Return the updates of a table, given the indexes of its records with a key. Its values are added."""
+        """Return the updates of a table, and add their values to the table's values.
+
+        ``own``: the indexes of the table's records that have a key.
+        """
         rows = np.full(len(own), NO_ROW)
         if len(own):
             added = table.values.add(arrivals.columns[0 if is_left else 1])
@@ -113,7 +116,7 @@ class TableJoinTask(_KeptTablesTask):
 
 
 class TablesJoinTask(_KeptTablesTask):
-    """A join of two tables whose updates are sent as a stream."""
+    """A join of two tables. The updates of the joined table are sent as a stream."""
 
     def _join(self, arrivals: Arrivals, orders: Array) -> Iterator[Joined]:
         keys, is_left = arrivals.keys, arrivals.is_left
@@ -140,7 +143,7 @@ class TablesJoinTask(_KeptTablesTask):
             table.compact()
 
     def _sent(self, arrivals: Arrivals, updates: dict[bool, Updates], joins: TableJoinSide, *, of_left: bool) -> _Sent:
-        """Return the updates of one table whose result has or had a row."""
+        """Return the updates of one table for which the joined table has a row, or had one before the update."""
         own, keys = updates[of_left], arrivals.keys
         table, other = self.tables[of_left], self.tables[not of_left]
         old_rows, _ = table.before(own.at, own, keys)
@@ -156,7 +159,7 @@ class TablesJoinTask(_KeptTablesTask):
 
 
 class _Change(NamedTuple):
-    """An update to be joined: its new and old value, and the other table's; None: there is no row."""
+    """An update to be joined: its new and old value, and the other table's value. None stands for a missing row."""
 
     joins: TableJoinSide
     new: Any
@@ -165,7 +168,7 @@ class _Change(NamedTuple):
 
 
 class _Sent(NamedTuple):
-    """The updates of one table that send results: their indexes in the batch, the results' times, and the changes."""
+    """The updates of one table that send results: their indexes in the batch, the times of the results, and the changes."""
 
     at: Array
     times: Array
@@ -173,7 +176,7 @@ class _Sent(NamedTuple):
 
 
 def _results(changes: Sequence[_Change]) -> Iterator[Any]:
-    """Yield the new value of each result. The old one is computed too, because the joiner may fail on it."""
+    """Yield the new value of each result. The old value is computed, too, because the joiner may raise an error for it."""
     for joins, new, old, other in changes:
         result = joins.joined(new, other)
         joins.joined(old, other)

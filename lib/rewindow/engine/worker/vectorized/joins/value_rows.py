@@ -1,4 +1,4 @@
-"""The values of a store as rows of Arrow columns with numbers, and the rows of a table by key."""
+"""The values of a store as numbered rows of Arrow columns, and the current row of each key of a table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewindow.engine.worker.vectorized.keys import KeyTable
 from rewindow.streams.serde.schema import Shape
 
 SPARE = 65_536
-"""How many rows to keep although nothing refers to them, before the others are copied."""
+"""Rows to which nothing refers are dropped only if there are more than about this many, because all other rows are copied."""
 NO_ROW = -1
 
 
@@ -28,7 +28,7 @@ class ValueRows:
         self._chunks = [[pa.array([], arrow_type(column.type))] for column in shape.columns]
         self.size = 0
         self.bytes = 0
-        """The memory of the rows."""
+        """The bytes of memory of the rows."""
 
     def add(self, columns: Sequence[pa.Array]) -> Array:
         """Add rows and return their numbers. -0.0 becomes 0.0, as in stores."""
@@ -39,7 +39,7 @@ class ValueRows:
         return np.arange(start, self.size)
 
     def columns(self, numbers: Array) -> list[pa.Array]:
-        """Return the columns of rows; null for -1. Raises `UnfitError` if they exceed an Arrow array."""
+        """Return the columns of rows; nulls for -1. Raises `UnfitError` if a column is too large for an Arrow array."""
         try:
             for chunks in self._chunks:
                 chunks[:] = [pa.concat_arrays(chunks)]
@@ -52,7 +52,7 @@ class ValueRows:
         return list(decode(self._shape, self.columns(numbers)))
 
     def compact(self, used: Sequence[Array]) -> list[Array]:
-        """Drop rows that are not among the numbers ``used``, if these are few. Return the numbers that those have now."""
+        """Drop rows whose numbers are not in ``used``, if there are many. Return the new numbers of the rows in ``used``."""
         is_used = np.zeros(self.size, np.bool_)
         for numbers in used:
             is_used[numbers] = True
@@ -66,7 +66,7 @@ class ValueRows:
 
 
 def taken(columns: Sequence[pa.Array], rows: Array) -> list[pa.Array]:
-    """Return rows of columns; null for -1. Raises `UnfitError` if they exceed an Arrow array."""
+    """Return rows of columns; nulls for -1. Raises `UnfitError` if a column is too large for an Arrow array."""
     index = pa.array(rows, mask=rows < 0)
     try:
         return [column.take(index) for column in columns]
@@ -75,7 +75,7 @@ def taken(columns: Sequence[pa.Array], rows: Array) -> list[pa.Array]:
 
 
 class Updates(NamedTuple):
-    """Updates of a table in a batch: their indexes, ascending, the numbers of their rows (-1 to delete), and their times."""
+    """Updates of a table: their ascending indexes in the batch, the numbers of their rows (-1: deleted), and their times."""
 
     at: Array
     rows: Array
@@ -90,23 +90,23 @@ class KeptTable:
         self._keys = keys
         self.values = ValueRows(value)
         self._rows = np.empty(0, np.int64)
-        """The number of each key's row in the values."""
+        """The number of each key's row in the values; `NO_ROW` without a row. The index is the key's number."""
         self._times = np.empty(0, np.int64)
         self._is_stored = np.empty(0, np.bool_)
-        """Whether the checkpoint has a row of the key."""
+        """Whether the checkpoint has a row of each key."""
         self._is_changed = np.empty(0, np.bool_)
         self.peak = 0
         """The most rows that the table may have had."""
 
     def restore(self, batches: Iterable[pa.RecordBatch], width: int) -> None:
-        """Take rows of a checkpoint. The first ``width`` columns are the key, the last two the timestamp and the tombstone."""
+        """Take rows of a checkpoint. The first ``width`` columns are the key; the last two, timestamp and whether a tombstone."""
         for batch in batches:
             if batch.num_rows:
                 columns = batch.columns
                 keys = self._keys.numbers(columns[:width])
                 rows = np.where(np.asarray(columns[-1]), NO_ROW, self.values.add(columns[width:-2]))
                 self._fit()
-                # The last of several rows of a key wins.
+                # If a key has several rows, the last assignment wins: that of the last row.
                 self._rows[keys] = rows
                 self._times[keys] = np.asarray(columns[-2].fill_null(0))
         self._fit()
@@ -114,9 +114,9 @@ class KeptTable:
         self.peak = self._count()
 
     def before(self, records: Array, updates: Updates, keys: Array) -> tuple[Array, Array]:
-        """Return, for each record, the row that the table had for its key just before the record, and the time of that row.
+        """Return, for each record, the row that the table had for the record's key just before the record, and the row's time.
 
-        ``records``: indexes in the batch. ``keys``: the key number of each record of the batch.
+        ``records``: the records' indexes in the batch. ``keys``: the key number of each record of the batch.
         """
         self._fit()
         rows, times = self._rows[keys[records]], self._times[keys[records]]
@@ -148,7 +148,7 @@ class KeptTable:
         self._is_changed[keys[updates.at]] = True
 
     def values_of(self, rows: Array) -> list[Any]:
-        """Return the values of rows, which repeat often; None for -1."""
+        """Return the values of rows; None for -1. A row that occurs several times is decoded once."""
         used = np.zeros(self.values.size, np.bool_)
         used[rows[rows != NO_ROW]] = True
         values = [*self.values.values(np.flatnonzero(used)), None]
@@ -162,9 +162,9 @@ class KeptTable:
         (self._rows[keys],) = self.values.compact([self._rows[keys]])
 
     def changes(self) -> tuple[list[pa.Array], Array]:
-        """Return the rows to write, by key bytes: their columns, and which are tombstones.
+        """Return the columns of the rows to write, ordered by key bytes, and a mask of the tombstones.
 
-        A row that the checkpoint does not have and that is gone leaves no trace.
+        A deleted row that the checkpoint does not have needs no tombstone.
         """
         self._fit()
         keys = np.flatnonzero(self._is_changed & (self._is_stored | (self._rows != NO_ROW)))
