@@ -249,8 +249,8 @@ class KStream(RecordVerbs):
         Results that are due together are sent in the order of timestamp, key bytes and arrival. A partner that arrives even
         later is still joined, while the record is retained. The watermark below is lowered by before + after + grace (D22).
 
-        A record of this stream without a key is sent as ``joiner(left, None)`` at once (KIP-962), and, with a global table, also
-        a record whose selected key is null. A record of the other stream without a key is skipped.
+        A record of this stream without a key is sent as ``joiner(left, None)`` at once (KIP-962). With a global table, this
+        applies to a record whose selected key is null. A record of the other stream without a key is skipped.
         """
         return self._joined(other, joins.LEFT, joiner, joins.Options(windows, name, store, grace, with_key, value))
 
