@@ -1,6 +1,6 @@
-"""`KStream`: a stream of records. Each verb adds one named node.
+"""`KStream`: a stream of records. Verbs add nodes to the topology.
 
-The processor classes that users write are checked here, before any record is read.
+This module also checks the processor classes that users write, before any record is read.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class KStream(RecordVerbs):
     """
 
     def merge(self, *others: KStream, name: str | None = None) -> KStream:
-        """Merge streams of the same `StreamsBuilder`. Records keep the order in which the task processes them."""
+        """Merge streams of the same `StreamsBuilder`. Merged records are in the order in which the task processes them."""
         streams = (self, *others)
         # User code may pass anything.
         given: tuple[object, ...] = streams

@@ -205,7 +205,7 @@ class CogroupMerge:
     keeps_key: ClassVar[bool] = True
 
     clock: str | None = None
-    """The name of this node, if the inputs share its clock."""
+    """The name of this node, if the inputs use its clock; None if each input has its own clock."""
 
     def __call__(self) -> Processor:
         return _Merge() if self.clock is None else _Clocked()

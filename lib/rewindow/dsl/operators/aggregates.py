@@ -51,7 +51,7 @@ class Subtractable(Aggregator, Protocol):
     """An aggregate that can subtract a value, as a grouped table needs."""
 
     def subtract(self, key: Any, value: Any, state: Any) -> Any:
-        """Return the state with a value removed that was added before."""
+        """Return the state without a value that was added before."""
 
 
 @runtime_checkable

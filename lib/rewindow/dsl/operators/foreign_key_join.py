@@ -50,7 +50,7 @@ Copied = row_class(("number", "value"))
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeySend:
-    """Send left updates to the copy and to the partitions of their foreign keys."""
+    """Send updates of the left table to the copy, and subscriptions to the partitions of their foreign keys."""
 
     foreign_key: Callable[[Any, Any], Any]
     to_copy: str
@@ -231,7 +231,7 @@ class _Join(Processor):
             for answer in waiting:
                 self._take_answer(answer)
         except Exception:
-            # An error policy restores stores (`streams.error_policy`), but not fields.
+            # An error policy restores stores after a failure (`streams.error_policy`), but not fields of the processor.
             self._early[key], self._deleted[key] = waiting, deleted
             raise
 

@@ -100,7 +100,7 @@ class _SessionAggregate(WindowedProcessor):
         end_ms = max([timestamp, *(window.end_ms for window in bounds)])
         if end_ms + self._gap_ms < clock_ms:
             self._count_needed(clock_ms - self._gap_ms - end_ms)
-        # An old record that touches an open session is not late.
+        # The end of the merged session decides, so an old record that touches an open session is not late.
         if end_ms < open_from_ms:
             self._drop_late(record)
             return

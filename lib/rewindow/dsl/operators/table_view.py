@@ -32,7 +32,7 @@ class Lookup(Protocol):
     """An open view, with which a node looks up values."""
 
     def get(self, key: Any) -> Stamped | None:
-        """Return the current value and its timestamp, or None."""
+        """Return the current value of a key and its timestamp, or None."""
         ...
 
     def get_as_of(self, key: Any, timestamp: int) -> Stamped | None:
