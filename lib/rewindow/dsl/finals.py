@@ -25,9 +25,9 @@ def keep_until_final(graph: Graph, node: str) -> None:
         supplier = getattr(graph.topology.nodes[name], "supplier", None)
         if isinstance(supplier, SessionAggregate | SlidingAggregate):
             keep_longer(graph, supplier.store)
-        # In Kafka, each input of a cogroup has its own clock. A record that is late only by another input's clock would start
-        # its window again, because the common store has expired the window: a second final result, of one record.
         elif isinstance(supplier, CogroupMerge):
+            # In Kafka, each input of a cogroup has its own clock. A record that is late only by another input's clock would
+            # start its window again, because the common store has expired it: a second final result, of one record.
             _share_clock(graph, name)
 
 

@@ -16,7 +16,7 @@ TIMESTAMP = "timestamp"
 class Origin:
     """A column of a log, and how a column or the rows of an output depend on this column.
 
-    ``how`` is a subtype of OpenLineage's column lineage, such as ``IDENTITY`` or ``AGGREGATION``; ``described`` is the
+    ``how`` is a word of OpenLineage, such as ``IDENTITY`` or ``AGGREGATION``; ``described`` is the
     expression. ``is_direct``: values are computed from the column, which does not only decide which rows are written.
     """
 

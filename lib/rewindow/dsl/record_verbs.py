@@ -219,7 +219,7 @@ class RecordVerbs(_LegacyVerbs):
         return self._read(self._then("peek", stateless.Peek(function_of(action, "peek", "key", "value")), name), action)
 
     def _read(self, stream: Self, function: Callable[..., Any], *, with_key: bool = True) -> Self:
-        """Record that the node of ``stream`` calls ``function`` with records of this stream (`Graph.reads`). Return ``stream``."""
+        """Return ``stream``. Record that its node calls ``function`` with records of this stream (`Graph.reads`)."""
         self.graph.reads(stream.node, function, *((self.key, self.value) if with_key else (self.value,)))
         return stream
 

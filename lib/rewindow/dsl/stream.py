@@ -1,6 +1,6 @@
-"""`KStream`: a stream of records. Each verb adds one named node.
+"""`KStream`: a stream of records. Verbs add nodes to the topology.
 
-The processor classes that users write are checked here, before any record is read.
+This module also checks the processor classes that users write, before any record is read.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class KStream(RecordVerbs):
     """
 
     def merge(self, *others: KStream, name: str | None = None) -> KStream:
-        """Merge streams of the same `StreamsBuilder`. Records keep the order in which the task processes them."""
+        """Merge streams of the same `StreamsBuilder`. Merged records are in the order in which the task processes them."""
         streams = (self, *others)
         # User code may pass anything.
         given: tuple[object, ...] = streams
@@ -249,8 +249,8 @@ class KStream(RecordVerbs):
         Results that are due together are sent in the order of timestamp, key bytes and arrival. A partner that arrives even
         later is still joined, while the record is retained. The watermark below is lowered by before + after + grace (D22).
 
-        A record of this stream without a key is sent as ``joiner(left, None)`` at once (KIP-962), and, with a global table, also
-        a record whose selected key is null. A record of the other stream without a key is skipped.
+        A record of this stream without a key is sent as ``joiner(left, None)`` at once (KIP-962). With a global table, this
+        applies to a record whose selected key is null. A record of the other stream without a key is skipped.
         """
         return self._joined(other, joins.LEFT, joiner, joins.Options(windows, name, store, grace, with_key, value))
 

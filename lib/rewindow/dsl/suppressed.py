@@ -1,4 +1,4 @@
-"""The configuration of `KTable.suppress`: until when it holds updates, and how much it may buffer (KIP-328). Examples:
+"""The configuration of `KTable.suppress`: until when it holds updates, and how much it may buffer (KIP-328).
 
 table.suppress(until_window_closes(), name="closed-hours")
 table.suppress(until_window_closes(max_bytes(5_000_000).shut_down_when_full()))
@@ -96,8 +96,8 @@ class Suppressed:
 def until_window_closes(buffer: BufferConfig | None = None, *, name: str | None = None) -> Suppressed:
     """Emit one final result for each key and window, when the window and its grace period are over.
 
-    Results are sent in the order of window end and key bytes, each with the timestamp of its last update. If the row of a window
-    was deleted before the window closes, nothing is sent.
+    Results are sent in the order of window end and key bytes, each with the timestamp of its last update. If the row of a
+    window was deleted before the window closes, nothing is sent.
     Raises `TopologyError` for a buffer that is not strict, because a result that is emitted early is not final.
     """
     given = _buffer(buffer, "until_window_closes")
@@ -120,9 +120,9 @@ def until_time_limit(
     """Wait this long for further updates of a key, then emit the key's last update. ``"0s"`` emits every update at once.
 
     By default the time counts from the first buffered update, and later updates do not restart it (D9). With
-    ``buffer_time="latest"`` every update restarts the time, as in the examples of KIP-328. With ``"window_start"`` the time counts
-    from the start of the key's window (D23). Tombstones are buffered and emitted like other updates. Results are sent in the
-    order of buffer time and key bytes. Raises `ConfigError` for a negative time and an unknown ``buffer_time``.
+    ``buffer_time="latest"`` every update restarts the time, as in the examples of KIP-328. With ``"window_start"`` the time
+    counts from the start of the key's window (D23). Tombstones are buffered and emitted like other updates. Results are sent in
+    the order of buffer time and key bytes. Raises `ConfigError` for a negative time and an unknown ``buffer_time``.
     """
     limit_ms = to_ms(time_to_wait_for_more_events)
     if limit_ms < 0:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class TimeWindowedKStream:
     """A stream grouped by key and window: tumbling, hopping, sliding or unlimited (KIP-328, KIP-450).
 
-    The node's clock is the highest timestamp of its records so far, without records that have no key. A window closes when the
+    The node's clock is the highest timestamp of its records so far; skipped records do not advance it. A window closes when the
     clock reaches end + grace; a sliding window closes when the clock exceeds end + grace. A late record is dropped, and counted
     once for each closed window. Records with a null key are skipped. Records with a null value are skipped in sliding windows
     and aggregated in other windows. A result has the largest timestamp of its records.
@@ -60,7 +60,7 @@ class TimeWindowedKStream:
     def reduce(
         self, reducer: Callable[[Any, Any], Any], *, store: StoreSpec, value: Any = None, name: str | None = None
     ) -> KTable:
-        """Combine the values of each key and window with ``reducer(aggregate, value)``. The first value is the first aggregate."""
+        """Combine the values of each window with ``reducer(aggregate, value)``. The first value is the first aggregate."""
         stream = replace(self.stream, value=value) if value else self.stream
         return replace(self, stream=stream).aggregate(
             Reduce(function_of(reducer, "reduce", "aggregate", "value")), store=store, name=name

@@ -60,7 +60,7 @@ class Batch:
         lost: Lost,
         headers: tuple[tuple[str, bytes], ...] = (),
     ) -> None:
-        """``check`` raises `DataError` for a target that the node lacks; ``lost`` counts dropped records."""
+        """``check`` raises `DataError` for a target that is not a child of the node; ``lost`` counts a dropped record."""
         self.name = name
         """The node."""
         self.topic = topic

@@ -190,7 +190,7 @@ class BatchProcessor(AdaptedProcessor):
             context.deliver(output, to)
 
     def run(self, batch: Batch) -> None:
-        """Call `process_batch`. Raises `ConfigError` (78) if it returns anything."""
+        """Call `process_batch`. Raises `ConfigError` (78) if it returns anything but None."""
         context = self.context
         context.is_in_batch = True
         try:

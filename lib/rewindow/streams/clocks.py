@@ -70,7 +70,7 @@ class Clocks:
         task_context.wall_clock_ms = max(task_context.wall_clock_ms, now_ms)
 
     def jump(self, now_ms: int) -> None:
-        """Set the wall clock: each due schedule fires once, with the clock as argument (D8, ``run``)."""
+        """Set the wall clock to ``now_ms``: each due schedule fires once, with the clock as argument (D8, `WallClock.RUN`)."""
         task_context = self._task_context
         if task_context.wall_clock_ms == UNKNOWN:
             self._wall_queue.clock_became_known(now_ms)
@@ -80,12 +80,12 @@ class Clocks:
         self._wall_queue.fire(task_context.wall_clock_ms, self.punctuate)
 
     def fire_stream_time(self) -> None:
-        """Fire the due stream-time schedules at an epoch's end, after the output of its records."""
+        """Fire the due stream-time schedules at an epoch's end. Their output comes after the output of the epoch's records."""
         self._task_context.record_context.order_ms = MAX_MS
         self.stream_queue.fire(self._task_context.stream_time_ms, self.punctuate)
 
     def fire_last(self) -> None:
-        """Fire each schedule one last time, at its next due time (D18)."""
+        """Fire each schedule one last time, with its next due time, at the end of a final run (D18)."""
         self._wall_queue.fire_last(self._punctuate_in_order)
         # Stream-time punctuations of an epoch's end come after the output of all its records.
         self._task_context.record_context.order_ms = MAX_MS

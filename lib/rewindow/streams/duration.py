@@ -1,4 +1,4 @@
-"""Durations as words (``"1h30m"``), points in time, and points on a time grid. All results are in milliseconds."""
+"""Durations as text (``"1h30m"``), points in time, and points on a time grid. All results are in milliseconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numbers import Real
 from rewindow.errors import ConfigError
 
 LONGEST_MS = 10_000 * 366 * 86_400_000
-"""Ten thousand years: times and sums of durations then fit into a BIGINT of milliseconds."""
+"""Ten thousand years. With this limit, times and sums of durations fit into a BIGINT of milliseconds."""
 
 _UNIT_MS = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 _PART = re.compile(r"([0-9]{1,19})(ms|[smhdw])")
@@ -21,8 +21,8 @@ _MILLISECOND = timedelta(milliseconds=1)
 def to_ms(value: str | timedelta) -> int:
     """Return a duration in milliseconds, given as ``"10m"``, ``"1h30m"``, ``"-5s"`` or a `timedelta`; 0 needs no unit.
 
-    Raises `ConfigError` for a number, which has no unit, for anything else that is not a duration, for a `timedelta`
-    finer than a millisecond, and for more than 10,000 years.
+    Raises `ConfigError` for a number other than 0, because it has no unit; for anything else that is not a duration; for a
+    `timedelta` that is not a whole number of milliseconds; and for more than 10,000 years.
     """
     # User code may pass anything.
     given: object = value

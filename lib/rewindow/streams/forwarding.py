@@ -138,7 +138,7 @@ def returns_nothing(process: Callable[[Record], Any]) -> bool:
 
 
 def with_checked_results(process: Callable[[Record], Any]) -> Callable[[Record], None]:
-    """Return a function that calls ``process`` and checks its results."""
+    """Return a function that calls ``process`` and raises `ConfigError` (78) if the result is not None."""
 
     def take(record: Record) -> None:
         result = process(record)

@@ -108,7 +108,7 @@ class ValueContext(LegacyContext):
     __slots__ = ()
 
     def forward(self, record: Any, *value_and_child: Any, to: To | None = None) -> None:
-        """Raise `DataError`, as Kafka does."""
+        """Raise `DataError`, because a value transformer cannot forward. Kafka raises an error, too."""
         del record, value_and_child, to
         raise DataError(
             "value-transformer-forwards",

@@ -76,7 +76,7 @@ KINDS: Mapping[str, _Kind] = {
         "ms", parts=("total",), meaning="the time that a task's run covers: the denominator of rates"
     ),
 }
-"""The metrics of KIP-328 and KIP-353, and a few more. Simulated time is the denominator of rates."""
+"""From the name of a metric to its kind: the metrics of KIP-328 and KIP-353, and a few more."""
 DROPS = {
     LATE_RECORD_DROP: "late",
     SKIPPED_RECORDS: "skipped",
@@ -103,7 +103,7 @@ def kind_of(name: str) -> _Kind:
 
 
 def type_of(level: str, store_kind: str = "") -> str:
-    """Return a metric's type as KIP-328 and KIP-353 name it. A store's type contains its kind."""
+    """Return a metric's type, with the names of KIP-328 and KIP-353. The type of a store's metric contains the store's kind."""
     if level != STORE:
         return _TYPES.get(level, "")
     return "stream-buffer-metrics" if store_kind == "buffer" else f"stream-{store_kind}-state-metrics"
@@ -152,7 +152,7 @@ class Measure:
         return restore
 
     def record_many(self, count: int, total: int, minimum: int, maximum: int) -> None:
-        """Add several samples, given their summary."""
+        """Add several samples, given their count, total, minimum and maximum."""
         self.count += count
         self.total += total
         self.minimum = minimum if self.minimum is None else min(self.minimum, minimum)

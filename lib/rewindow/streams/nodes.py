@@ -48,7 +48,7 @@ class SourceNode(Node):
 
 @dataclass(frozen=True, slots=True)
 class ProcessorNode(Node):
-    """Runs a processor. ``supplier`` makes a new one for each task and epoch."""
+    """Runs a processor. ``supplier`` makes a new processor for each task and epoch."""
 
     supplier: Callable[[], Processor] = Processor
     stores: tuple[str, ...] = ()

@@ -41,7 +41,7 @@ class Processor:
 
 
 class ProcessorContext(Forwarding):
-    """A processor's only access to the task: forwarding, schedules, stores, clocks and metrics.
+    """What a processor may use of its task: forwarding, schedules, stores, clocks and metrics.
 
     Each node gets a new context in each epoch.
     """
@@ -140,7 +140,7 @@ class ProcessorContext(Forwarding):
 
     @property
     def stream_time_ms(self) -> int:
-        """The task's stream time, the highest timestamp taken (D1), in epoch milliseconds; -1 before the first record."""
+        """The task's stream time in epoch milliseconds, by default the highest timestamp so far (D1); -1 while unknown."""
         return self._task_context.stream_time_ms
 
     @property

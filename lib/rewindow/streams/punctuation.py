@@ -186,7 +186,7 @@ class PunctuationQueue:
 
     def _run(self, schedule: Schedule, now_ms: int, punctuate: Callable[[Schedule, int], None]) -> None:
         punctuate(schedule, now_ms)
-        # The method may have cancelled its own schedule.
+        # The method that was called may have cancelled its own schedule.
         if not schedule.is_cancelled:
             schedule.advance(now_ms)
             self.add(schedule)

@@ -46,7 +46,7 @@ class RecordContext:
         self.scheduled_ms = UNKNOWN
         """The due time of the punctuation in epoch milliseconds; -1 outside a punctuation."""
         self.order_ms = UNKNOWN
-        """The order key within the epoch (L1, D21)."""
+        """The event's order key in the epoch (L1, D21)."""
         self.firing: tuple[str, int] | None = None
         """In a punctuation, the schedule and its due time; at an epoch's end, ``epoch`` or ``final`` and the epoch's number."""
 
@@ -72,7 +72,7 @@ class CallIds:
     """Hands out the call ids of one task."""
 
     def __init__(self, job: str, partition: int, record_context: RecordContext) -> None:
-        """``job`` may be empty, as in the test driver."""
+        """``job`` is the job's name, with which call ids begin. It is empty in the test driver."""
         self._job, self._partition, self._record_context = f"{job}/" if job else "", partition, record_context
         self._last: dict[tuple[str, str], tuple[str, int]] = {}
 

@@ -84,7 +84,7 @@ class StreamTime(StrEnum):
 
 
 class StreamTimeFrom(StrEnum):
-    """What advances stream time and the nodes' clocks (D22)."""
+    """What advances stream time and the clocks of nodes (D22)."""
 
     RECORDS = "records"
     WATERMARK = "watermark"

@@ -147,13 +147,13 @@ class Task:
             self._end_epoch(watermark_ms, is_final=is_final, number=number)
 
     def advance_wall_clock(self, now_ms: int) -> None:
-        """Set the wall clock: each due schedule fires once, with the clock as argument (D8, ``run``)."""
+        """Set the wall clock to ``now_ms``: each due schedule fires once, with the clock as argument (D8, `WallClock.RUN`)."""
         with explained(self._task_context):
             self._open()
             self._clocks.jump(now_ms)
 
     def state(self) -> TaskState:
-        """Return the state to checkpoint along with the stores' changes."""
+        """Return the state for a checkpoint, which also contains the stores' changes (`Store.take_changes`)."""
         return TaskState(
             **self._task_context.live_state(),
             partition_times={

@@ -122,11 +122,11 @@ class TaskContext:
                 self._dropped(dropped)
 
     def begin_time(self) -> None:
-        """Note the wall clock at the start of an epoch, or when it first becomes known."""
+        """Store the wall clock at the start of an epoch, or when it first becomes known, for `end_time`."""
         self._began_ms = self.wall_clock_ms
 
     def end_time(self) -> None:
-        """Count the simulated time of this epoch, the denominator of every rate."""
+        """Add the simulated time of this epoch to the metric by which totals are divided for rates."""
         if self._began_ms != UNKNOWN and self.wall_clock_ms > self._began_ms:
             self.metrics.measure(TASK, "", SIMULATED_TIME).record(self.wall_clock_ms - self._began_ms)
 

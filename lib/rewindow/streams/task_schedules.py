@@ -171,7 +171,7 @@ class Schedules:
     def _method_name(self, node: str, callback: Callable[..., None]) -> str:
         owner, name = getattr(callback, "__self__", None), getattr(callback, "__name__", "")
         if owner is not None and owner is self.processors.get(node):
-            # A private method is stored under its mangled name.
+            # Python mangles the name of a private method (two underscores), so the mangled names are tried, too.
             for spelled in (name, *(f"_{kind.__name__.lstrip('_')}{name}" for kind in type(owner).__mro__)):
                 if getattr(owner, spelled, None) == callback:
                     return spelled

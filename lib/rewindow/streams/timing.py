@@ -41,7 +41,7 @@ class Timed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TimedNode:
-    """A node with a store that depends on its clock, and its place in the topology. For the other fields, see `Timing`."""
+    """A node whose store depends on the node's clock, with its place in the topology. For the other fields, see `Timing`."""
 
     node: str
     sub_topology: int

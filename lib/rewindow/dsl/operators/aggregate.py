@@ -1,20 +1,20 @@
-"""Aggregation by key, and by key and window on a grid: one state each, and an update for every accepted record.
+"""Aggregation by key, and by key and tumbling, hopping or unlimited window. Every accepted record sends an update.
 
-A result has the largest timestamp of its records. An update also carries the old result, null at first (D13). A record
-updates its windows in the order of their starts.
+The store has a state for each key, or each key and window. A result has the largest timestamp of its records. An update also
+contains the old result, which is null in the first update (D13). A record updates its windows in the order of their starts.
 
-All windowed aggregates share a base: the node's clock, and final results when windows close (KIP-825). The clock is the
-highest timestamp of the records with a key that the node has seen. Where time follows the watermark (D22), and in a final
-run (D18), the watermark advances it, too. The clock alone decides whether a window is closed, so a window either accepts
-records or is final.
+All windowed aggregates share a base class. It maintains the node's clock, and sends final results when windows close (KIP-825).
+The clock is the highest timestamp of the node's records so far; skipped records do not advance it. If time follows the watermark
+(D22), and in a final run (D18), the watermark advances the clock, too. The clock alone decides whether a window is closed, so a
+window either accepts records or is final.
 
-On window close, a window's result is sent exactly once, when it is final: at the first record or watermark that advances the
-clock that far, in the order of (start, key bytes), for sessions (end, start, key bytes), and with the timestamp of the
-result. Final results are sent before the record that advanced the clock is stored, because storing it can expire windows.
-So no result is lost, however far time jumps (D11).
+With the strategy ``ON_WINDOW_CLOSE``, a window's result is sent exactly once, when it is final: when a record or watermark
+advances the clock to the closing time. Results are sent in the order of (start, key bytes), for sessions (end, start, key bytes),
+with their own timestamps. They are sent before the record that advanced the clock is stored, because storing a record can expire
+windows. So no result is lost, however far time jumps (D11).
 
-Each input of a cogroup has an aggregate node of its own, with its own aggregator. All of them share one store, and the node
-below merges their results. Above a final result they also share the clock of that node (D10).
+Each input of a cogroup has its own aggregate node with its own aggregator. All these nodes share one store, and the node below
+them passes their results on. If final results are sent further below, they also share the clock of that node (D10).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from rewindow.streams.windows.time import GridWindows, Windows
 
 @dataclass(frozen=True, slots=True)
 class StreamAggregate:
-    """Aggregate by key. Records with a null key or value are skipped; a null state deletes the key."""
+    """Aggregate by key. Records with a null key or value are skipped. If the new state is null, the key is deleted."""
 
     keeps_key: ClassVar[bool] = True
     asks_own_key: ClassVar[bool] = True
@@ -62,7 +62,7 @@ class StreamAggregate:
 
 
 def check_lists(context: ProcessorContext, store: str, key: Any, state: Any) -> None:
-    """Raise `LimitError` (71) for a state with a list that is too long to be copied for each record."""
+    """Raise `LimitError` (71) if a state contains a list with more items than the limit: each record copies the list."""
     if state.__class__ is list:
         context.check_items(store, key, len(state))
     elif isinstance(state, tuple) and list in map(type, state):
@@ -70,8 +70,8 @@ def check_lists(context: ProcessorContext, store: str, key: Any, state: Any) -> 
 
 
 def aggregated(aggregator: Aggregator, key: Any, value: Any, old: Stamped | None) -> tuple[Any, Any, Any]:
-    """Return the new state, its result and the old result, which is computed first."""
-    # The aggregator may modify its state in place, so it gets a copy. The start state may be the same object each time.
+    """Add a value to the stored state ``old`` (None: no state yet). Return ``(new state, new result, old result)``."""
+    # The aggregator may modify its state in place, so it gets a copy. `start` may return the same object in each call.
     if old is None:
         state = aggregator.add(key, value, copied(aggregator.start()))
         return state, None if state is None else aggregator.result(state), None
@@ -88,12 +88,12 @@ class EmitStrategy(StrEnum):
 
     @classmethod
     def on_window_update(cls) -> EmitStrategy:
-        """Send the current result for each record."""
+        """Send the current result after each record."""
         return cls.ON_WINDOW_UPDATE
 
     @classmethod
     def on_window_close(cls) -> EmitStrategy:
-        """Send the final result of each key and window once: as `suppress(until_window_closes())`, without its buffer."""
+        """Send the final result of each key and window once: like `suppress(until_window_closes())`, but without a buffer."""
         return cls.ON_WINDOW_CLOSE
 
 
@@ -101,8 +101,10 @@ class EmitStrategy(StrEnum):
 class WindowAggregate:
     """Aggregate by key and window.
 
-    A window is closed when the node's clock has reached its end + grace. A late record is dropped, and counted for each
-    closed window. A null key is skipped and does not advance the clock; a null value is aggregated.
+    A window is closed when the node's clock has reached the window's end + grace. A late record is dropped, and counted once for
+    each closed window. A record with a null key is skipped and does not advance the clock. A null value is aggregated.
+
+    ``clock`` is the node whose clock is used; None for this node's own clock.
     """
 
     windows: GridWindows
@@ -162,15 +164,15 @@ class WindowedProcessor(Processor):
         return clock_ms
 
     def _count_needed(self, grace_ms: int) -> None:
-        """Count a record that arrived after the end of its last window, by the smallest grace that keeps it."""
+        """Count a record that arrived after the end of its last window. ``grace_ms``: the smallest grace that accepts it."""
         self.context.measure(GRACE_NEEDED, reason=grace_bucket(grace_ms)).record(grace_ms)
 
     def _observe_and_emit(self, timestamp: int) -> int:
-        """Advance the clock, send the results of the windows that it closes, and return the clock."""
+        """Advance the clock, send the final results of the windows that close, and return the clock."""
         before_ms = self.context.observed_time_ms
         now_ms = self.context.observe(timestamp)
         if now_ms > before_ms:
-            # Storing the record could expire these windows, so they are sent first (D11).
+            # Storing the record could expire these windows, so their results are sent first (D11).
             after_ms = self._closed_after_ms
             for windowed, kept in self._store.fetch_all(before_ms - after_ms + 1, now_ms - after_ms):
                 state, time_ms = kept if kept.__class__ is Stamped else (kept, windowed.window.end_ms)
@@ -184,7 +186,7 @@ class WindowedProcessor(Processor):
         self.context.drop(record, SKIPPED_RECORDS, reason=reason)
 
     def _drop_late(self, record: Record, times: int = 1) -> None:
-        """Drop a record of closed windows, counted for each."""
+        """Drop a late record. ``times`` is the number of its closed windows, for each of which it is counted."""
         self.context.drop(record, LATE_RECORD_DROP, reason="window-closed", times=times)
 
 
@@ -198,12 +200,12 @@ def described_windows(settings: _WindowedSettings) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CogroupMerge:
-    """Pass the results of all inputs on."""
+    """Pass the results of all inputs of a cogroup on."""
 
     keeps_key: ClassVar[bool] = True
 
     clock: str | None = None
-    """The name of this node, if the inputs share its clock."""
+    """The name of this node, if the inputs use its clock; None if each input has its own clock."""
 
     def __call__(self) -> Processor:
         return _Merge() if self.clock is None else _Clocked()
@@ -255,7 +257,7 @@ class _WindowAggregate(WindowedProcessor):
                 self._update(record, start_ms)
             else:
                 late += 1
-        # `start_ms` is now that of the last window. A grace that keeps this one open keeps the record.
+        # `start_ms` is now the start of the record's last window. A grace with which this window is open accepts the record.
         ended_from_ms = open_from_ms + self._grace_ms
         if start_ms <= ended_from_ms:
             self._count_needed(ended_from_ms - start_ms + 1)
@@ -285,7 +287,7 @@ class _WindowedSettings(Protocol):
 
     @property
     def aggregator(self) -> Aggregator:
-        """The aggregate."""
+        """The aggregator."""
 
     @property
     def store(self) -> str:
@@ -297,7 +299,7 @@ class _WindowedSettings(Protocol):
 
     @property
     def clock(self) -> str | None:
-        """The node whose clock decides, if it is not this node's own."""
+        """The node whose clock is used; None for the node's own clock."""
 
 
 class _Merge(Processor):

@@ -1,11 +1,11 @@
-"""The built-in aggregates and their protocol. Built-in aggregates are values, so they can also run on whole columns.
+"""The built-in aggregates and their protocol. Built-in aggregates are data, so they can also run on whole columns.
 
-An aggregator has a start, a step and a result; the store keeps its state. Sums are folded in the order in which the task
-processes the records, so the last bit of a float is the same in every layout.
+An aggregator has a start state, a function that adds a value to a state, and a function from state to result. The store keeps
+the state. Sums are added in the order in which the task processes the records, so the last bit of a float is the same in every
+layout.
 
-The results of `First`, `Last` and `Collect` depend on the order of the records: that in which the task processes them (L1),
-not that of their timestamps. Merged sessions are combined in the order of their times. Null fields and null values are
-skipped.
+The results of `First`, `Last` and `Collect` depend on the order in which the task processes the records (L1), not on the order
+of timestamps. Merged sessions are combined in the order of their times. Null fields and null values are skipped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EXACT = exact_context()
 
 @runtime_checkable
 class Aggregator(Protocol):
-    """A start, a step and a result, and their types, given the type of the values."""
+    """A start state, a step and a result. ``state_type`` and ``result_type`` take the declared type of the values."""
 
     def start(self) -> Any:
         """Return the state before the first value."""
@@ -51,7 +51,7 @@ class Subtractable(Aggregator, Protocol):
     """An aggregate that can subtract a value, as a grouped table needs."""
 
     def subtract(self, key: Any, value: Any, state: Any) -> Any:
-        """Return the state with a value removed that was added before."""
+        """Return the state without a value that was added before."""
 
 
 @runtime_checkable
@@ -59,17 +59,17 @@ class Mergeable(Aggregator, Protocol):
     """An aggregate whose states can be merged, as sessions need."""
 
     def merge(self, state: Any, later: Any) -> Any:
-        """Return the merged state of two sessions, the earlier one first; ``state`` may be the start state."""
+        """Return the merged state of two sessions. ``state``, of the earlier session, may be the start state."""
 
 
 def is_aggregate(given: object) -> TypeGuard[Aggregator]:
-    """Return whether the object is an aggregate: ``Count()``, not the class ``Count``."""
+    """Return whether the object is an aggregate, such as ``Count()``. The class ``Count`` is not."""
     return isinstance(given, Aggregator) and not isinstance(given, type)
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The number of records, including null values, as in windowed counts of Kafka Streams."""
+    """The number of records. Records with a null value are counted, too, as in windowed counts of Kafka Streams."""
 
     def describe(self) -> str:
         """See `described`."""
@@ -110,7 +110,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class _OfField:
-    """An aggregate of one field of the values, or of the values themselves. Nulls are skipped."""
+    """An aggregate of one field of the values, or of the values themselves if ``field`` is None. Nulls are skipped."""
 
     field: str | None = None
 
@@ -133,7 +133,7 @@ class _OfField:
 
 @dataclass(frozen=True, slots=True)
 class _Folded(_OfField, ABC):
-    """An aggregate that starts with the first operand and combines each further one with the state."""
+    """An aggregate whose first operand becomes the state, and whose further operands are combined with the state."""
 
     def add(self, key: Any, value: Any, state: Any) -> Any:
         """See `Aggregator`."""
@@ -158,7 +158,7 @@ class _Folded(_OfField, ABC):
         return self.state_type(value)
 
     def first(self, operand: Any) -> Any:
-        """Return the state of a first operand, never null. Raises `DataError` for a row."""
+        """Return the state for the first operand, which is not null. Raises `DataError` for a row."""
         return _no_row(operand, type(self).__name__)
 
     @abstractmethod
@@ -168,7 +168,7 @@ class _Folded(_OfField, ABC):
 
 @dataclass(frozen=True, slots=True)
 class Sum(_Folded):
-    """The sum of a field, or of the values. Nulls are skipped; the sum of none is null.
+    """The sum of a field, or of the values. Nulls are skipped. Without values, the sum is null.
 
     The sum of booleans is an integer. Decimals are added exactly, up to 38 digits; a longer sum raises a `DataError`.
     """
@@ -194,7 +194,7 @@ class Sum(_Folded):
 
 @dataclass(frozen=True, slots=True)
 class Min(_Folded):
-    """The smallest value of a field, or of the values. Nulls are skipped; the minimum of none is null.
+    """The smallest value of a field, or of the values. Nulls are skipped. Without values, the minimum is null.
 
     NaN is the largest number, as in Spark: the minimum is NaN only if all values are.
     """
@@ -206,7 +206,7 @@ class Min(_Folded):
 
 @dataclass(frozen=True, slots=True)
 class Max(_Folded):
-    """The largest value of a field, or of the values. Nulls are skipped; the maximum of none is null.
+    """The largest value of a field, or of the values. Nulls are skipped. Without values, the maximum is null.
 
     NaN is the largest number, as in Spark: the maximum is NaN if any value is.
     """
@@ -218,9 +218,9 @@ class Max(_Folded):
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """The arithmetic mean of a field, or of the values, as a float. Nulls are skipped; the mean of none is null.
+    """The arithmetic mean of a field, or of the values, as a float. Nulls are skipped. Without values, the mean is null.
 
-    The total is kept as by `Sum`. For integers, booleans and decimals, only the quotient is rounded.
+    The total is computed as in `Sum`. For integers, booleans and decimals, only the quotient is rounded.
     """
 
     field: str | None = None
@@ -276,14 +276,14 @@ class Mean:
 
 
 def described(aggregator: Any) -> str:
-    """Describe an aggregate for `explain` and the fingerprint: by its ``describe()``, else by the name of its class."""
+    """Return the text of an aggregate for `explain` and the fingerprint: its ``describe()``, or the name of its class."""
     describe = getattr(aggregator, "describe", None)
     return str(describe()) if callable(describe) else type(aggregator).__name__.lower()
 
 
 @dataclass(frozen=True, slots=True)
 class _Ordered(_OfField, ABC):
-    """An aggregate whose state consists of operands."""
+    """An aggregate whose state is an operand or a list of operands."""
 
     def add(self, key: Any, value: Any, state: Any) -> Any:
         """See `Aggregator`."""
@@ -310,7 +310,7 @@ class _Ordered(_OfField, ABC):
 
 @dataclass(frozen=True, slots=True)
 class First(_Ordered):
-    """The first non-null value of a field, or of the values; null if there is none."""
+    """The first value of a field, or of the values, that is not null; null if there is no such value."""
 
     def with_operand(self, state: Any, operand: Any) -> Any:
         """See `_Ordered`."""
@@ -323,7 +323,7 @@ class First(_Ordered):
 
 @dataclass(frozen=True, slots=True)
 class Last(_Ordered):
-    """The last non-null value of a field, or of the values; null if there is none."""
+    """The last value of a field, or of the values, that is not null; null if there is no such value."""
 
     def with_operand(self, state: Any, operand: Any) -> Any:
         """See `_Ordered`."""
@@ -337,13 +337,13 @@ class Last(_Ordered):
 
 @dataclass(frozen=True, slots=True)
 class Collect(_Ordered):
-    """The list of all non-null values of a field, or of the values; empty if there is none.
+    """The list of all values of a field, or of the values, that are not null. Without values, the list is empty.
 
-    In record execution each record stores and sends the whole list, so use it for windows and keys with few records there. The
-    limit ``list_items`` ends a run whose list grows longer (71).
+    In record execution, each record stores and sends the whole list, so use it there only for windows and keys with few records.
+    If a list has more items than the limit ``list_items``, the run fails (71).
 
-    In an output table the list is a column of JSON text, like ``[1,2]``: pandas and SQL read the text. Later operators of the
-    same job get a list, and so does a second job whose feed lands the output.
+    In an output table the list is a column of JSON text, like ``[1,2]``, and pandas and SQL get text. Later operators of the
+    same job get a list, and so does another job whose feed lands the output.
     """
 
     def start(self) -> list[Any]:
@@ -367,7 +367,7 @@ class Collect(_Ordered):
         del key
         text = dump_value(self.operand(value))
         for index, item in enumerate(state):
-            # The texts are compared, because NaN is identical to itself only until a restart.
+            # Texts are compared, because NaN does not equal NaN, and is the same object only until a restart.
             if dump_value(item) == text:
                 return [*state[:index], *state[index + 1 :]]
         return state
@@ -378,7 +378,7 @@ class Collect(_Ordered):
 
 
 def _precedes(value: Any, other: Any) -> bool:
-    """Return whether a value is smaller than another. NaN is the largest number and equals itself."""
+    """Return whether ``value`` is smaller than ``other``. Here NaN is the largest number and equals NaN."""
     return bool(value < other or (other != other and value == value))  # noqa: PLR0124 - only NaN is unequal to itself
 
 

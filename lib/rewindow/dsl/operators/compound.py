@@ -1,4 +1,4 @@
-"""Aggregates that combine others, and aggregates made of user functions."""
+"""Aggregates that combine several aggregates, and aggregates that consist of user functions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rewindow.streams.serde.binding import RowType
 
 @dataclass(frozen=True)
 class Several:
-    """Several named aggregates. State and result are rows with one field for each."""
+    """Several named aggregates. State and result are rows with one field for each aggregate."""
 
     parts: tuple[tuple[str, Any], ...]
 
@@ -53,7 +53,7 @@ class Several:
 
     def add(self, key: Any, value: Any, state: Any) -> Any:
         """See `Aggregator`."""
-        parts = zip(self._aggregators, state)  # noqa: B905 - to check the length of both would cost a third of it all
+        parts = zip(self._aggregators, state)  # noqa: B905 - checking the lengths would take a third of this method's time
         return self._row(tuple([part.add(key, value, own_state) for part, own_state in parts]))
 
     def subtract(self, key: Any, value: Any, state: Any) -> Any:
@@ -84,17 +84,17 @@ class Several:
 
 
 def _result_type(part: Any, value: Any) -> Any:
-    """Return the type of one field of the result, which distinguishes a null from a row of nulls."""
+    """Return the type of one field of the result. Where possible, it distinguishes a null from a row of nulls."""
     return part.state_type(value) if part.__class__ in _RESULT_IS_STATE else part.result_type(value)
 
 
 _RESULT_IS_STATE = (Count, Sum, Min, Max, First, Last, Collect)
-"""The aggregates whose result is their state."""
+"""The built-in aggregates whose result is equal to their state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """``reducer(aggregate, value)``, starting with the first value."""
+    """Combine values with ``reducer(aggregate, value)``. The first value is the first aggregate."""
 
     reducer: Callable[[Any, Any], Any]
 
@@ -130,7 +130,10 @@ class Reduce:
 
 @dataclass(frozen=True, slots=True)
 class Custom:
-    """``initializer() -> aggregate`` and ``aggregator(key, value, aggregate) -> aggregate``, of a declared type."""
+    """User functions: ``initializer() -> aggregate`` and ``aggregator(key, value, aggregate) -> aggregate``.
+
+    ``type`` is the declared type of the aggregate.
+    """
 
     initializer: Callable[[], Any]
     aggregator: Callable[[Any, Any, Any], Any]
@@ -164,7 +167,7 @@ class Custom:
 
 
 def several(parts: Mapping[str, Aggregator]) -> Several:
-    """Combine named aggregates. Raises `ConfigError` if there are none, and for a part or a name that is invalid."""
+    """Combine aggregates, given by name. Raises `ConfigError` without aggregates, and for an invalid aggregate or name."""
     for name in parts:
         if not name.isidentifier() or iskeyword(name) or name.startswith("_"):
             raise ConfigError(

@@ -2,11 +2,10 @@
 
     amount >= 10 and (country in ('de', 'fr') or country is null) and not is_test
 
-Names are fields of the value. ``value``, ``key`` and ``timestamp`` (epoch ms) are the record's own unless a field has that
-name. Literals are integers, floats with a decimal point, 'texts' (with '' for a quote), true and false. A literal that is
-compared with a decimal is that decimal: ``amount = 40.85`` is exact. Comparisons
-(= <> != < <= > >=, between, in) with a null are null; and, or and not treat null as SQL does. Only records for which the
-condition is true are kept.
+Names are fields of the value. If no field has that name, ``value``, ``key`` and ``timestamp`` (epoch ms) are those of the record.
+Literals are integers, floats with a decimal point, 'texts' (with '' for a quote), true and false. A literal that is compared with
+a decimal is read as a decimal, so ``amount = 40.85`` is exact. A comparison (= <> != < <= > >=, between, in) with a null is null.
+``and``, ``or`` and ``not`` treat null as SQL does. Only records for which the condition is true are kept.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """A comparison. A null operand makes it null."""
+    """A comparison. If an operand is null, the result is null."""
 
     operator: str
     left: Term
@@ -52,10 +51,10 @@ class Compare:
         return bool(OPERATORS[self.operator](left, right))
 
     def _as_in_sql(self, left: Any, right: Any) -> tuple[Any, Any]:
-        """Return operands, one of which is a decimal, as SQL compares them.
+        """Return the operands, of which at least one is a decimal, converted as in SQL.
 
-        A literal is the decimal that it is written as, because no float has the value of 40.85 (ADR-143). Otherwise a float
-        makes both floats.
+        A float literal becomes the decimal with the same digits, because no float is exactly 40.85 (ADR-143). If another operand
+        is a float, both become floats.
         """
         if left.__class__ is float:
             return (Decimal(repr(left)), right) if isinstance(self.left, Literal) else (left, float(right))
@@ -66,7 +65,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """Whether a value is null. The result is never null."""
+    """A test whether a value is null. The result is never null."""
 
     term: Term
 
@@ -80,7 +79,7 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The negation; null stays null."""
+    """The negation of a condition. If the condition is null, so is the result."""
 
     negated: Condition
 
@@ -95,7 +94,10 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """Conjunction (``decides`` is false) or disjunction (true). A side equal to ``decides`` decides; else null wins."""
+    """A conjunction (``decides`` is False) or disjunction (``decides`` is True).
+
+    If a side is equal to ``decides``, that is the result. Otherwise, if a side is null, the result is null.
+    """
 
     decides: bool
     left: Condition
@@ -116,12 +118,12 @@ Condition = Compare | IsNull | Not | Both
 
 
 def parse(text: str) -> Condition:
-    """Parse a condition. Raises `ConfigError` naming the position of an error."""
+    """Parse a condition. Raises `ConfigError`, which names the token at which the text is wrong."""
     return _Reader(text, "where").whole()
 
 
 def names_in(condition: Condition) -> Iterator[str]:
-    """Yield the names in a condition."""
+    """Yield the names of fields, key, value and timestamp that a condition uses."""
     if isinstance(condition, Both):
         yield from names_in(condition.left)
         yield from names_in(condition.right)

@@ -2,8 +2,8 @@
 
     price * (pieces - 1) + 0.5
 
-Names and literals are those of `conditions`. ``+ - *`` work on integers and floats as in Python: two integers give an
-integer, otherwise the result is a float. A null operand makes the result null.
+Names and literals are those of `conditions`. ``+ - *`` work on integers and floats as in Python: the result of two integers is an
+integer, otherwise the result is a float. If an operand is null, the result is null.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from rewindow.errors import ConfigError, DataError
 
 Look = Callable[[str], Any]
-"""Returns the value of a name."""
+"""Returns the value of a name, in the record for which an expression is evaluated."""
 
 COMPUTED: Mapping[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 _TOKEN = re.compile(r"\s*(?:(\d+\.\d+|\d+)|('(?:[^']|'')*')|([A-Za-z_]\w*)|(<=|>=|<>|!=|[=<>(),+*-]))")
@@ -36,7 +36,7 @@ _INSTEAD = {
     "-": "compute it with select or filter",
     "*": "compute it with select or filter",
 }
-"""What other languages write, and what to write instead."""
+"""From a token of other languages to the advice what to write instead."""
 _TRUTHS = frozenset(("true", "false"))
 _WORDS = frozenset(("and", "or", "not", "in", "is", "null", "true", "false", "between", "as"))
 
@@ -51,7 +51,7 @@ class Name:
         return self.name
 
     def value(self, look: Look) -> Any:
-        """Return the value."""
+        """Return the value of the name."""
         return look(self.name)
 
 
@@ -67,7 +67,7 @@ class Literal:
         return str(self.constant).lower()
 
     def value(self, look: Look) -> Any:
-        """Return the value."""
+        """Return the constant."""
         del look
         return self.constant
 
@@ -77,7 +77,7 @@ Term = Name | Literal
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A sum, difference or product. A null operand makes it null."""
+    """A sum, difference or product. If an operand is null, the result is null."""
 
     operator: str
     left: Expression
@@ -87,7 +87,7 @@ class Computed:
         return f"({self.left} {self.operator} {self.right})"
 
     def value(self, look: Look) -> Any:
-        """Return the value. Raises `DataError` for an operand that is neither an integer nor a float."""
+        """Return the result. Raises `DataError` for an operand that is neither an integer nor a float."""
         left, right = self.left.value(look), self.right.value(look)
         for operand in (left, right):
             if operand is not None and operand.__class__ not in (int, float):
@@ -115,7 +115,7 @@ def names_of_expression(expression: Expression) -> Iterator[str]:
 
 
 class Reader:
-    """A recursive descent parser. An error is a `ConfigError` naming its position; ``verb`` is the verb to blame."""
+    """A recursive descent parser. A syntax error raises `ConfigError`, which names the wrong token and the DSL's ``verb``."""
 
     def __init__(self, text: str, verb: str) -> None:
         self._text, self._verb, self._at = text, verb, 0
@@ -207,5 +207,5 @@ class Reader:
 
 
 def _instead(text: str) -> str:
-    """Return what to write instead of what a text begins with, if that is of another language."""
+    """Return the advice for a text that begins with a token of another language; empty for other texts."""
     return next((f": {fix}" for sign, fix in _INSTEAD.items() if text.lower().startswith(sign)), "")

@@ -1,19 +1,20 @@
 """The foreign-key join of two tables (KIP-213): four processors in three sub-topologies.
 
-1. Next to the left table, `ForeignKeySend` sends each update twice: to the left row's own partition, where a copy of the
-   table is kept, and to the foreign key's partition, as a subscription to that key.
-2. Next to the right table, `ForeignKeySubscribe` keeps the subscribers of each key and answers with its row, and
-   `ForeignKeyPublish` answers all subscribers when the row changes.
-3. `ForeignKeyJoin` keeps the copy and joins its rows with the answers.
+1. In the left table's sub-topology, `ForeignKeySend` sends each update twice: to the partition of the left row's key, where
+   a copy of the table is kept, and to the partition of the foreign key, as a subscription to the right row with that key.
+2. In the right table's sub-topology, `ForeignKeySubscribe` keeps the subscribers of each key. It replies to a subscription with
+   an `Answer` that contains the right row. `ForeignKeyPublish` sends an answer to all subscribers when the right row changes.
+3. In the third sub-topology, `ForeignKeyJoin` keeps the copy of the left table and joins its rows with the answers.
 
-Answers and updates take different paths, so an answer may be late, for a foreign key that the row no longer has, or early,
-before the update that asked for it. So the updates of a partition are numbered, a subscription carries the number of its
-update, and the answer returns it. A late answer is dropped, because another one follows. An early answer waits for its
-update, which arrives in the same epoch, because internal logs are released in whole epochs. (Kafka compares hashes of the
-left value and drops both kinds, so an early answer is lost until the next update.)
+Answers and updates reach `ForeignKeyJoin` by different paths. So an answer may arrive before the update that caused its
+subscription (early). It may also arrive after a newer update that changed the foreign key (outdated). Therefore the updates of a
+partition are numbered, and a subscription and its answers contain the number of their update. An outdated answer is dropped,
+because the newer update causes another answer. An early answer waits for its update, which arrives in the same epoch, because
+internal logs are released in whole epochs. (Kafka compares hashes of the left value and drops both kinds of answers, so the
+result of an early answer is missing until the next update.)
 
-If the left row changed, a result has the larger timestamp of both rows; if the right row changed, it has the right row's.
-A left join's result for a row without a foreign key has the row's own timestamp.
+If the left row changed, a result has the larger timestamp of both rows. If the right row changed, a result has the timestamp of
+the right row. In a left join, the result for a row without a foreign key has the row's own timestamp.
 """
 
 from __future__ import annotations
@@ -30,13 +31,17 @@ from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.state.key_value_store import KeyValueStore, PrefixStore
 
 ALWAYS, QUIET, LAST, NEVER = "always", "quiet", "last", "never"
-"""How a subscription is answered. ALWAYS. QUIET: a missing right row matters only if there is a result to delete. LAST: the
-subscription ends, with a last answer. NEVER: it ends, and another subscription of the same update is answered."""
+"""Whether and how a subscription is answered.
+
+ALWAYS: it is answered. QUIET: it is answered, but an answer without a right row is ignored unless there is a result to delete.
+LAST: the subscription ends, and is answered for the last time. NEVER: the subscription ends and is not answered, because another
+subscription of the same update is answered or no answer is needed.
+"""
 
 _LAST = "last"
 
 Sent = row_class(("number", "is_row", "value", "needs_no_answer"))
-"""A left row, or its deletion, on its way to the copy."""
+"""An update of a left row, sent to the copy of the left table. ``is_row`` is False for a deletion."""
 Subscription = row_class(("left_key", "number", "answered"))
 Subscriber = row_class(("foreign_key", "left_key"))
 Answer = row_class(("number", "is_row", "is_quiet", "value"))
@@ -45,14 +50,14 @@ Copied = row_class(("number", "value"))
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeySend:
-    """Send left updates to the copy and to the partitions of their foreign keys."""
+    """Send updates of the left table to the copy, and subscriptions to the partitions of their foreign keys."""
 
     foreign_key: Callable[[Any, Any], Any]
     to_copy: str
     to_right: str
     keeps_left: bool
     store: str
-    """The store of the last update's number."""
+    """The store that contains the number of the partition's last update."""
 
     def __call__(self) -> Processor:
         return _Send(self)
@@ -64,7 +69,7 @@ class ForeignKeySend:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeySubscribe:
-    """Keep subscriptions and answer them with the right table's rows."""
+    """Keep subscriptions in a store, and answer them with the right table's rows."""
 
     right: TableView
     store: str
@@ -79,7 +84,7 @@ class ForeignKeySubscribe:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyPublish:
-    """Answer all subscribers of a changed right row."""
+    """When a right row changes, send an answer to all its subscribers."""
 
     store: str
 
@@ -93,9 +98,9 @@ class ForeignKeyPublish:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyJoin:
-    """Join the copy with the answers: ``joiner(left, right)``. ``keeps_left``: also if there is no right row.
+    """Join the rows of the copy with the answers: ``joiner(left, right)``. ``keeps_left``: also without a right row.
 
-    The node has two parents. It receives `Sent` from one and `Answer` from the other.
+    The node has two parents. One sends `Sent` rows, the other sends `Answer` rows. ``store`` is the store of the copy.
     """
 
     joiner: Callable[[Any, Any], Any]
@@ -136,7 +141,7 @@ class _Send(Processor):
         self._numbers.put(_LAST, number)
         # Keys are compared by their bytes, which decide the partition.
         has_moved = old is not None and (new is None or encode_key(old) != encode_key(new))
-        # An update that asks for no answer still makes earlier answers late, so it deletes the result itself.
+        # An update that needs no answer still makes earlier answers outdated. So `ForeignKeyJoin` must send its result.
         needs_no_answer = new is None and (settings.keeps_left or not has_moved)
         sent = Sent(number, change.new is not None, change.new, needs_no_answer)
         self.context.forward(record.with_value(sent), to=self._to_copy)
@@ -202,7 +207,7 @@ class _Join(Processor):
         self.context = context
         self._copy: KeyValueStore = context.store(self._settings.store)
         self._results: KeyValueStore = context.store(self._settings.results)
-        # No message is in transit when an epoch ends, so neither of these has to outlive it.
+        # All answers and updates of an epoch arrive within the epoch, so these dictionaries need not outlive it.
         self._early: dict[Any, list[Record]] = {}
         self._deleted: dict[Any, int] = {}
 
@@ -226,14 +231,14 @@ class _Join(Processor):
             for answer in waiting:
                 self._take_answer(answer)
         except Exception:
-            # An error policy restores stores (`streams.error_policy`), but not fields.
+            # An error policy restores stores after a failure (`streams.error_policy`), but not fields of the processor.
             self._early[key], self._deleted[key] = waiting, deleted
             raise
 
     def _take_answer(self, record: Record) -> None:
         key, answer = record.key, record.value
         row = self._copy.get(key)
-        # An answer may overtake the update of the copy, because the two take different ways.
+        # An answer with a greater number has arrived before its update, so it must wait for the update.
         newest = self._deleted.get(key, 0) if row is None else row.number
         if answer.number > newest:
             self._early.setdefault(key, []).append(record)

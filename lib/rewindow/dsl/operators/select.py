@@ -1,7 +1,4 @@
-"""The nodes of `KStream.where` and `KStream.select`: filters and rows as text.
-
-Unlike functions, they can run on whole columns.
-"""
+"""The nodes of `KStream.where` and `KStream.select`, which are given as text. Unlike functions, they can run on whole columns."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from rewindow.streams.record import Record, maker, row_class
 from rewindow.streams.serde.binding import NamedType, NumberType, RowType
 
 Fields = tuple[tuple[str, Expression], ...]
-"""The name and the expression of each field."""
+"""Pairs ``(name, expression)``, one for each field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,7 @@ class Select:
 
 
 def read_fields(text: str) -> Fields:
-    """Parse the text of a `select`. Raises `ConfigError` naming the position of an error, or an invalid field name."""
+    """Parse the text of a `select`. Raises `ConfigError`, which names the wrong token or the invalid field name."""
     return _Reader(text, "select").whole()
 
 
@@ -51,7 +48,7 @@ def type_of(fields: Fields, key: Any, value: Any) -> RowType:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Keep the records for which a condition is true, not false or null."""
+    """Keep the records for which a condition is true. If it is false or null, the record is dropped."""
 
     keeps_key: ClassVar[bool] = True
     leaves_out: ClassVar[LeavesOut] = LeavesOut.BY_CONDITION
@@ -132,14 +129,14 @@ class _Where(Processor):
 
 
 def _look_in(record: Record, verb: str, name: str) -> Any:
-    """Return the value of a name in a record. Raises `DataError` listing the known names."""
+    """Return the value of a name in a record. Raises `DataError`, which lists the known names, for an unknown name."""
     fields = getattr(record.value, "_fields", ())
     if name in fields:
         return getattr(record.value, name)
     if name in ("key", "value", "timestamp"):
         return getattr(record, name)
     if record.value is None:
-        # As on whole columns: the fields of a null row are null.
+        # The fields of a null row are null, as in the evaluation on whole columns.
         return None
     raise DataError(
         "field-not-in-record",

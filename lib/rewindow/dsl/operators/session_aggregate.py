@@ -1,15 +1,16 @@
 """Aggregation by key and session: a record and all sessions within the gap are merged into one session.
 
 1. The node's clock advances.
-2. A record at ``t`` touches each session with ``end >= t - gap`` and ``start <= t + gap``, both inclusive. Together with the
-   record they form the merged session. A session that is closed and past its retention by the node's clock does not
-   count. The store has usually expired it, but it does not see a clock that a watermark advanced.
-3. The record is late, and dropped, if the merged session ends before ``clock - gap - grace``. So an old record that touches
+2. A record at ``t`` touches each session with ``end >= t - gap`` and ``start <= t + gap``. The record and the touched sessions
+   form the merged session. A session does not count if, by the node's clock, it is closed and its retention is over. Usually the
+   store has expired it already, but watermarks advance only the node's clock, not the store's.
+3. The record is late, and is dropped, if the merged session ends before ``clock - gap - grace``. So an old record that touches
    an open session is not late.
-4. A tombstone is sent for each touched session, in the order of their ends and with the end as timestamp; then the merged
-   session, with its own end. This also happens if the record does not change a session's bounds, except for a session
-   of a single instant, which is just updated.
-5. The state is folded from the start state: the sessions in the order of their ends, then the record.
+4. A tombstone is sent for each touched session, in the order of their ends; its timestamp is the session's end. Then the merged
+   session is sent, with its own end as timestamp. This also happens if the record does not change a session's bounds.
+   Exception: if the merged session is a single instant, it is updated without a tombstone.
+5. The new state starts with the start state. The states of the sessions are merged into it in the order of their ends, and then
+   the record is added.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from rewindow.streams.timing import Timing
 from rewindow.streams.windows.session_sliding import SessionWindows
 
 Merger = Callable[[Any, Any, Any], Any]
-"""``merger(key, one, later)``: the merged state of two sessions, the earlier one first."""
+"""``merger(key, one, later)`` returns the merged state of two sessions. ``one`` is the state of the earlier session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merging:
-    """The merger of an aggregate that is `Mergeable`."""
+    """A `Merger` that calls ``merge`` of an aggregate that is `Mergeable`."""
 
     aggregate: Any
 
@@ -49,7 +50,11 @@ class Merging:
 
 @dataclass(frozen=True, slots=True)
 class SessionAggregate:
-    """Aggregate by key and session. A null key is skipped and does not advance the clock; a null value is aggregated."""
+    """Aggregate by key and session.
+
+    A record with a null key is skipped and does not advance the clock. A null value is aggregated. ``clock`` is the node whose
+    clock is used; None for this node's own clock.
+    """
 
     windows: SessionWindows
     aggregator: Aggregator
@@ -87,7 +92,7 @@ class _SessionAggregate(WindowedProcessor):
             return
         clock_ms = self._take_time(timestamp)
         open_from_ms = clock_ms - self._gap_ms - self._grace_ms
-        # A watermark advances the node's clock, but not the store's, which may still have expired sessions.
+        # A watermark advances the node's clock, but not the store's. So the store may still have sessions that must not count.
         ends_from_ms = max(timestamp - self._gap_ms, clock_ms - self._expired_after_ms)
         touched = list(self._store.find_sessions(key, ends_from_ms, timestamp + self._gap_ms))
         bounds = [session.window for session, _ in touched]
@@ -95,7 +100,7 @@ class _SessionAggregate(WindowedProcessor):
         end_ms = max([timestamp, *(window.end_ms for window in bounds)])
         if end_ms + self._gap_ms < clock_ms:
             self._count_needed(clock_ms - self._gap_ms - end_ms)
-        # An old record that touches an open session is not late.
+        # The end of the merged session decides, so an old record that touches an open session is not late.
         if end_ms < open_from_ms:
             self._drop_late(record)
             return
@@ -109,7 +114,7 @@ class _SessionAggregate(WindowedProcessor):
         for session, session_state in touched:
             result = aggregator.result(session_state)
             state = self._merge(key, state, session_state)
-            # A session of a single instant is updated, all others are replaced by the merged one.
+            # A session of a single instant is updated; all other sessions are replaced by the merged session.
             if start_ms == end_ms == timestamp:
                 old_result = result
                 continue

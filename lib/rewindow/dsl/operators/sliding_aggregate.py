@@ -1,20 +1,20 @@
 """Aggregation by key and sliding window (KIP-450): one window for each distinct set of records within the difference.
 
-Both ends of a window are inclusive. With ``d`` for the difference, a record at ``t`` has a left window ``[t - d, t]``, which
-ends with it, and a right window ``[t + 1, t + 1 + d]``, which starts after it and exists if it has any record. For each
-record:
+Windows include both bounds. Let ``d`` be the difference. A record at ``t`` has a left window ``[t - d, t]``, which ends at the
+record, and a right window ``[t + 1, t + 1 + d]``, which starts after the record and exists only if it contains records. The steps
+for each record:
 
-1. The node's clock advances. The record is late if ``t + d < clock - grace``. Otherwise, each window that it affects is late
-   if the window ends before ``clock - grace``.
+1. The node's clock advances. The record is late if ``t + d < clock - grace``. Otherwise it is still counted as late for each of
+   its windows that ends before ``clock - grace``, and this window is not updated or created.
 2. Each existing window that contains ``t`` is updated, newest first.
 3. The right window of the preceding record is created, if it is missing and contains ``t``.
-4. The record's left window is created, if it is missing: from the newest window that ends before ``t``, if the preceding
-   record is in the left window.
-5. The record's right window is created, if it is missing and there is a newer record: a copy of the newest window that
-   contained ``t``, without this record.
+4. The record's left window is created, if it is missing. If it contains the preceding record, it starts with the state of the
+   newest window that ends before ``t``.
+5. The record's right window is created, if it is missing and there is a newer record. It is a copy of the newest window that
+   contained ``t``, before this record was added.
 
-If 3 and 4 create the same window, it is sent twice. No window starts before 0: records before ``d`` share ``[0, d]`` as their
-left window, which is updated last, while the other windows are updated oldest first.
+If steps 3 and 4 create the same window, it is sent twice. No window starts before 0: records before ``d`` share the left window
+``[0, d]``. For such records, the other windows are updated first, oldest first, and the left window is updated last.
 """
 
 from __future__ import annotations
@@ -40,7 +40,11 @@ from rewindow.streams.windows.session_sliding import SlidingWindows
 
 @dataclass(frozen=True, slots=True)
 class SlidingAggregate:
-    """Aggregate by key and sliding window. A null key or value is skipped and does not advance the clock."""
+    """Aggregate by key and sliding window.
+
+    A record with a null key or value is skipped and does not advance the clock. ``clock`` is the node whose clock is used; None
+    for this node's own clock.
+    """
 
     windows: SlidingWindows
     aggregator: Aggregator
@@ -62,15 +66,15 @@ class SlidingAggregate:
 
 @dataclass(slots=True)
 class _Around:
-    """The windows around a record: their starts, the preceding record, and the bases of the record's own windows."""
+    """What the store has around a record: the starts of windows, the preceding record, and states to start new windows with."""
 
     starts: list[int] = field(default_factory=list)
     before_ms: int = UNKNOWN
-    """The newest timestamp before the record's."""
+    """The timestamp of the key's preceding record."""
     left: Stamped | None = None
-    """The newest window that ends before the record."""
+    """The state of the newest window that ends before the record."""
     right: Stamped | None = None
-    """The newest window that contains the record's time and ends after it, without the record."""
+    """The state, without the record, of the newest window that contains the record's time and ends after it."""
 
 
 class _SlidingAggregate(WindowedProcessor):
@@ -101,7 +105,7 @@ class _SlidingAggregate(WindowedProcessor):
     def _take(self, record: Record) -> None:
         timestamp, size_ms = record.timestamp, self._size_ms
         around = _Around()
-        # Windows with a record in the left window start at most twice the size before this record.
+        # A window that ends in the record's left window starts at most twice the size before the record.
         windows = self._store.fetch_range(record.key, max(0, timestamp - 2 * size_ms), timestamp + 1)
         for start_ms, held in reversed(list(windows)):
             end_ms = start_ms + size_ms
@@ -109,7 +113,7 @@ class _SlidingAggregate(WindowedProcessor):
             if end_ms < timestamp:
                 around.before_ms, around.left = held.timestamp, held
                 break
-            # The record's own right window exists already, and does not contain the record.
+            # This is the record's right window, which does not contain the record.
             if start_ms > timestamp:
                 continue
             if end_ms > timestamp:
@@ -117,7 +121,7 @@ class _SlidingAggregate(WindowedProcessor):
             elif held.timestamp < timestamp:
                 around.before_ms = held.timestamp
             self._add(record, start_ms, held)
-        # The order of these three is Kafka's: right of the record before, left, right.
+        # Kafka's order: right window of the preceding record, then the record's left window, then its right window.
         self._make_right_of_before(record, around)
         left_ms = timestamp - size_ms
         if left_ms not in around.starts:
@@ -138,7 +142,7 @@ class _SlidingAggregate(WindowedProcessor):
                 around.right = held
                 self._add(record, start_ms, held)
         around.right = around.right or first_window
-        # Kafka sends these two in the opposite order for later records.
+        # For early records, Kafka sends these two windows in the opposite order.
         self._copy_to_the_right(record, around)
         self._make_right_of_before(record, around)
         if first_window is None:
@@ -156,7 +160,7 @@ class _SlidingAggregate(WindowedProcessor):
             self._make(record, start_ms, None)
 
     def _make(self, record: Record, start_ms: int, base: Stamped | None) -> None:
-        """Create a window from the record alone, or from the record added to another window's state."""
+        """Create a window with the record added to ``base``, the state of another window; None for the record alone."""
         if not self._is_open(start_ms):
             return
         key, timestamp = record.key, record.timestamp

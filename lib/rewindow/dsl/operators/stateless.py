@@ -1,7 +1,7 @@
-"""Stateless verbs, which handle one record at a time. None changes a timestamp or observes time.
+"""Stateless verbs, which handle one record at a time. They neither change timestamps nor use a clock.
 
-Each public class here is a *supplier*: a value that the topology keeps, that `describe` names, and that makes the
-processor of each epoch.
+Each public class is a *supplier*: the topology keeps an instance as data, `describe` returns its text, and a call makes a
+processor, one for each epoch.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from rewindow.streams.processor import Processor
 from rewindow.streams.record import Record, To
 
 TopicNameExtractor = Callable[[Any, Any], str]
-"""``extractor(key, value)``: the name of one of the declared topics."""
+"""``extractor(key, value)`` returns the name of one of the declared topics."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Keep the records for which ``predicate(key, value)`` is true, or false with ``negate``."""
+    """Keep the records for which ``predicate(key, value)`` is true, or with ``negate`` false."""
 
     keeps_key: ClassVar[bool] = True
     leaves_out: ClassVar[LeavesOut] = LeavesOut.BY_CONDITION
@@ -68,14 +68,14 @@ class FlatMap:
 
 @dataclass(frozen=True, slots=True)
 class MapValues:
-    """Replace the value by ``mapper(value)`` or ``mapper(key, value)``. The key and the partition stay."""
+    """Replace the value by ``mapper(value)``, or with ``with_key`` by ``mapper(key, value)``. The key does not change."""
 
     keeps_key: ClassVar[bool] = True
 
     mapper: Callable[..., Any]
     with_key: bool = False
     value: Any = None
-    """The declared type of the results; None: undeclared."""
+    """The declared type of the results; None if it is not declared."""
 
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
@@ -89,14 +89,14 @@ class MapValues:
 
 @dataclass(frozen=True, slots=True)
 class FlatMapValues:
-    """Replace the value by any number of values: ``mapper(value)`` or ``mapper(key, value)``. The key stays."""
+    """Replace the value by any number of values: ``mapper(value)``, or with ``with_key`` ``mapper(key, value)``."""
 
     keeps_key: ClassVar[bool] = True
 
     mapper: Callable[..., Iterable[Any]]
     with_key: bool = False
     value: Any = None
-    """The declared type of the results; None: undeclared."""
+    """The declared type of the results; None if it is not declared."""
 
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
@@ -124,7 +124,7 @@ class SelectKey:
 
 @dataclass(frozen=True, slots=True)
 class Peek:
-    """Call ``action(key, value)`` and pass the record on. A retried task calls it again."""
+    """Call ``action(key, value)`` and pass the record on. If the task is retried, the action is called again."""
 
     keeps_key: ClassVar[bool] = True
 
@@ -144,7 +144,7 @@ class Peek:
 
 @dataclass(frozen=True, slots=True)
 class PassThrough:
-    """Pass every record on, where streams are merged or a branch starts."""
+    """Pass every record on. Used where streams are merged and where a branch starts."""
 
     keeps_key: ClassVar[bool] = True
 
@@ -162,7 +162,7 @@ class PassThrough:
 class KeyedOnly:
     """Drop records without a key before a repartition, as Kafka does. They are counted as skipped.
 
-    ``lets_pass``: a join below sends them, so they pass.
+    ``lets_pass``: do not drop these records, because a join below sends them.
     """
 
     keeps_key: ClassVar[bool] = True
@@ -179,9 +179,9 @@ class KeyedOnly:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Send a record to the first branch whose ``predicate(key, value)`` is true, or nowhere.
+    """Send a record to the first branch whose ``predicate(key, value)`` is true. If there is none, drop the record.
 
-    ``branches`` has the predicate and the node of each branch; it grows while the topology is built.
+    ``branches`` has pairs ``(predicate, node)``. Branches are added while the topology is built.
     """
 
     keeps_key: ClassVar[bool] = True
@@ -199,7 +199,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Send each record to the sink of the topic that ``extractor`` names. ``sinks`` maps topics to their sinks."""
+    """Send each record to the sink of the topic that ``extractor`` returns. ``sinks`` has pairs ``(topic, sink node)``."""
 
     keeps_key: ClassVar[bool] = True
 

@@ -2,21 +2,21 @@
 
 Rules of this file:
 
-1. A record looks for partners in the other side's store (`JoinStore`). Seen from the left, a partner is at most `before`
-   earlier or `after` later. Results are sent in the order of the partners' timestamps, then of their arrival. A result has
-   the larger of the two timestamps. Then the record is put into its own side's store.
-2. No record is too late to be joined: it finds every partner that is still retained. Each store expires records by its own
-   clock, the highest timestamp put. A record that is already expired when it arrives is counted.
-3. The node's clock is the highest timestamp of either side's records, including those without a key or a value.
+1. The partners of a record are looked up in the other side's store (`JoinStore`). The right partner of a left record is at most
+   `before` earlier or at most `after` later. Results are sent in the order of the partners' timestamps, then of their arrival. A
+   result has the larger of the two timestamps. Then the record is put into its own side's store.
+2. A late record is joined with all its partners that are still retained. Each store expires records by its own clock, the highest
+   timestamp put. A record that has already expired by this clock is joined, but not stored, and counted.
+3. The node's clock is the highest timestamp of the records of both sides, including records without a key or a value.
 4. A record without a partner waits if its side keeps such records (the left side of a left join, both sides of an outer
-   join). It is sent with null, at its own timestamp and exactly once, when ``timestamp + after + grace < clock`` (for a
-   right record: ``before``) (D12): at the record or watermark that advances the clock there, before that record's own
-   results. A record that arrives when that time is over is sent at once. Records that are due together leave in the order
-   of timestamp, right before left, then key bytes, then arrival.
-5. A partner that arrives earlier ends the wait. A partner that arrives after the grace is still joined while the record is
-   retained (rule 2); then both results are sent.
-6. A record without a value is skipped. A record without a key has no partner: it is sent with null at once if its side keeps
-   such records, else skipped.
+   join). Its wait is over when ``timestamp + after + grace < clock``; for a right record, ``before`` takes the place of
+   ``after`` (D12). Then the record is sent with null for the partner, exactly once and with its own timestamp. It is sent before
+   the results of the record that advanced the clock. A record that arrives when its wait is already over is sent at once.
+   Records that are due together are sent in the order of timestamp, right before left, then key bytes, then arrival.
+5. If a partner arrives during the wait, the wait ends without this result. If a partner arrives after the wait, and the record
+   is still retained (rule 2), the joined result is sent in addition.
+6. A record without a value is skipped. A record without a key has no partner. If its side keeps such records, it is sent with
+   null at once; otherwise it is skipped.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from rewindow.streams.timing import Timing
 from rewindow.streams.windows.join import JoinWindows
 
 Joiner = Callable[[Any, Any, Any], Any]
-"""``joiner(key, left_value, right_value)``."""
+"""``joiner(key, left_value, right_value)`` returns the value of the result. A missing partner is None."""
 
 
 class Sided(NamedTuple):
-    """A value on its way into a join, and its side."""
+    """A record's value, marked with its side of the join."""
 
     is_left: bool
     value: Any
@@ -47,7 +47,7 @@ class Sided(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JoinSide:
-    """Mark the records of one side of a join."""
+    """Mark the records of one side of a join: replace their values by `Sided` values."""
 
     is_left: bool
 
@@ -60,7 +60,7 @@ class JoinSide:
 
 
 class SideStores(NamedTuple):
-    """The stores of one side. ``unmatched`` has the records that wait for a partner; None if none wait."""
+    """The names of one side's stores. ``unmatched`` is for the records that wait for a partner; None if no records wait."""
 
     records: str
     unmatched: str | None = None
@@ -68,7 +68,7 @@ class SideStores(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StreamJoin:
-    """Join two streams. ``keeps_left``, ``keeps_right``: that side's records are sent even without a partner."""
+    """Join two streams. ``keeps_left``, ``keeps_right``: records of this side are sent even without a partner."""
 
     windows: JoinWindows
     joiner: Joiner
@@ -91,7 +91,7 @@ class StreamJoin:
         return f"stream_join({how}, {self.windows}, left={self.left.records}, right={self.right.records})"
 
     def timings(self) -> list[Timing]:
-        """See `streams.timing`: a record without a partner is sent one millisecond after its time is over (rule 4)."""
+        """See `streams.timing`. One millisecond is added, because the clock must exceed the end of the wait (rule 4)."""
         waiting = ((self.left.unmatched, self.windows.after_ms), (self.right.unmatched, self.windows.before_ms))
         grace_ms = self.windows.grace_ms
         return [
@@ -111,7 +111,7 @@ class _JoinSide(Processor):
 
 
 class _Side:
-    """The stores and time limits of one side of the join."""
+    """The stores and durations of one side of the join."""
 
     def __init__(self, settings: StreamJoin, context: ProcessorContext, *, is_left: bool) -> None:
         names, windows = settings.left if is_left else settings.right, settings.windows
@@ -124,7 +124,7 @@ class _Side:
         self.unmatched: RecordStore | None = None if names.unmatched is None else context.store(names.unmatched)
 
     def pop_unmatched(self, clock_ms: int) -> Iterable[Waiting]:
-        """Remove and return the records whose wait is over, lazily if there are many."""
+        """Remove and return the records whose wait is over. Records that have spilled to disk are removed lazily."""
         return () if self.unmatched is None else self.unmatched.pop_before(clock_ms - self.waits_ms)
 
 
@@ -157,12 +157,12 @@ class _StreamJoin(Processor):
             return
         partners = other.records.fetch(key, max(0, timestamp - this.back_ms), max(0, timestamp + this.ahead_ms))
         for partner_ms, partner in partners:
-            # A partner ends the wait of all records of its key and time.
+            # All partners with this key and timestamp have found this record, so their wait ends.
             if other.unmatched is not None:
                 other.unmatched.remove(key, partner_ms)
             self._send(this, key, value, partner, max(timestamp, partner_ms), headers)
         if not partners and this.is_kept:
-            # A record that arrives when its time is over does not wait (D12).
+            # A record that arrives when its wait is already over is sent at once (D12).
             if this.unmatched is None or timestamp + this.waits_ms < self.context.observed_time_ms:
                 self._send(this, key, value, None, timestamp, headers)
             else:

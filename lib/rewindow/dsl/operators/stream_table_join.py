@@ -3,15 +3,15 @@
 Rules of this file:
 
 1. Only the stream's records send results, each with its own key and timestamp. Updates of the table send nothing.
-2. A record joins the row that the table has when the record is processed, whatever the timestamps. In a versioned table it
-   joins the row that was valid at the record's timestamp (KIP-914): the newest version that is not younger, unless that is
-   a tombstone or older than the history.
+2. A record is joined with the row that the table has when the record is processed, whatever the timestamps. With a versioned
+   table, a record is joined with the row that was valid at the record's timestamp (KIP-914). See `VersionedStore.get_as_of`.
 3. A record without a value is skipped. A record without a key has no row: a left join sends it with null at once, even if
-   other records wait; an inner join skips it. For a global table, the key is the one that a function selects, and the
+   other records wait; an inner join skips it. For a global table, this applies to the key that the key selector returns. The
    record's own key may be null.
 4. With a grace period (KIP-923), records wait for late updates of a versioned table. The node's clock is the highest
-   timestamp of the records that waited. A record joins when ``timestamp <= clock - grace``. Records that are due together
-   join in the order of timestamp, key bytes and arrival. A record with ``timestamp < clock - grace`` joins at once.
+   timestamp of records that were put into the waiting store, or the watermark. A record is joined when
+   ``timestamp <= clock - grace``. Records that are due together are joined in the order of timestamp, key bytes and arrival. A
+   record that arrives with ``timestamp < clock - grace`` is joined at once.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from rewindow.streams.state.stores import Stamped
 from rewindow.streams.timing import Timing
 
 _Joiner = Callable[[Any, Any, Any], Any]
-"""``joiner(key, record_value, row_value)``; the row's value is None if a left join finds no row."""
+"""``joiner(key, record_value, row_value)`` returns the value of the result. ``row_value`` is None if there is no row."""
 _KeySelector = Callable[[Any, Any], Any]
-"""``key_selector(key, value)``: the key of a row of the global table, or None."""
+"""``key_selector(key, value)`` returns the key of a row of the global table, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamTableJoin:
-    """Join records with a table's rows. ``keeps_left``: records without a row are sent, too."""
+    """Join records with a table's rows. ``keeps_left``: records without a matching row are sent, too."""
 
     joins_table: ClassVar[bool] = True
 
@@ -48,7 +48,7 @@ class StreamTableJoin:
     keeps_left: bool = False
     grace_ms: int = 0
     waiting: str | None = None
-    """The store of the records that wait for the grace period; None without a grace."""
+    """The store of the records that wait until their grace period is over; None without a grace period."""
 
     @property
     def keeps_key(self) -> bool:
@@ -81,7 +81,7 @@ class StreamTableJoin:
 
 @dataclass(frozen=True, slots=True)
 class GlobalTableJoin:
-    """Join records with a global table's rows. ``keeps_left``: records without a row are sent, too."""
+    """Join records with a global table's rows. ``keeps_left``: records without a matching row are sent, too."""
 
     keeps_key: ClassVar[bool] = True
     joins_table: ClassVar[bool] = True
@@ -129,7 +129,7 @@ class _StreamTableJoin(Processor):
     def _join(self, record: Record) -> None:
         key, value, timestamp, headers = record
         row: Stamped | None = None
-        # Only a versioned table knows the row at the record's time. Any other has its present row, whatever the timestamps.
+        # Only a versioned table has the row at the record's time. Other tables only have the present row.
         if key is not None:
             row = self._table.get_as_of(key, timestamp) if self._is_versioned else self._table.get(key)
         if row is not None or self._keeps_left:
@@ -148,7 +148,7 @@ class _WaitingJoin(_StreamTableJoin):
         self._lateness = context.measure(RECORD_LATENESS)
 
     def process(self, record: Record) -> None:
-        # The table is a parent only so that the watermark waits for the updates that it may hold back (D22).
+        # Updates are ignored. The table is a parent only so that the watermark is lowered by the time it holds updates (D22).
         if isinstance(record.value, Change) or self._is_skipped(record):
             return
         key, value, timestamp, _ = record
@@ -157,7 +157,7 @@ class _WaitingJoin(_StreamTableJoin):
             return
         clock_ms = self.context.observed_time_ms
         self._lateness.record(max(clock_ms - timestamp, 0))
-        # The grace of a record that is this late is over before it arrives.
+        # The grace period of a record that is this late was over before it arrived.
         if timestamp < clock_ms - self._grace_ms:
             self._join(record)
             return

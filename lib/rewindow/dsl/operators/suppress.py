@@ -1,4 +1,4 @@
-"""Suppress (KIP-328): buffer a table's updates until a window closes or a time is over, and send only the last of each key.
+"""Suppress (KIP-328): buffer a table's updates until a window closes or a time limit is over; send only a key's last update.
 
 The node's clock is the highest timestamp of the updates that reach it. For each update, in this order:
 
@@ -7,7 +7,7 @@ The node's clock is the highest timestamp of the updates that reach it. For each
 3. due entries are sent, in the order of (buffer time, key bytes);
 4. if the buffer exceeds a limit, the oldest entries are sent early, or the run fails.
 
-A result has the timestamp of its last update, and as its old value the one last sent for its key (D13).
+A result has the timestamp of its last update. Its old value is the value last sent for its key (D13).
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class BufferTime(StrEnum):
     LATEST = "latest"
     """The last update of a key, as in the examples of KIP-328."""
     WINDOW_START = "window_start"
-    """The start of the key's window, as KIP-328 says of windowed tables."""
+    """The start of the key's window, as KIP-328 describes for windowed tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The limits of a buffer, None for no limit, and what it does beyond them."""
+    """The limits of a buffer (None: no limit), and what happens when a limit is exceeded."""
 
     records: int | None = None
     bytes: int | None = None
@@ -54,11 +54,11 @@ class Bounds:
 
     @property
     def memory(self) -> tuple[int | None, int | None]:
-        """How many records and bytes stay in memory if the rest spills to disk."""
+        """How many ``(records, bytes)`` stay in memory before the buffer spills to disk; None for no such limit."""
         return (self.records, self.bytes) if self.when_full is BufferFull.SPILL_TO_DISK else (None, None)
 
     def describe(self) -> str:
-        """Name the limits that affect results: a limit that fails the run or spills does not."""
+        """Return the limits that affect results, as text. A limit at which the run fails or spills does not affect results."""
         if self.when_full is not BufferFull.EMIT_EARLY or self.records is self.bytes is None:
             return ""
         named = (("max_records", self.records), ("max_bytes", self.bytes))
@@ -95,7 +95,7 @@ class SuppressUntilWindowCloses:
 
 @dataclass(frozen=True, slots=True)
 class SuppressUntilTimeLimit:
-    """Buffer each key's updates for a time."""
+    """Buffer each key's updates until a time limit is over."""
 
     limit_ms: int
     store: str
@@ -126,7 +126,11 @@ class SuppressUntilTimeLimit:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """``delay_ms``: how long after its buffer time an entry is due. ``is_final``: only final results, sent once."""
+    """The settings of both kinds of suppress.
+
+    ``delay_ms``: how long after its buffer time an entry is due. ``time_of`` returns the buffer time of a record.
+    ``begins_anew``: an update restarts the buffer time of its key. ``is_final``: only final results are sent.
+    """
 
     store: str
     delay_ms: int
@@ -164,7 +168,7 @@ class _Suppress(Processor):
 
     def _evict(self, observed_ms: int) -> None:
         settings = self._settings
-        # At the end of time, and with a time limit of zero, each entry is due whatever its buffer time.
+        # At the end of time, and with a time limit of zero, every entry is due.
         is_endless = observed_ms == MAX_MS or not (settings.delay_ms or settings.is_final)
         due_ms = MAX_MS if is_endless else observed_ms - settings.delay_ms
         for key, held in self._buffer.pop_until(due_ms):
@@ -182,7 +186,7 @@ class _Suppress(Processor):
 
     def _emit(self, key: object, new: object, prior: object, timestamp: int) -> None:
         if new is None and self._settings.is_final:
-            # The result was never sent, or is final: a closed session can still be merged while it is retained.
+            # Either no result was sent, or a final result was: a closed session may still be merged while it is retained.
             return
         self._emitted.record()
         self.context.forward(Record(key, Change(new, prior), timestamp))

@@ -1,8 +1,8 @@
-"""Grouped tables: an update subtracts the old value of its row and adds the new one.
+"""Grouped tables: an update subtracts the old value of its row from the group's aggregate and adds the new value.
 
-1. A mapper assigns each row to a group. An update within a group is one message with one result. An update that moves a row
-   between groups is two messages, the old group's first.
-2. The value last sent is subtracted (D13), so a group never subtracts a value that it did not add.
+1. A mapper assigns each row to a group. An update that leaves its row in the same group is sent as one message and gives one
+   result. An update that moves a row to another group is sent as two messages, the message for the old group first.
+2. The subtracted value is the value last sent (D13), so a group never subtracts a value that it did not add.
 3. A result has the larger of the update's and the group's timestamps.
 """
 
@@ -43,7 +43,7 @@ class TableGroupBy:
 
 @dataclass(frozen=True, slots=True)
 class TableAggregate:
-    """Aggregate the rows of each group. A group that has lost all its rows keeps its last aggregate."""
+    """Aggregate the rows of each group. A group without rows keeps its last aggregate."""
 
     aggregator: Subtractable
     store: str
@@ -58,7 +58,7 @@ class TableAggregate:
 
 @dataclass(frozen=True, slots=True)
 class CustomSubtractable(Custom):
-    """``initializer``, ``aggregator`` and ``subtractor(key, value, aggregate) -> aggregate``, of a declared type."""
+    """A `Custom` aggregate with a ``subtractor(key, value, aggregate) -> aggregate``."""
 
     subtractor: Callable[[Any, Any, Any], Any] = lambda _key, _value, state: state
 
@@ -69,7 +69,7 @@ class CustomSubtractable(Custom):
 
 @dataclass(frozen=True, slots=True)
 class ReduceSubtractable(Reduce):
-    """``adder(aggregate, value)`` and ``subtractor(aggregate, value)``, starting with the first value."""
+    """A `Reduce` aggregate with a ``subtractor(aggregate, value) -> aggregate``."""
 
     subtractor: Callable[[Any, Any], Any] = lambda state, _value: state
 
@@ -101,7 +101,7 @@ class _GroupBy(Processor):
         self.context.forward(Record(group, change, record.timestamp, record.headers))
 
     def _grouped(self, key: Any, value: Any) -> tuple[Any, Any] | None:
-        """Return a row's group and its value there, or None if it belongs to no group."""
+        """Return ``(group, value)`` of a row, or None if the row belongs to no group."""
         if value is None:
             return None
         # User code may return anything.

@@ -1,7 +1,7 @@
 """Joins of two tables by key: an update of either side is joined with the other side's current row.
 
-An update is sent if the result has or had a row for its key: the joined row, or a tombstone if there is none any more. A
-result has the larger of the update's and the other row's timestamps. Records with a null key are skipped.
+If the result has a row for the update's key, the joined row is sent. If the result had a row and no longer has it, a tombstone is
+sent. A result has the larger of the update's and the other row's timestamps. Records with a null key are skipped.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from rewindow.streams.state.stores import Stamped
 
 @dataclass(frozen=True, slots=True)
 class TableJoinSide:
-    """Join the updates of one side. ``keeps_own``, ``keeps_other``: that side's rows are kept without a match.
+    """Join the updates of one side with the rows of the other side.
 
-    ``joiner`` takes this side's value first. ``is_versioned``: late updates of this side are dropped and counted.
+    ``joiner`` takes this side's value first. ``keeps_own``: the result has this side's rows even without a match;
+    ``keeps_other``: the other side's. ``is_versioned``: this side is a versioned table, whose late updates are dropped and
+    counted.
     """
 
     other: TableView
@@ -35,7 +37,7 @@ class TableJoinSide:
         return _Side(self)
 
     def joined(self, own: Any, other: Any) -> Any:
-        """Return the joined value of this side's value and the other's. None: there is no row."""
+        """Return the joined value, given the values of this and the other side. None stands for a missing row."""
         if other is None:
             return None if own is None else self.joiner(own, None)
         return None if own is None and not self.keeps_other else self.joiner(own, other)
@@ -48,7 +50,7 @@ class TableJoinSide:
 
 @dataclass(frozen=True, slots=True)
 class TableJoinResult:
-    """Merge the results of both sides. With a store, keep them, and send each with the value stored before."""
+    """Pass on the results of both sides. With a store, results are kept there; the old value is the value stored before."""
 
     store: str | None = None
 

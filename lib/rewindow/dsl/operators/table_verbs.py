@@ -1,7 +1,7 @@
-"""Table sources, verbs on the rows of a table, and the conversion to a stream. Verbs take and send a `Change`.
+"""Table sources, verbs on the rows of a table, and the conversion to a stream. Verbs receive and send a `Change`.
 
-An update's old value is the one last sent downstream, null at first (D13). A verb with a store keeps what it sends, with
-timestamps; a verb without a store computes the old value from its parent's.
+The old value of an update is the value last sent downstream, null in the first update (D13). A verb with a store keeps the values
+that it sends, with their timestamps. A verb without a store computes the old value from the old value of its parent's update.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from rewindow.streams.state.stores import Stamped
 from rewindow.streams.state.versioned_store import Put, VersionedStore
 
 Derive = Callable[[Any, Any], Any]
-"""``derive(key, value)``: the new value, or None for no row."""
+"""``derive(key, value)`` returns the new value, or None for no row."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableSource:
     """Keep a topic as a table: the last value of each key, in offset order. A null value deletes; a null key is skipped.
 
-    In a versioned store, the current row is the one with the highest timestamp. An older update is sent as a
-    `PastChange`; one that is older than the history is not sent, but counted.
+    In a versioned store, the current row of a key is that with the highest timestamp. An older update is sent as a
+    `PastChange`. An update that is older than the start of the history is not sent, but counted.
     """
 
     keeps_key: ClassVar[bool] = True
@@ -49,14 +49,14 @@ class TableSource:
 
 
 FILTER, FILTER_NOT = FILTERS = ("table_filter", "table_filter_not")
-"""The verbs of filters."""
+"""The values of `TableDerive.verb` for filters."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableDerive:
-    """Map each value to another value or to none: a filter or a mapping.
+    """Map each value to another value or to no row: a filter or a mapping.
 
-    ``skips_empty``: do not send an update from no row to no row (in a filter, unless the table is versioned).
+    ``skips_empty``: send nothing if there is neither an old nor a new row. Set for a filter, unless its table is versioned.
     """
 
     keeps_key: ClassVar[bool] = True
@@ -95,7 +95,7 @@ class TableToStream:
 
 
 def kept_by(predicate: Callable[[Any, Any], bool], *, negate: bool = False) -> Derive:
-    """Return a function that keeps the values for which ``predicate(key, value)`` is true, or false with ``negate``."""
+    """Return a function that keeps the values for which ``predicate(key, value)`` is true, or with ``negate`` false."""
     return lambda key, value: value if bool(predicate(key, value)) is not negate else None
 
 

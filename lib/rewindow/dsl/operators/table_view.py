@@ -1,18 +1,18 @@
 """Views: how joins look up the current values of a table.
 
-The view of a `KTable` knows the stores that have its values, and the operators between these stores and the table: filters,
-mappings, joins without a store, a suppress. A node that looks values up
+The view of a `KTable` contains the names of the stores that have its values, and the operators between these stores and the
+table: filters, mappings, joins without a store, a suppress. A node that looks up values
 
 1. is connected to all of the view's ``stores``: ``graph.add(..., stores=(*own, *table.view.stores))``, which puts it into
    the sub-topology of the table;
 2. opens the view in ``init``: ``self._table = view.open(context)``;
 3. calls ``self._table.get(key)`` in ``process``, which returns ``Stamped(value, timestamp)`` or None. This is the current
-   value, because a table is updated before its update is sent downstream.
+   value, because a table's store is updated before the update is sent downstream.
 
-A view with a ``history_ms`` belongs to a versioned table (KIP-889). Its ``get_as_of(key, timestamp)`` returns the value that
-was valid then, stamped with the start of its validity.
+If ``history_ms`` of a view is set, its table is versioned (KIP-889). Then ``get_as_of(key, timestamp)`` returns the value that
+was valid at that time, stamped with the time from which it was valid.
 
-Keys of a windowed table are `Windowed`. A timestamp of -1 is unknown (below a suppress).
+Keys of a windowed table are `Windowed`. A timestamp of -1 means that the timestamp is unknown (below a suppress).
 """
 
 from __future__ import annotations
@@ -29,14 +29,17 @@ from rewindow.streams.state.stores import Stamped
 
 
 class Lookup(Protocol):
-    """An open view."""
+    """An open view, with which a node looks up values."""
 
     def get(self, key: Any) -> Stamped | None:
-        """Return the current value and its timestamp, or None."""
+        """Return the current value of a key and its timestamp, or None."""
         ...
 
     def get_as_of(self, key: Any, timestamp: int) -> Stamped | None:
-        """Return the value that was valid at a time, and since when, or None. Versioned tables only."""
+        """Return the value that was valid at ``timestamp``, with the time from which it was valid, or None.
+
+        Only for versioned tables.
+        """
         ...
 
 
@@ -48,11 +51,11 @@ class TableView(ABC):
     @property
     @abstractmethod
     def stores(self) -> tuple[str, ...]:
-        """The stores to which the node must be connected."""
+        """The names of the stores to which a node that opens the view must be connected."""
 
     @property
     def history_ms(self) -> int | None:
-        """How far back the history goes, in ms; None if the table is not versioned."""
+        """The length of the table's history in ms; None if the table is not versioned."""
         return None
 
     @abstractmethod
@@ -62,7 +65,7 @@ class TableView(ABC):
 
 @dataclass(frozen=True, slots=True)
 class StoreView(TableView):
-    """The table's own store: stamped values by key or windowed key, or a versioned store."""
+    """A view of a table that has its own store, which may be versioned or windowed. ``history``: see ``history_ms``."""
 
     store: str
     history: int | None = None
@@ -84,7 +87,7 @@ class StoreView(TableView):
 
 @dataclass(frozen=True, slots=True)
 class ViewOfView(TableView):
-    """A view that computes its values from those of another one, whose stores it needs."""
+    """A view that computes its values from the values of another view. It needs the stores of that view."""
 
     table: TableView
 
@@ -101,10 +104,10 @@ class ViewOfView(TableView):
 
 @dataclass(frozen=True, slots=True)
 class DerivedView(ViewOfView):
-    """Values derived from another view: a filter, a mapping, the result of an aggregate."""
+    """A view of a filter, a mapping or the results of an aggregate: its values are derived from another view's values."""
 
     derive: Callable[[Any, Any], Any]
-    """``derive(key, value)``: the value, or None for no row."""
+    """``derive(key, value)`` returns the value, or None for no row."""
 
     def open(self, context: ProcessorContext) -> Lookup:
         """See `TableView`."""
@@ -113,7 +116,7 @@ class DerivedView(ViewOfView):
 
 @dataclass(frozen=True, slots=True)
 class JoinedView(TableView):
-    """A table join without a store. ``keeps_left``, ``keeps_right``: that side's rows are kept without a match."""
+    """A view of a table join without a store. ``keeps_left``, ``keeps_right``: rows of this side are kept without a match."""
 
     left: TableView
     right: TableView
@@ -133,7 +136,7 @@ class JoinedView(TableView):
 
 @dataclass(frozen=True, slots=True)
 class HeldBackView(TableView):
-    """A suppressed table: the value last sent of a buffered key, and the table's own value of any other key."""
+    """A view of a suppressed table. For a buffered key it has the value last sent, for other keys the table's value."""
 
     table: TableView
     buffer: str

@@ -1,7 +1,8 @@
 """Verbs that run a user's code with a context: processors of values, transformers of streams and tables, side effects.
 
-A supplier that makes anything else is refused. `TableTransform` runs for the updates of a table, and for the rows that
-joins look up in it. `ForEach` runs at least once for each record, with an idempotency key.
+A supplier that makes an object of another class is refused. A transformer of a table runs for the table's updates
+(`TableTransform`) and for the rows that joins look up in the table (`TransformedView`). `ForEach` calls an action at least once
+for each record, with an idempotency key.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class ProcessValues:
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """Run a `Transformer`. If it is flat, each call returns an iterable."""
+    """Run a `Transformer`. With ``is_flat``, each call returns an iterable of pairs."""
 
     supplier: Callable[[], Transformer]
     is_flat: bool = False
@@ -63,7 +64,7 @@ class Transform:
 
 @dataclass(frozen=True, slots=True)
 class TransformValues:
-    """Run a `ValueTransformer`. If it is flat, each call returns an iterable."""
+    """Run a `ValueTransformer`. With ``is_flat``, each call returns an iterable of values."""
 
     supplier: Callable[[], ValueTransformer]
     is_flat: bool = False
@@ -84,17 +85,18 @@ class TransformValues:
 
 @dataclass(frozen=True, slots=True)
 class TableTransform:
-    """Replace each value by what a transformer returns, for tombstones too.
+    """Replace each value by the result of a transformer, which is also called for tombstones.
 
-    With a store, an update has the result stored before as its old value. Without one, the transformer is called for the
-    old value, after the new one, if ``calls_old``; otherwise the update has no old value.
+    With a store, the old value of an update is the result that was stored before. Without a store, the old value is the result
+    for the parent's old value if ``calls_old``; the transformer is called for it after the new value. Otherwise the update has no
+    old value.
     """
 
     keeps_key: ClassVar[bool] = True
 
     supplier: _Supplier
     has_state: bool = False
-    """Whether the transformer has stores, so that it matters for which values it is called."""
+    """Whether the transformer has stores. If so, results depend on ``calls_old``, which is then part of the fingerprint."""
     store: str | None = None
     calls_old: bool = False
 
@@ -124,7 +126,10 @@ class TableTransform:
 
 @dataclass(frozen=True, slots=True)
 class TransformedView(ViewOfView):
-    """The values of another view, each transformed when it is looked up, by a transformer of the node that looks it up."""
+    """A view whose values are those of another view, transformed when they are looked up.
+
+    Each node that opens the view has its own transformer.
+    """
 
     supplier: _Supplier
 
@@ -151,7 +156,10 @@ class ForEach:
 
 
 def calling(action: Callable[..., Any]) -> Callable[[Any, Any, str], Any]:
-    """Return the action as a function of key, value and idempotency key. Raises `TopologyError` for any other signature."""
+    """Return the action as a function of key, value and idempotency key.
+
+    Raises `TopologyError` if the action can be called neither with ``(key, value)`` nor with ``(key, value, idempotency_key)``.
+    """
     if not callable(action):
         raise TopologyError("action-not-callable", "foreach({given}): give it a function", given=repr(action))
     try:
@@ -174,7 +182,7 @@ def calling(action: Callable[..., Any]) -> Callable[[Any, Any, str], Any]:
 
 
 def _checked(made: object, wanted: type[Made], verb: str) -> Made:
-    """Return what a supplier made. Raises `ConfigError` if it is not of the wanted class."""
+    """Return ``made``, the result of a supplier. Raises `ConfigError` if it is not an instance of ``wanted``."""
     if not isinstance(made, wanted):
         raise ConfigError(
             "supplier-result-wrong-class",
@@ -187,7 +195,7 @@ def _checked(made: object, wanted: type[Made], verb: str) -> Made:
 
 
 class _LookupContext(ValueContext):
-    """The context of a transformer that only looks up: the node's schedules belong to its processor."""
+    """The context of a transformer in a `TransformedView`. It has no schedules: those of the node belong to its processor."""
 
     __slots__ = ()
 
@@ -198,7 +206,7 @@ class _LookupContext(ValueContext):
         callback: Callable[..., None] | None = None,
         **options: Any,
     ) -> Cancellable:
-        """Raise `ConfigError`."""
+        """Raise `ConfigError`, because this transformer cannot have schedules."""
         del interval, type, callback, options
         raise ConfigError(
             "joined-transformer-with-schedule",
@@ -208,7 +216,7 @@ class _LookupContext(ValueContext):
         )
 
     def at(self, timestamp: int) -> int:
-        """Set the timestamp that the transformer sees, and return the one before."""
+        """Set the timestamp that the transformer reads from its context, and return the previous timestamp."""
         before: int = self._record_context.timestamp
         self._record_context.timestamp = timestamp
         return before
@@ -225,7 +233,7 @@ class _TransformedLookup:
         return self._transformed(key, self._table.get_as_of(key, timestamp))
 
     def _transformed(self, key: Any, row: Stamped | None) -> Stamped | None:
-        """Return the transformed row. As in Kafka, a missing row is transformed, too, and may become one without a time."""
+        """Return the transformed row, or None. A missing row is transformed, too, as in Kafka; its result has timestamp -1."""
         value, timestamp = (None, UNKNOWN) if row is None else row
         before = self._context.at(timestamp)
         try:

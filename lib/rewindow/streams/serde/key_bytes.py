@@ -40,8 +40,8 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 def encode_key(key: Any) -> bytes:
     """Return the canonical bytes of a key.
 
-    Equal keys of one type have equal bytes. Raises `DataError` for a type without bytes (a dict, a list, an object), an
-    integer beyond 64 bits, a str that UTF-8 cannot encode and a Decimal that is not finite.
+    Equal keys of the same type have equal bytes. Raises `DataError` for a key that cannot be encoded: a dict, a list or another
+    object, an integer beyond 64 bits, a str that UTF-8 cannot encode, or a Decimal that is not finite.
     """
     if isinstance(key, str):
         return key.encode() if key.isascii() else _encode_text(key)

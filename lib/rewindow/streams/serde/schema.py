@@ -243,7 +243,7 @@ def check_distinct(columns: Sequence[Column], table: str) -> None:
 
 
 def shape_of(declared: Any, name: str) -> Shape:
-    """Return the shape of a Python type; for None (undeclared), one ``json`` column called ``name``.
+    """Return the shape of a Python type. None (undeclared) gives one ``json`` column called ``name``.
 
     Raises `ConfigError` for a type that has no columns.
     """

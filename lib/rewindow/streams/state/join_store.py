@@ -53,7 +53,7 @@ class RecordRows(GroupRows):
         """The timestamps in ``keys_at``, as a heap."""
 
     def insert(self, key: Any, timestamp: int, value: Any) -> int:
-        """Add a record. Return its number among those with the same key and timestamp. Raises `DataError` as `encode_key`."""
+        """Add a record. Return its number (see `RecordKey`). Raises `DataError` as `encode_key` does."""
         if not (key.__class__ is str and key.isascii()):
             encode_key(key)
         keys = self.keys_at.get(timestamp)
@@ -141,7 +141,7 @@ class RecordRows(GroupRows):
 
 
 class Waiting(NamedTuple):
-    """A removed record, with the bytes of its key."""
+    """A record that `RecordStore.pop_before` removed, with the bytes of its key."""
 
     timestamp: int
     key_bytes: bytes

@@ -40,7 +40,7 @@ class KeyRows:
         self._key_type, self.encode = key_type, encode
 
     def begin_change(self, key: Any) -> None:
-        """Record the first write of a key since the checkpoint. Raises `DataError` for a key without bytes."""
+        """Record that a key is written for the first time since the checkpoint. Raises `DataError` as `encode_key` does."""
         is_new = key not in self.values
         if is_new and not (key.__class__ is str and key.isascii()):
             self.encode(key)
@@ -115,7 +115,7 @@ class KeyRows:
         return changes
 
     def savepoint(self, key: Any) -> Callable[[], None]:
-        """Return a function that restores the current row of a key."""
+        """Return a function that restores the present row of a key."""
         value, is_new = self.values.get(key), self.changed.get(key)
 
         def roll_back() -> None:

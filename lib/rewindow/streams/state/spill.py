@@ -165,7 +165,7 @@ class SnapshotScan:
 
 
 class SpilledChanges(Collection[tuple[Any, Any]]):
-    """The rows that changed since a checkpoint, read lazily because they may not fit in memory."""
+    """The rows of a spill that changed since a checkpoint. They are read lazily, because they may not fit in memory."""
 
     def __init__(self, spill: Spill, codec: Codec, since: int) -> None:
         self._spill, self._codec, self._since = spill, codec, since

@@ -109,10 +109,7 @@ class Resident(Protocol):
 
 
 class MemoryBudget:
-    """Counts rows in memory, and moves them to the spill (flushes) when memory is full.
-
-    Nothing is flushed while an attempt may still be rolled back.
-    """
+    """Moves rows to the spill (flushes) when memory is full, except while an attempt may still be rolled back."""
 
     def __init__(self, resident: Resident) -> None:
         self._resident = resident
@@ -179,8 +176,7 @@ class SpillingMap:
     ) -> None:
         """``rows`` and ``changed`` belong to the store; ``expired_until`` returns the latest due time that has expired.
 
-        ``prefix`` and ``budget`` are for several maps that share a file and memory: a prefix, all of equal lengths, distinguishes
-        the rows of a map, and the maps share the budget.
+        Several maps may share a file and a ``budget``. Their rows then have different ``prefix``es of equal length.
         """
         self._builder, self._file, self._rows, self._is_single = builder, file, rows, rows.is_single
         self._key_type, self._changed, self._codec = key_type, changed, codec_of(builder)
@@ -280,10 +276,7 @@ class SpillingMap:
         return merge(map(self.decode, self.live_rows()), resident, key=self._order)
 
     def scan(self, rows: Callable[[], Iterator[tuple[Any, Any]]]) -> Iterator[tuple[Any, Any]]:
-        """Iterate over all rows by key bytes. Later writes are safe and do not affect the scan.
-
-        ``rows`` returns the rows in memory.
-        """
+        """Iterate over all rows by key bytes, unaffected by later writes. ``rows`` returns the rows in memory."""
         # If all rows are on the spill, the scan needs no merge.
         if not self.budget.is_held:
             self.flush()

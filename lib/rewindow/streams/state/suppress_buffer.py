@@ -203,7 +203,7 @@ class TimeOrderedBuffer(GroupedStore):
         self._sizes.record(self.size)
 
     def put(self, key: Any, update: Update, buffer_time: int, *, begins_anew: bool = False) -> None:
-        """Buffer an update. ``buffer_time`` applies if the key is not buffered yet, or with ``begins_anew``.
+        """Buffer an update. ``buffer_time`` is used only if the key is not buffered yet, or with ``begins_anew``.
 
         Raises `DataError` as `KeyValueStore.put` does.
         """

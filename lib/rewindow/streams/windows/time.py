@@ -38,7 +38,7 @@ class Windows(ABC):
     @property
     @abstractmethod
     def needed_retention_ms(self) -> int:
-        """The minimum retention of a store: size + grace; for sessions gap + grace, for sliding windows 2 * size + grace."""
+        """The minimum retention of a store: size + grace, for sessions gap + grace, for sliding windows 2 * size + grace."""
 
     @property
     def retention_ms(self) -> int:
