@@ -158,7 +158,7 @@ class Grid:
         return times[bisect_right(times, 0, key=lambda time: int(self._offset(time) != before))]
 
     def _is_passed(self, change_ms: int) -> bool:
-        """Return whether the clock shows a multiple of the length at its change, or skips one."""
+        """Return whether the clock, when it changes, shows a multiple of the length or skips one."""
         before, after = change_ms + self._offset(change_ms - 1), change_ms + self._offset(change_ms)
         return after % self._length_ms == 0 or -(-before // self._length_ms) * self._length_ms < after
 

@@ -139,7 +139,7 @@ class Fit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What happens to one store, and why it is incompatible if it is."""
+    """What happens to one store, and for an incompatible store the reason."""
 
     store: str
     fit: Fit

@@ -27,7 +27,7 @@ RESTAGE, SNAPSHOT and FORGET change neither which runs count nor what their rows
 
 A run that does not meet an expectation with ``on_fail: hold`` is committed, but its publication to the outputs waits. The
 publications of later runs wait, too, because outputs are published in order. The COMMIT row itself says that the run is on
-hold, so no process publishes it before an ACCEPT row. A REWIND row can therefore remove a waiting publication as if it had
+hold, so no process publishes it before an ACCEPT row. A later row can therefore remove a waiting publication as if it had
 never been decided (ADR-105). Publications to tables that branches share (changelogs, metrics, the quarantine, the results of
 expectations) do not wait.
 

@@ -256,7 +256,7 @@ class RunSpec:
     def canonical_json(self) -> str:
         """Return the canonical JSON text of what decides the run's rows: `as_json` without ``timed``."""
         form = {name: value for name, value in self.as_json().items() if name != "timed"}
-        # The binding's text, by far the longest part, is computed once for all runs that share the binding.
+        # The binding's text is computed once for all runs that share the binding.
         before = canonical_json({name: value for name, value in form.items() if name < "binding"})
         after = canonical_json({name: value for name, value in form.items() if name > "binding"})
         return f'{before[:-1]},"binding":{self.binding.text},{after[1:]}'
