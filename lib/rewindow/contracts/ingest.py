@@ -77,7 +77,7 @@ class LogSpec:
     units: Mapping[str, str] = field(default_factory=dict)
     """From a column (or extractor) to the unit of its integers. Without a unit, milliseconds are expected, and checked."""
     ignore: tuple[str, ...] = ()
-    """Fields of the source that are not landed although files may have them (``address.zip`` for nested ones)."""
+    """Fields that files may have and that are not landed. A nested field is a path (``address.zip``)."""
     optional: tuple[str, ...] = ()
     """Landed fields that a file may lack; then they are null. These are names in the source, before ``renames``."""
 

@@ -258,7 +258,7 @@ class TimePattern:
 
     @property
     def has_time(self) -> bool:
-        """Whether the pattern has a time of day. Without one, it is a pattern of dates."""
+        """Whether the pattern has a time of day. A pattern without a time of day is for dates."""
         return not self.parts.isdisjoint({"hour", "half_hour"})
 
 

@@ -78,7 +78,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """An attempt that planned, did not commit and has no heartbeat: its process, and when it planned (epoch ms).
+    """An attempt that planned, did not commit, and is not known to be alive: its process, and when it planned (epoch ms).
 
     ``has_ended`` is false if the attempt may still run on another host.
     """

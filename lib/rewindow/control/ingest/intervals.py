@@ -88,7 +88,7 @@ class Grid:
         return time_ms - (time_ms - self._origin_ms) % self._length_ms
 
     def after(self, start_ms: int) -> int:
-        """Return the start of the next interval after the one that contains a time."""
+        """Return the end of the interval that contains a time, which is the start of the next interval."""
         if self.unit not in _FIXED_MS:
             return self._calendar_start(self._index_of(start_ms) + 1)
         if self._divides_days:

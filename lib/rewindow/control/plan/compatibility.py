@@ -169,7 +169,7 @@ def verdicts(before: JobBinding, now: JobBinding) -> list[_Verdict]:
 
 
 def obstacles(before: JobBinding, now: JobBinding, tables: Mapping[str, TableSpec]) -> list[str]:
-    """Return the reasons why a job cannot resume from a checkpoint; empty if it can. ``tables`` are the branch's own."""
+    """Return the reasons why a job cannot resume from a checkpoint; empty if it can. ``tables``: the tables of the branch."""
     before, now = without_edits(before, now)
     reasons = [str(verdict) for verdict in verdicts(before, now) if verdict.fit is Fit.INCOMPATIBLE]
     if before.feed != now.feed:

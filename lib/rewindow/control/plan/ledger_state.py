@@ -3,11 +3,11 @@
 =========  ===============================================================================================================
 PLAN       plans a run; an earlier plan of the branch that is not committed can never be committed
 COMMIT     makes a run true; allowed only for the pending plan of its branch
-FENCE      ends the pending plan without a new one
+FENCE      ends the pending plan without a new plan
 NOTE       a note for people; has no effect
-BRANCH     creates a branch from the runs of another, up to one of them
+BRANCH     creates a branch that inherits the runs of another branch, up to a given run
 REWIND     removes the later runs of a branch from its chain
-PROMOTE    replaces a branch's chain by that of another
+PROMOTE    replaces the chain of a branch by the chain of another branch
 DROP       drops a branch
 REPUBLISH  starts a new publication epoch of a table
 RESTAGE    names new files for a run whose files were lost
