@@ -176,7 +176,7 @@ class Inputs:
         return {tp: landed.max_timestamp for tp, landed in ranges if landed.max_timestamp >= 0}
 
     def newest_read(self, timed: TimedNode, partition: int) -> int:
-        """Return the time of the newest record of a partition, in the logs that a node's task reads; `UNKNOWN` without records."""
+        """Return the time of a partition's newest record, in the logs that a node's task reads; `UNKNOWN` without records."""
         return max((time for tp, time in self.newest.items() if timed.reads(tp, partition)), default=UNKNOWN)
 
     @cached_property

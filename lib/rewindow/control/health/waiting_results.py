@@ -40,7 +40,7 @@ class Cause(StrEnum):
     NO_LATER_RECORD = "no_later_record"
     """No record that late was landed."""
     UPSTREAM_JOB = "upstream_job"
-    """The feed's watermark is below the watermark of the job that makes the feed's records, because that job may hold rows back."""
+    """The feed's watermark is below that of the job whose output it lands, because this job may hold rows back."""
     LAG = "lag"
     """The `lag` of the feed keeps its watermark behind its newest record."""
     WATERMARK = "watermark"
