@@ -344,7 +344,8 @@ def _source(source: SourceConfig, project_root: str, warehouse: str) -> SourceSp
         return SourceSpec(_DELTA, f"{warehouse}/{source.table.replace('.', '/')}", source.table, {})
     if source.job is not None:
         return SourceSpec(JOB, warehouse, f"{source.job}:{source.output}", {})
-    if source.path is None or source.format is None:  # `SourceConfig` rules this out
+    # Never true, because `SourceConfig` has checked it. The check tells the type checker that neither is None.
+    if source.path is None or source.format is None:
         raise ConfigError(
             "source-without-location", "a source needs a table, a path with a format, or a job with an output"
         )

@@ -159,7 +159,7 @@ def _duration(value: object) -> int:
 
 
 def duration(*words: str) -> dict[str, Any]:
-    """Return the schema of a duration. ``words`` may be written instead of one."""
+    """Return the schema of a duration. ``words`` may be written instead of a duration."""
     length = {"type": "string", "pattern": r"^\s*(0|([0-9]{1,19}(ms|[smhdw]))+)\s*$"}
     return {"anyOf": [{"const": 0}, length, *({"const": word} for word in words)]}
 
@@ -226,8 +226,8 @@ EveryInterval = Annotated[Every, PlainValidator(_every), WithJsonSchema(_INTERVA
 
 
 def known_zone(value: object) -> str:
-    """Return the name of a time zone. Raises `ValueError` for one that does not exist."""
-    import pendulum  # noqa: PLC0415 - most commands are given no zone
+    """Return the name of a time zone. Raises `ValueError` for a time zone that does not exist."""
+    import pendulum  # noqa: PLC0415 - most commands read no time zone
 
     text = _text(value, "Europe/Berlin")
     if text not in pendulum.timezones():
@@ -307,7 +307,8 @@ def _spark_text(value: object) -> str:
         return str(value).lower()
     if isinstance(value, str | int | float):
         return str(value)
-    raise ValueError("must be a single value: text, a number, true or false")  # not shown: it may be a secret
+    # The message does not show the value, because it may be a secret.
+    raise ValueError("must be a single value: text, a number, true or false")
 
 
 _SparkText = Annotated[str, PlainValidator(_spark_text), WithJsonSchema(_SCALAR)]
@@ -360,7 +361,7 @@ _FIXED_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 _WORD = re.compile(r"@(?:hourly|daily|weekly|monthly|yearly)")
 _CRON = re.compile(r"(?:[A-Za-z0-9*/,#?L-]+ +){4}[A-Za-z0-9*/,#?L-]+")
 _NUMBER = re.compile(r"(?<![/#\d])\d+")
-"""A value of a field, but not a step (``*/15``) or an ordinal (``1#2``, the second Monday)."""
+"""Matches a value in a field of a cron schedule, but not a step (``*/15``) or an ordinal (``1#2``, the second Monday)."""
 _STEP_0 = re.compile(r"/0+(?!\d)")
 _FIELDS: Final = (
     ("minute", 0, 59, ()),
@@ -370,11 +371,14 @@ _FIELDS: Final = (
     ("weekday", 0, 7, ("sun", "mon", "tue", "wed", "thu", "fri", "sat")),
 )
 _MOST_DAYS: Final = {"2": 29, "feb": 29} | dict.fromkeys(("4", "apr", "6", "jun", "9", "sep", "11", "nov"), 30)
-"""Days of the months that have no 31st, by number and by name."""
+"""From the number or name of a month without a 31st to the number of its days."""
 
 
 class MisfitError(ValueError):
-    """Values that are valid one by one, but not together. ``keys`` leads to the one to look at, from the block on."""
+    """Values of a block that are valid one by one, but not together.
+
+    ``keys`` is the path, from the block on, to the value that the message is about.
+    """
 
     def __init__(self, message: str, *keys: int | str) -> None:
         super().__init__(message)

@@ -45,7 +45,7 @@ def find_project(start: Path | None = None) -> Path:
 
 def load_feed(root: Path, name: str) -> FeedConfig:
     """Return ``conf/feeds/<name>.yaml``. Raises `ConfigError` (78) if it is missing or invalid."""
-    from rewindow.config.feed import FeedConfig  # noqa: PLC0415 - most commands on a job read no feed
+    from rewindow.config.feed import FeedConfig  # noqa: PLC0415 - most commands on a job do not read the feed's file
 
     return _load(root, "feeds", "feed", name, FeedConfig)
 
@@ -131,7 +131,8 @@ def _stems(root: Path, kind: Kind) -> list[str]:
 
 def _load(root: Path, folder: Kind, kind: str, name: str, model: type[_Config]) -> _Config:
     path = root / "conf" / folder / f"{name}.yaml"
-    if path.parent != root / "conf" / folder or not os.path.lexists(path):  # a name cannot point to another folder
+    # A name such as `../jobs/orders` must not lead to a file in another folder.
+    if path.parent != root / "conf" / folder or not os.path.lexists(path):
         names_of(root, folder)
         known = _stems(root, folder)
         available = f"{did_you_mean(name, known)}available: {', '.join(known)}" if known else "create it first"
@@ -162,7 +163,7 @@ def _load(root: Path, folder: Kind, kind: str, name: str, model: type[_Config]) 
 
 
 def _check_inside(root: Path, path: Path, shown: str) -> None:
-    """Raise `ConfigError` (78) for a link out of the project, whose target messages would quote. conf/ may be a link."""
+    """Raise `ConfigError` (78) for a link to a file outside of the project, which messages would quote. conf/ may be a link."""
     target = path.resolve()
     if not any(target.is_relative_to(folder.resolve()) for folder in (root, root / "conf")):
         raise ConfigError(
@@ -174,7 +175,7 @@ def _check_inside(root: Path, path: Path, shown: str) -> None:
 
 @lru_cache(maxsize=1024)
 def _read(text: str, shown: str, model: type[BaseModel]) -> BaseModel:
-    """Return a text as a model. A run asks for its job's file several times, and reading YAML takes milliseconds."""
+    """Return a text as a model. Results are cached, because a run reads its job's file several times, each in milliseconds."""
     document = parse(text, shown)
     mistakes, read = list(document.mistakes), None
     try:
@@ -183,7 +184,8 @@ def _read(text: str, shown: str, model: type[BaseModel]) -> BaseModel:
         templates = {found.position.line for found in mistakes}
         mistakes += [one for one in mistakes_of(error, model, document) if one.position.line not in templates]
     if mistakes or read is None:
-        mistakes.sort(key=lambda mistake: mistake.position.line)  # a reader corrects the file from top to bottom
+        # In the order of lines, because people correct a file from top to bottom.
+        mistakes.sort(key=lambda mistake: mistake.position.line)
         first = mistakes[0]
         raise first.error.surrounded(
             f"{shown}, {first.position}: ",
@@ -196,7 +198,8 @@ def _read_text(path: Path, shown: str) -> str:
     """Return the text of a configuration file. Raises `ConfigError` (78) unless it is small, regular and in UTF-8."""
     try:
         facts = path.stat()
-        if not stat.S_ISREG(facts.st_mode):  # reading a pipe would never end
+        # Reading a pipe might never end.
+        if not stat.S_ISREG(facts.st_mode):
             raise ConfigError(
                 "config-file-not-regular", "{file} is not a regular file: replace it with one", file=shown
             )
@@ -231,7 +234,7 @@ def _read_text(path: Path, shown: str) -> str:
 
 @contextmanager
 def _at_key(path: Path, shown: str, *keys: int | str) -> Iterator[None]:
-    """Name file and line in every `ConfigError` (78) that is raised within: the place of a key of the file."""
+    """Add the file and the line of a key to every `ConfigError` (78) that is raised in this context."""
     try:
         yield
     except ConfigError as error:
@@ -242,6 +245,7 @@ def _at_key(path: Path, shown: str, *keys: int | str) -> Iterator[None]:
 def _line(path: Path, shown: str, keys: Sequence[int | str]) -> str:
     try:
         document: Document = parse(_read_text(path, shown), shown)
-    except (ConfigError, AccessError):  # the file has changed since it was read
+    except (ConfigError, AccessError):
+        # The file has changed since it was read, so the line is not known.
         return ""
     return f", {position_of(document.root, keys)}"

@@ -38,9 +38,8 @@ def _home(text: str) -> str:
 
 def _remote(text: str) -> str:
     if text != PLATFORM and not _REMOTE.fullmatch(text):
-        raise ValueError(
-            "is not the address of a Spark Connect server: write it like sc://host:15002, or platform"
-        )  # not shown: it may contain a token
+        # The message does not show the address, because it may contain a token.
+        raise ValueError("is not the address of a Spark Connect server: write it like sc://host:15002, or platform")
     return text
 
 

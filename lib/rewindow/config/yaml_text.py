@@ -68,11 +68,11 @@ _Loader.yaml_implicit_resolvers = {
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _ODD_SPACE = re.compile("[\u00a0\u2000-\u200b\u202f\u205f\u3000\ufeff]")
-"""Spaces that look like one and are none to YAML."""
+"""Matches characters that look like a space, but are no space in YAML."""
 
 
 class _Position(NamedTuple):
-    """A place in a file, counted from 1. The column is None where the line alone says it."""
+    """A place in a file, counted from 1. The column is None if the line alone is enough."""
 
     line: int
     column: int | None
@@ -90,7 +90,7 @@ class _Mistake(NamedTuple):
 
 
 class Document(NamedTuple):
-    """The content of a file: its values, the nodes that know their places, and what is wrong besides the syntax."""
+    """The content of a file: its values, its nodes, which have positions, and the mistakes that are not in the syntax."""
 
     values: dict[str, Any]
     root: yaml.MappingNode
@@ -136,7 +136,10 @@ def parse(text: str, shown: str) -> Document:
 
 
 def position_of(root: yaml.Node, keys: Sequence[int | str], *, at_key: bool = False) -> _Position:
-    """Return where a value begins, or its key if it is a block of lines, or if ``at_key``. Falls back to the block around it."""
+    """Return where the value of ``keys`` begins; the place of its key if the value is a block of lines, or if ``at_key``.
+
+    If there is no such value, return the place of the innermost block on the path to it.
+    """
     node, key, is_flow = root, None, False
     for step in keys:
         following = _below(node, step)
@@ -289,7 +292,8 @@ def mistakes_of(error: ValidationError, model: type[BaseModel], document: Docume
     for detail in details:
         where = tuple(detail["loc"])
         if detail["type"] == "missing" and where in meant:
-            continue  # the misspelt key is reported
+            # The missing key was misspelt, and the misspelt key is reported.
+            continue
         where, at_key = (where[:-1], True) if where[-1:] == ("[key]",) else (where, False)
         cause = detail.get("ctx", {}).get("error")
         exactly = (*where, *cause.keys) if isinstance(cause, MisfitError) else where

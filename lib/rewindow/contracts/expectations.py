@@ -1,7 +1,7 @@
-"""Expectations of an output: what a job's file expects of the new rows of each run, and what was observed.
+"""Expectations of an output: what a job's file expects of the new rows of each run, and the results.
 
-The job's file and the adapters of tables meet here: `config` makes the `Expectation`, an evaluator observes the rows, and
-the COMMIT row stores the `Observation`.
+These values connect the job's file with the adapters of tables: `config` makes the `Expectation`, an evaluator checks the
+rows, and the COMMIT row stores the `Observation`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ EXPECTATION_COLUMNS = (
 """The expectations table: one row per run and expectation. ``examples`` has an offending row in each line."""
 
 NEW_ROWS, PREVIOUS_ROWS = "new_rows", "previous_rows"
-"""The tables that a query reads: the rows of this run, and those of the run before it."""
+"""The tables that a query reads: the rows of this run, and the rows of the run before."""
 
 MOST_EXAMPLES = 3
 """Number of offending rows that an observation names."""
 
 
 class Kind(StrEnum):
-    """What an expectation looks at."""
+    """What an expectation checks."""
 
     NOT_NULL = "not_null"
     UNIQUE = "unique"
@@ -49,19 +49,20 @@ class OnFail(StrEnum):
     """What happens to a run that does not meet an expectation."""
 
     WARN = "warn"
-    """It is committed and published; the result says so."""
+    """The run is committed and published; the result names the expectation."""
     HOLD = "hold"
-    """It is committed, and published when somebody accepts it."""
+    """The run is committed, and published only when somebody accepts it."""
     FAIL = "fail"
-    """It is not committed."""
+    """The run is not committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
     """One expectation of an output (a topic).
 
-    ``columns``: those that must not be null, that are unique together, or the one whose values are bounded. ``minimum`` and
-    ``maximum`` are inclusive, of values, rows or a share; None for no bound. ``query`` returns the offending rows.
+    ``columns``: the columns that must not be null or are unique together, or the one column whose values are bounded.
+    ``minimum`` and ``maximum`` are inclusive bounds of values, of the number of rows or of a share; None for no bound.
+    ``query`` returns the offending rows.
     """
 
     output: str
@@ -77,10 +78,10 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What was observed of one expectation in a run; a part of its COMMIT row.
+    """The result of one expectation in a run; a part of the run's COMMIT row.
 
-    ``failed`` is the number of offending rows, 1 for a number of rows or a share out of bounds. ``observed`` and ``expected``
-    are for people. ``examples`` are the first offending rows as text, with their keys.
+    ``failed`` is the number of offending rows, or 1 if the number of rows or a share is out of bounds. ``observed`` and
+    ``expected`` are texts for people. ``examples`` are the first offending rows as text, with their keys.
     """
 
     output: str

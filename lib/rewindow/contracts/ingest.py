@@ -15,23 +15,23 @@ from rewindow.streams.serde.schema import Column
 FAIL, SKIP, PARTITION_TIME = "fail", "skip", "partition_time"
 """How to handle a record without a valid timestamp: fail, quarantine it, or use the time of its partition."""
 JOB = "job"
-"""The format of a source that is another job's output. It arrives in epochs."""
+"""The format of a source that is another job's output. Its rows arrive in epochs."""
 ARRIVAL = "arrival"
 """The timestamp setting that means: use the arrival time."""
 OUTPUT_ORDER = ("_partition", "_offset")
-"""The columns of another job's output that say where a row stands in it."""
+"""The columns of another job's output that give the order of its rows."""
 OUTPUT_TIME = "_timestamp"
-"""Its column with the times of rows."""
+"""The column of another job's output with the timestamps of its rows."""
 LATER = "later"
-"""In the position of a file source, the landed files that still hold rows of later intervals."""
+"""The name, in the position of a source of files, of the landed files that still have rows of later intervals."""
 FAR = 2**62
 """Later than any timestamp of a record."""
 DAY_GRID = "day"
 """Intervals divide the local day."""
 GRID_OF_1970 = "1970"
-"""Intervals of the same length since 1970-01-01 00:00 local time, as landings of older versions have them."""
+"""Intervals have equal lengths, counted from 1970-01-01 00:00 local time. Older versions landed such intervals."""
 NEW_ROWS, OLD_ROWS = "new rows", "old rows"
-"""The paths of a governed table's pieces: rows never landed, and rows that an earlier landing has seen."""
+"""The paths of a governed table's pieces: rows that were never landed, and rows that an earlier landing has read."""
 _OUTPUT_COLUMNS = (*OUTPUT_ORDER, OUTPUT_TIME)
 
 
@@ -48,14 +48,14 @@ class SourceSpec:
     options: Mapping[str, Any]
     schema: str | None = None
     lands_copies: bool = False
-    """Whether a file with the content of another one is landed too."""
+    """Whether a file with the same content as another file is landed, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogSpec:
     """How to build a log from its source. Columns have their names in the log, after ``renames`` (source -> log).
 
-    ``value`` None: every column without another role. ``timestamp`` is a column, ``arrival`` or ``module:function``.
+    A ``value`` of None means every column without another role. ``timestamp`` is a column, ``arrival`` or ``module:function``.
     ``zone`` applies to times without a time zone.
     """
 
@@ -73,13 +73,13 @@ class LogSpec:
     unreadable: str = FAIL
     zone: str = "UTC"
     source_offsets: tuple[str, str] | None = None
-    """The partition and offset columns of a source that has its own; `land` does not copy such a source."""
+    """The names of the partition and offset columns of a source that has them; `land` does not copy such a source."""
     units: Mapping[str, str] = field(default_factory=dict)
-    """Column (or extractor) -> the unit of its integers. Others are milliseconds, and checked (`contracts.instants`)."""
+    """From a column (or extractor) to the unit of its integers. Without a unit, milliseconds are expected, and checked."""
     ignore: tuple[str, ...] = ()
-    """Fields of the source that are not landed although files may have them (``address.zip`` for nested ones)."""
+    """Fields that files may have and that are not landed. A nested field is a path (``address.zip``)."""
     optional: tuple[str, ...] = ()
-    """Landed fields that a file may lack; they are null there. As in the source, before ``renames``."""
+    """Landed fields that a file may lack; then they are null. These are names in the source, before ``renames``."""
 
     @property
     def is_output(self) -> bool:
@@ -88,7 +88,7 @@ class LogSpec:
 
     @property
     def output_keys(self) -> tuple[str, ...]:
-        """The columns of the order that are keys of another job's output (`SourceLook.keys`)."""
+        """The columns of ``order`` that are key columns of another job's output (`SourceLook.keys`)."""
         return tuple(name for name in self.order if name not in _OUTPUT_COLUMNS)
 
     @property
@@ -110,10 +110,10 @@ class LogSpec:
 
 @dataclass(frozen=True, slots=True)
 class SourceOffsets:
-    """A table whose records have their own partitions and offsets, as from Kafka. It serves as a log without a copy.
+    """A table whose records have their own partitions and offsets, as from Kafka. The table itself serves as a log.
 
-    ``table`` is its name in the warehouse; ``schema`` the schema when it was landed (JSON). The columns have their names
-    after ``renames`` (table -> log).
+    ``table`` is the table's name in the warehouse; ``schema`` its schema (JSON) when it was landed. ``partition``, ``offset`` and
+    ``timestamp`` are column names after ``renames`` (from a name in the table to the name in the log).
     """
 
     table: str
@@ -145,7 +145,7 @@ class LogColumns:
 class Piece:
     """A file of a source. If it belongs to a table: the arrival of its rows (commit time) and its partition values.
 
-    ``name`` is that of a file in the position of its source, below the source's folder.
+    ``name`` is the file's path below the source's folder, by which the position of the source names the file.
     """
 
     path: str
@@ -156,10 +156,10 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class SourceLook:
-    """A snapshot of a source. ``fresh`` pieces hold rows never landed; an earlier landing has seen those in ``rest``.
+    """A snapshot of a source. No row of ``fresh`` pieces was landed; an earlier landing has read the pieces in ``rest``.
 
-    In ``rest``, only rows that arrive at or after the end of what is landed can be due. ``overlapping``: ``rest`` contains
-    the rows of ``fresh`` too. The landing records ``position``. ``schema`` is the schema of a table (JSON).
+    In ``rest``, only rows that arrive at or after the end of the last landed interval can be due. ``overlapping``: ``rest``
+    contains the rows of ``fresh``, too. The landing records ``position``. ``schema`` is the schema of a table (JSON).
     """
 
     position: Mapping[str, Any]
@@ -173,20 +173,20 @@ class SourceLook:
     epochs: tuple[ProducedEpoch, ...] = ()
     """The epochs of a job's output that are not landed."""
     on_hold: str = ""
-    """The run of that job behind which its epochs are not published, if there is one."""
+    """The run of that job that is on hold, so that later epochs are not published; empty if there is none."""
     version: int | None = None
-    """The version to read, for a table whose files alone are not its content (column mapping, deletion vectors)."""
+    """The version to read, for a table whose content is not just that of its files (column mapping, deletion vectors)."""
     governed: Governed | None = None
     owner: str | None = None
-    """The job of which the table is an output, if it is one."""
+    """The job of which the table is an output; None if it is no output."""
     landed: tuple[Piece, ...] = ()
-    """The last landed files by name, whether or not anything in them is still to be landed."""
+    """The last landed files by name, even if all their rows are landed."""
     empty: tuple[str, ...] = ()
-    """New text files of no bytes. They are not landed until they have some."""
+    """New text files without bytes. Such a file is landed when it has bytes."""
     open_ended: tuple[str, ...] = ()
-    """New CSV files whose last line has no end, although those of landed files have one: they may be half written."""
+    """New CSV files whose last line has no line end, although last lines of landed files have: they may be incomplete."""
     keys: tuple[str, ...] = ()
-    """The key columns of a job's output, without the bounds of windows; none if they are unknown."""
+    """The key columns of a job's output, without the bounds of windows; empty if they are unknown."""
 
 
 class Intervals(Protocol):
@@ -205,8 +205,9 @@ class Intervals(Protocol):
 class Arrivals:
     """When the rows of a source arrived.
 
-    ``starts`` are the intervals with due rows, and None if rows have no arrival (``fault`` says why, ``is_unreadable`` that the
-    parser could not read a row). ``waiting`` rows are not due yet; the first of them arrived at ``next_ms``.
+    ``starts`` are the starts of the intervals with due rows. They include None if due rows have no arrival; then ``fault`` is
+    the reason, and ``is_unreadable`` whether the parser could not read the row. ``waiting`` rows are not due yet; the first
+    arrived at ``next_ms``.
     """
 
     starts: frozenset[int | None] = frozenset()
@@ -220,7 +221,7 @@ class Arrivals:
 class ReadWindow:
     """Which rows of a source are due: those that arrive before ``until_ms`` and are not landed.
 
-    ``through_ms``: rows that arrived earlier are landed, except those that became visible late (None: nothing is landed).
+    ``through_ms``: rows that arrived earlier are landed, except rows that became visible afterwards (None: nothing is landed).
     """
 
     through_ms: int | None = None
@@ -243,7 +244,10 @@ class PendingLanding:
 
 @dataclass(frozen=True, slots=True)
 class TimestampPolicy:
-    """How to handle an invalid timestamp (`FAIL`, `SKIP`, `PARTITION_TIME`), and how far ahead one may be (None: any)."""
+    """How to handle an invalid timestamp (`FAIL`, `SKIP`, `PARTITION_TIME`).
+
+    A timestamp is also invalid if it is more than ``max_ahead_ms`` after the arrival (None: no bound).
+    """
 
     invalid: str = FAIL
     max_ahead_ms: int | None = None
@@ -265,15 +269,15 @@ class LogWrite:
     quarantine_root: str
     landings: tuple[PendingLanding, ...]
     starts: Mapping[int, tuple[int, int]]
-    """Partition -> next offset and partition time."""
+    """From a partition to its next offset and its partition time."""
     policy: TimestampPolicy
     now_ms: int
     bases: Mapping[int, int] = field(default_factory=dict)
-    """Partition -> the source's offset that corresponds to offset 0, if the source has its own offsets."""
+    """If the source has its own offsets: from a partition to the offset in the source of its offset 0."""
     file_rows: int = 4_000_000
     """Rows per staged file."""
     memory_bytes: int = 512 << 20
-    """What a task that splits or merges rows may use."""
+    """The memory that a task may use to split or merge rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,21 +291,21 @@ class FeedSpec:
     """Count and unit of the arrival intervals."""
     zone: str = "UTC"
     grid: str = DAY_GRID
-    """Where intervals of hours and smaller units start: `DAY_GRID`, or `GRID_OF_1970` if older landings have it."""
+    """Where intervals of hours and smaller units start: `DAY_GRID`, or `GRID_OF_1970` if older landings used it."""
     max_task_idle_ms: int | None = 0
     lag_ms: int = 0
     interval_end: bool = False
     max_ahead_ms: int | None = None
     memory_bytes: int = 512 << 20
-    """What a task of a landing may use."""
+    """The memory that a task of a landing may use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Governed:
     """A catalog's table as a source. Only Spark may open it, so landings distinguish its rows, not its files.
 
-    Rows of versions above ``after`` are new (None: other columns decide what is due). ``arrivals``: versions with their
-    commit times (epoch ms), if those are the arrival times of their rows.
+    Rows of versions above ``after`` are new (None: other columns decide what is due). ``arrivals``: pairs of a version and
+    its commit time (epoch ms), if commit times are the arrivals of rows.
     """
 
     table: str
@@ -317,7 +321,7 @@ class EpochTimes(NamedTuple):
 
     @property
     def complete_ms(self) -> int:
-        """The time through which the rows of the epoch, and of those before it, are all there are (-1: none)."""
+        """The time up to which this epoch and the epochs before it have all rows (-1: none)."""
         return max(self.watermark_ms - self.held_ms, UNKNOWN)
 
 
@@ -334,9 +338,9 @@ class ProducedEpoch:
     ledger: str = ""
     held_ms: int = 0
     may_have_rows: bool = True
-    """False if the output certainly has no row of it, nor of a later epoch."""
+    """False if the output certainly has no row of this epoch, nor of a later epoch."""
 
     @property
     def times(self) -> EpochTimes:
-        """The watermark, and by how much that of its landing is lower."""
+        """The watermark of the epoch, and by how much (ms) the watermark of its landing is lower."""
         return EpochTimes(self.watermark_ms, self.held_ms)

@@ -1,8 +1,8 @@
 """Points in time: as people read and type them, and the units in which systems write them as integers.
 
-Every time that rewindow shows is in UTC and says so. Its own integers are milliseconds. A number of seconds is also a valid
-number of milliseconds, in January 1970; one of microseconds is in the far future. The ranges of numbers that are times
-between 1980 and 2100 do not overlap, so the number tells the unit.
+Every time that rewindow shows is in UTC and says so. Integers of rewindow are milliseconds; integers of other systems may
+have other units. Read as milliseconds, a number of seconds is in January 1970, and a number of microseconds in the far
+future. The numbers for times between 1980 and 2100 are different in each unit, so the unit can be derived from the number.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 END_OF_TIME_MS = 2**62
-"""From this time on, a time means that there is none: the end of an unlimited window."""
+"""A time from here on means that there is no such time, as for the end of an unlimited window."""
 MILLISECONDS: Final = "ms"
 UNITS: Final = {"s": "seconds", MILLISECONDS: "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS = len("2026-01-05 10:00:00")
 _FIRST_MS, _LAST_MS = 315_532_800_000, 4_102_444_800_000
-"""1980 and 2100: times outside are not judged."""
+"""1980 and 2100: the unit of times outside is not checked."""
 RANGES: Final = {
     "s": (_FIRST_MS // 1_000, _LAST_MS // 1_000),
     "us": (_FIRST_MS * 1_000, _LAST_MS * 1_000),
     "ns": (_FIRST_MS * 1_000_000, _LAST_MS * 1_000_000),
 }
-"""Unit -> the numbers ``[first, end)`` that are plausible times in this unit, and implausible milliseconds."""
+"""From a unit to the range ``[first, end)`` of numbers that are plausible times in this unit, and implausible milliseconds."""
 _IS_IN: Final = " is in "
-"""Between the number and the unit in the reason of a refused record."""
+"""The text between the number and the unit in the reason why a record was refused."""
 
 
 def instant(time_ms: int | None, unknown: str = "-") -> str:
     """Return a time (epoch ms) like ``2026-01-05 10:00:00Z``, with milliseconds if there are any.
 
-    ``unknown`` stands for None and for negative times, which are unknown.
+    ``unknown`` is the result for None and for negative times.
     """
     if time_ms is None or time_ms < 0:
         return unknown
@@ -57,9 +57,9 @@ def as_argument(time_ms: int) -> str:
 
 
 def unit_of(time: int, near_ms: int) -> str | None:
-    """Return the unit in which a number is a plausible time although it is none in milliseconds; None otherwise.
+    """Return the unit in which a number is a plausible time, if it is not plausible as milliseconds; None otherwise.
 
-    ``near_ms``, when the record arrived, must be closer to the time in that unit than to the number as milliseconds.
+    ``near_ms`` is when the record arrived. It must be closer to the time in the unit than to the number as milliseconds.
     """
     for unit, (first, end) in RANGES.items():
         if first <= time < end and abs(as_ms(time, unit) - near_ms) < abs(time - near_ms):
@@ -78,12 +78,12 @@ def wrong_unit(what: str, time: int | str, unit: str) -> str:
 
 
 def unit_in_reason(reason: str) -> str | None:
-    """Return the unit that a reason states; None if the reason is another one."""
+    """Return the unit that a reason by `wrong_unit` states; None for any other reason."""
     return next((unit for unit, name in UNITS.items() if f"{_IS_IN}{name}, not milliseconds" in reason), None)
 
 
 def _unit_of_text(text: str) -> str | None:
-    """Return the unit in which a text is a plausible time as a whole number; None if it is none."""
+    """Return the unit in which a text, read as a whole number, is a plausible time; None if there is no such unit."""
     if not re.fullmatch(r"\d{1,19}", text):
         return None
     number = int(text)

@@ -1,4 +1,4 @@
-"""The protocol between `land` and the engines that read sources and write logs, and the blocks that these wrote.
+"""The protocol between `land` and the engines that read sources and write logs, and the blocks that engines return.
 
 A landing has one block for each of its partitions.
 """
@@ -30,7 +30,7 @@ class LandingEngine(Protocol):
     project_root: str
 
     def look(self, spec: SourceSpec, position: Mapping[str, Any] | None) -> SourceLook:
-        """Inspect a source of files, relative to the landed position."""
+        """Inspect a source of files, relative to the landed position (None: nothing is landed)."""
         ...
 
     def check_unchanged(self, spec: SourceSpec, look: SourceLook) -> None:
@@ -38,7 +38,7 @@ class LandingEngine(Protocol):
         ...
 
     def wrong_columns(self, spec: LogSpec, look: SourceLook) -> RewindowError | None:
-        """Return what is wrong with the columns that the configuration names, as far as headers and footers show."""
+        """Return the error in the columns that the configuration names, or None. Reads only headers and footers of files."""
         ...
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
@@ -46,13 +46,13 @@ class LandingEngine(Protocol):
         ...
 
     def fields(self, spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
-        """Return the fields of a log's schema and of the files to land: the fresh ones, or all if none is landed."""
+        """Return the fields of a log's schema and of files: the fresh files, or all files if no file is landed."""
         ...
 
     def intervals(
         self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
     ) -> Arrivals:
-        """Return when the rows that are not landed arrived, by interval."""
+        """Return in which intervals the rows arrived that are not landed."""
         ...
 
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
@@ -60,9 +60,9 @@ class LandingEngine(Protocol):
         ...
 
     def first_above(self, spec: LogSpec, partition: int, offsets: tuple[int, int], time_ms: int) -> int | None:
-        """Return the first of the source offsets ``[first, end)`` with a timestamp above a time.
+        """Return the first of the source offsets ``[first, end)`` whose timestamp is above a time; None if there is none.
 
-        Used for logs with source offsets, which are not copied.
+        Used for logs with source offsets, of which `land` makes no copy.
         """
         ...
 
@@ -75,8 +75,8 @@ class LandingEngine(Protocol):
 class Block:
     """The offsets ``[start, end)`` that one landing wrote to one partition.
 
-    ``max_timestamp`` is the largest of the partition so far. ``behind`` counts rows, landed or rejected, that became
-    visible after their interval was landed.
+    ``max_timestamp`` is the largest timestamp of the partition so far. ``behind`` is the number of rows, landed or
+    quarantined, that became visible after their interval was landed.
     """
 
     landing: int
@@ -89,17 +89,17 @@ class Block:
     files: tuple[StagedFile, ...]
     quarantine: tuple[StagedFile, ...]
     refused: str = ""
-    """Why the first quarantined record was rejected."""
+    """Why the first quarantined record was quarantined."""
     base: int = 0
-    """The source's offset that corresponds to offset 0, if the source has its own offsets."""
+    """If the source has its own offsets: the offset in the source of the record with offset 0 in the log."""
     flat: Mapping[str, str | None] | None = None
-    """The columns with one value in all rows, as text (None: only nulls). None if unknown."""
+    """From each column with one value in all rows to this value as text, or to None for null. None if unknown."""
     unarrived: int = 0
-    """Rows that should have an arrival and have none. All of them are quarantined."""
+    """The number of rows that should have an arrival and have none. All of them are quarantined."""
     keyless: int = 0
-    """Landed records whose key is null."""
+    """The number of landed records whose key is null."""
     keyless_at: tuple[int, ...] = ()
-    """The offsets of the first of them."""
+    """The offsets of the first records whose key is null."""
 
     def as_json(self) -> dict[str, Any]:
         """Return a JSON-serializable dictionary."""

@@ -1,8 +1,8 @@
-"""Which fields a source's schema and its files have, so that `land` can refuse a file with others.
+"""The fields of a source's schema and of its files, so that `land` can refuse a file with other fields.
 
-A field is a column, or a path into nested values (``address.zip``, also through an array). A table has no type for a value
-that is canonical JSON, so its column is text there. A run marks such columns of its outputs in the schema, and the feed that
-lands them restores the type.
+A field is a column, or a path into nested values (``address.zip``, also through an array). Tables have no type for canonical
+JSON, so such a value is in a text column. A run marks these columns of its outputs in the schema, and the feed that lands the
+output restores the type.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec
 
 SMALL_JSON_BYTES = 1 << 20
-"""JSON files that are larger together are not read only to know their fields, which are in every line."""
+"""If JSON files are larger than this together, their fields are not determined, because every line would have to be read."""
 _MARK = "rewindow.type"
 _JSON = "json"
 
@@ -25,9 +25,9 @@ _JSON = "json"
 class FileFields:
     """The fields of one file (or of a table): those that occur in any row.
 
-    ``empty`` are those that have no value in any row, so nothing is known about the fields nested in them.
-    ``header`` are the columns of a CSV file in their order; those of its directories are only in ``present``.
-    ``repeated`` are names that the header of a CSV file has more than once; ``present`` has them with numbers.
+    ``empty`` are the fields without a value in any row, so nothing is known about fields nested in them.
+    ``header`` are the columns of a CSV file in order, without columns from names of directories, which only ``present`` has.
+    ``repeated`` are names that the header of a CSV file has more than once; in ``present`` these names have numbers.
     """
 
     name: str
@@ -39,9 +39,10 @@ class FileFields:
 
 @dataclass(frozen=True, slots=True)
 class SourceFields:
-    """The fields of a log's schema, and those of the files to land.
+    """The fields of a log's schema (``known``), and the fields of the files to land.
 
-    ``structs`` are the fields of the schema whose nested fields the schema lists; below others (maps, text) names are data.
+    ``structs`` are the fields of the schema whose nested fields the schema lists. Below other fields (maps, text), names are
+    data.
     """
 
     known: frozenset[str] = frozenset()
@@ -51,47 +52,48 @@ class SourceFields:
 
 
 def read_columns(spec: LogSpec, columns: LogColumns) -> set[str]:
-    """Return the source's names of all columns that rows are made of. That of a nested field is a path (``user.name``)."""
+    """Return the names in the source of all columns from which rows are made. A nested field has a path (``user.name``)."""
     return _in_source(spec, {column.name for column in columns.all} | _named(spec))
 
 
 def named_columns(spec: LogSpec) -> set[str]:
-    """Return the source's names of the columns that the configuration names."""
+    """Return the names in the source of the columns that the configuration names."""
     return _in_source(spec, _named(spec) | {*(spec.value or ())})
 
 
 def is_read(column: str, names: Collection[str]) -> bool:
-    """Return whether a source's column is one of some, or has one of them nested in it."""
+    """Return whether a column is one of ``names``, or one of ``names`` is nested in the column."""
     return column in names or any(name.startswith(f"{column}.") for name in names)
 
 
 def written(name: str) -> str:
-    """Return a column's name for a message: in quotes if blanks, which nobody would see, are around it."""
+    """Return a column's name for a message: in quotes if it begins or ends with blanks, which nobody would see."""
     return name if name == name.strip() else repr(name)
 
 
 def repeated_names(columns: Sequence[str]) -> frozenset[str]:
-    """Return the names, in lower case, that a CSV header has more than once, by the numbers that their columns got."""
+    """Return the names, in lower case, that a CSV header has more than once."""
+    # The reader has appended the position of the column to such a name.
     names = [name.lower().removesuffix(str(at)) for at, name in enumerate(columns) if name.endswith(str(at))]
     return frozenset(name for name, count in Counter(names).items() if count > 1)
 
 
 def positions(header: Sequence[str], names: Collection[str]) -> dict[str, int]:
-    """Return where a CSV file has the columns of these names, as far as it has them. Case does not count, blanks do."""
+    """Return the position of each named column that a CSV header has. Names are compared without case, but with blanks."""
     at = {name.lower(): position for position, name in reversed([*enumerate(header)])}
     return {name: at[name.lower()] for name in names if name.lower() in at}
 
 
 def separator_in(names: Collection[str]) -> str | None:
-    """Return what probably separates the columns of a CSV file whose header was read as one column; None otherwise."""
+    """Return the probable separator of a CSV file whose header was read as one column; None if there is none."""
     only = next(iter(names)) if len(names) == 1 else ""
     return next((one for one in (";", "\t", "|", ",") if one in only), None)
 
 
 def role_of(spec: LogSpec, fields: Collection[str]) -> str:
-    """Return what one of some columns of a source is to the log, as ``at is the log's timestamp``; empty for mere values.
+    """Return the role in the log of the first of ``fields`` that has one, as ``at is the log's timestamp``; empty if none has.
 
-    Without such a column, a row cannot be landed or has no key, so ``optional`` does not help.
+    Without a column that has a role, a row cannot be landed or has no key, so ``optional`` does not help.
     """
     roles = [(spec.timestamp, "the log's timestamp"), (spec.arrived_at, "the log's `arrived_at`")]
     roles += [(name, "the log's key" if spec.scalar_key else "part of the log's key") for name in spec.key]
@@ -102,13 +104,11 @@ def role_of(spec: LogSpec, fields: Collection[str]) -> str:
 
 
 def read_schema(spec: LogSpec, columns: LogColumns) -> str:
-    """Return the schema (Spark's JSON) with which a log's source is read.
-
-    Inferred numbers of files are read as wide as they are landed: later files may have larger ones than the first.
-    """
+    """Return the schema (Spark's JSON) with which a log's source is read."""
     schema = columns.source_schema or '{"fields":[],"type":"struct"}'
     if spec.source.format not in ("csv", "json", "parquet") or spec.source.schema is not None:
         return schema
+    # Inferred types of numbers are replaced by the wide types of the log, because later files may have larger numbers.
     wide = {**dict.fromkeys(("byte", "short", "integer"), "long"), "float": "double"}
     read = json.loads(schema)
     fields = [
@@ -119,7 +119,7 @@ def read_schema(spec: LogSpec, columns: LogColumns) -> str:
 
 
 def fields_of_schema(schema: Mapping[str, Any]) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """Return all fields of a schema in Spark's JSON, those that are structs, and those that have no value (void, or no field)."""
+    """Return three sets of fields of a schema in Spark's JSON: all, the structs, and those without values (void or no fields)."""
     present: set[str] = set()
     structs: set[str] = set()
     empty: set[str] = set()
@@ -128,7 +128,7 @@ def fields_of_schema(schema: Mapping[str, Any]) -> tuple[frozenset[str], frozens
 
 
 def parent_of(field: str, fields: Sequence[str] | frozenset[str]) -> str:
-    """Return the nearest of some fields that a field is nested in; empty for a column."""
+    """Return the innermost of ``fields`` in which a field is nested; empty if there is none."""
     at = field
     while "." in at:
         at = at.rpartition(".")[0]
@@ -138,7 +138,7 @@ def parent_of(field: str, fields: Sequence[str] | frozenset[str]) -> str:
 
 
 def marked(schema: str, names: Collection[str]) -> str:
-    """Return a schema (Spark's JSON) in which some columns are marked."""
+    """Return a schema (Spark's JSON) in which the columns ``names`` are marked as canonical JSON."""
     parsed = json.loads(schema)
     for field in parsed["fields"]:
         if field["name"] in names:
@@ -147,7 +147,7 @@ def marked(schema: str, names: Collection[str]) -> str:
 
 
 def json_texts(schema: str) -> frozenset[str]:
-    """Return the columns that are marked in a schema."""
+    """Return the columns that `marked` has marked in a schema."""
     fields = json.loads(schema)["fields"]
     return frozenset(field["name"] for field in fields if field.get("metadata", {}).get(_MARK) == _JSON)
 

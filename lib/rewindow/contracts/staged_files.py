@@ -1,4 +1,4 @@
-"""What a task reports: its staged files, and the small state that the journal stores.
+"""The report of a task: its staged files, and the small state that the journal stores.
 
 The engine creates these values, the journal stores them as JSON, and publishing reads them.
 """
@@ -50,11 +50,12 @@ def named_checksum(path: str) -> int | None:
 class StagedFile:
     """One Parquet file that no table references yet.
 
-    ``partition`` is that of the task that wrote it, or `SHARED`. ``partition_values`` are those of the partition that all
-    its rows are in, if the table has a column for it: a changelog has one, whether or not it is partitioned by it.
+    ``partition`` is that of the task that wrote the file, or `SHARED`. ``partition_values`` maps the table's partition
+    column, if there is one, to the value that all rows of the file have. A changelog has such a column even if the table is
+    not partitioned by it.
 
     ``target``: ``output/<topic>``, ``changelog/<store>``, ``internal/<topic>``, ``metrics``, ``quarantine`` or, for
-    `land`, ``log/<topic>``. ``path`` is relative to the table's root and uses ``/``. ``stats`` is Delta's:
+    `land`, ``log/<topic>``. ``path`` is relative to the table's root and uses ``/``. ``stats`` are Delta's statistics:
     ``numRecords``, ``minValues``, ``maxValues``, ``nullCount``. ``rows_digest`` covers the rows, independent of how they
     are split into files; ``file_digest`` covers the bytes, whose CRC-32 is also in the name.
     """
@@ -85,8 +86,8 @@ class TaskReport:
 
     ``state`` is the JSON of the task's small checkpoint (offsets, clocks, schedules), ``metrics`` has one dictionary per
     metric, ``consumed`` the number of records taken from each topic. ``is_vectorized``: vectorized execution ran it.
-    ``shared_rows``: how many rows it added to files that it shares with other tasks; a report of its own, whose partition is
-    `SHARED`, lists the shared files of a sub-topology. ``spilled``: the stores that did not fit into the memory of its stores.
+    ``shared_rows``: how many rows the task added to files that it shares with other tasks. A separate report with the partition
+    `SHARED` lists the shared files of a sub-topology. ``spilled``: the stores that exceeded their memory and spilled to disk.
     """
 
     sub_topology: int

@@ -25,7 +25,7 @@ class Execution(StrEnum):
     """How a sub-topology runs. Both modes write the same rows (L4)."""
 
     AUTO = "auto"
-    """Vectorized where that is exact, else record by record. The engine chooses once, before it runs the work."""
+    """Vectorized if that gives the same rows, else record by record. The engine chooses once, before it runs the work."""
     RECORD = "record"
     """Record by record."""
     VECTORIZED = "vectorized"
@@ -44,7 +44,7 @@ class LogFile:
 class LogSpan(NamedTuple):
     """Offsets ``first`` to ``last`` (both inclusive) of a log's partition, landed by one generation.
 
-    ``base``: the source's offset that corresponds to offset 0, if the log keeps its source's offsets.
+    ``base``: if the log keeps its source's offsets, the offset in the source of the record with offset 0.
     """
 
     generation: int
@@ -55,9 +55,9 @@ class LogSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogTable:
-    """A log that Spark reads for the tasks: its Delta table, and why tasks do not open its files.
+    """A log that Spark reads for the tasks: the location of its Delta table, and why tasks do not open the table's files.
 
-    ``source_offsets`` describes a table with its own offsets; None for a log that `land` wrote.
+    ``source_offsets`` describes a table with its own offsets; it is None for a log that `land` wrote.
     """
 
     location: str
@@ -101,10 +101,11 @@ class LogSlice:
 
 @dataclass(frozen=True, slots=True)
 class TaskWork:
-    """One task: its inputs and the checkpoint that it resumes from.
+    """One task: its inputs and the checkpoint from which it resumes.
 
-    ``stores`` lists the changelog files of each store in the order of their runs; they may have rows of other partitions, too.
-    ``enforced``: the number of epochs that process records without waiting for an idle topic (D16).
+    ``stores`` lists the changelog files of each store in the order of their runs. These files may have rows of other
+    partitions, too. ``enforced``: the number of epochs in which the task processes records without waiting for an idle topic
+    (D16).
     """
 
     partition: int
@@ -117,7 +118,7 @@ class TaskWork:
 
 @dataclass(frozen=True, slots=True)
 class RunIdentity:
-    """Which attempt at which run of which job, and the fingerprint of the topology that the driver planned."""
+    """Identifies the job, run and attempt of some work. ``fingerprint`` is that of the topology that the driver planned."""
 
     job: str
     run: int
@@ -129,7 +130,7 @@ class RunIdentity:
 class JobCode:
     """A job's code and settings.
 
-    ``load_topology`` and ``load_logs`` travel to workers: use functions of importable modules, or partials of them.
+    ``load_topology`` and ``load_logs`` are sent to workers: use functions of importable modules, or partials of such functions.
     """
 
     load_topology: Callable[[], Topology]
@@ -163,9 +164,9 @@ class StagingArea:
 class SubTopologyWork:
     """One sub-topology of a run: all its tasks and what they share.
 
-    ``tables``: the topics that Spark reads (`engine.spark.shuffle_reader`); tasks open the files of the others.
+    ``tables``: the topics that Spark reads (`engine.spark.shuffle_reader`). Tasks open the files of all other topics.
 
-    ``rows_at_once``: rows per batch read; a quarter of it per batch written. It does not change the rows (L3).
+    ``rows_at_once``: the number of rows per batch read; batches written have a quarter of it. It does not change the rows (L3).
     """
 
     sub_topology: int

@@ -1,9 +1,9 @@
 """The options of text files: what a source's ``options:`` may say, and what it means. Pure.
 
-Spark's names of options are accepted until 0.4 where an option here means the same. All others are refused by name, because
-rewindow reads text by its own rules (docs/guides/text-files.md), and an option that nobody applies would be ignored silently.
+Until 0.4, Spark's name of an option is accepted if an option here has the same meaning. Any other option is refused by name,
+because rewindow reads text by its own rules (docs/guides/text-files.md) and would silently ignore the option.
 
-Times have patterns such as ``dd.MM.yyyy HH:mm``: each part once, and nothing else is accepted.
+Times have patterns such as ``dd.MM.yyyy HH:mm``. A pattern has each part at most once, and only the parts in `_PARTS`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ CSV, JSON = "csv", "json"
 TEXT_FORMATS = (CSV, JSON)
 _OTHERWISE = "For anything else, write Parquet or Delta with any tool, and land that"
 _GROUPS = frozenset({"", ".", ",", "'", "\u2019", " ", "\u00a0", "\u202f"})
-"""What groups the digits of a number: signs, and blanks of any width."""
+"""What may separate groups of digits in a number: nothing, signs, and blanks of any width."""
 _LOCALES: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("en-us", "en-gb"), (".", ",")),
     **dict.fromkeys(("de-de", "es-es", "it-it", "nl-nl", "pt-br"), (",", ".")),
     "fr-fr": (",", "\u202f"),
 }
-"""What begins the fraction and what groups the digits in the locales that Spark's option ``locale`` may name."""
+"""From a value of Spark's option ``locale`` to the sign before the fraction and the sign between groups of digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class TextOptions:
     decimal: str = "."
     thousands: str = ""
     is_for_decimals: bool = False
-    """Whether ``decimal`` and ``thousands`` apply to DECIMAL only, as Spark's ``locale`` does."""
+    """Whether ``decimal`` and ``thousands`` apply to DECIMAL columns only, like Spark's ``locale``."""
     time: TimePattern | None = None
     """The pattern of all TIMESTAMP columns."""
     date: TimePattern | None = None
@@ -54,7 +54,7 @@ class TextOptions:
     """Whether a record may go on in the next line (``lines: multiple``)."""
     infer: bool = True
     constants: Mapping[str, str] = field(default_factory=dict)
-    """Texts of a DOUBLE that stand for ``NaN``, ``inf`` and ``-inf``."""
+    """From a text in a DOUBLE column to the value for which it stands: ``nan``, ``inf`` or ``-inf``."""
 
     @property
     def is_utf_8(self) -> bool:
@@ -63,7 +63,7 @@ class TextOptions:
 
     @property
     def is_divisible(self) -> bool:
-        """Whether each line of a file can be found without reading what is before it."""
+        """Whether the beginning of a line can be found without reading the file before it."""
         return not self.is_multiple and not self.skip_rows and _keeps_ascii(self.encoding)
 
 
@@ -127,7 +127,7 @@ _OF_BOTH: Mapping[str, tuple[str, _Apply]] = {
     "dateFormat": ("date_format", _date_format),
     "timeZone": ("zone", _set("zone", str)),
 }
-"""Accepted names: the option that each means, and how it is applied."""
+"""From an accepted name to the option that it means, and to the function that applies its value. For both formats."""
 
 
 def _constants(found: TextOptions, more: Mapping[str, str]) -> TextOptions:
@@ -217,13 +217,13 @@ _PARTS: Mapping[str, tuple[str, str]] = {
     **{"S" * digits: ("fraction", f"[0-9]{{{digits}}}") for digits in range(1, 10)},
     "XXX": ("offset", "Z|[+-][0-9]{2}:[0-9]{2}"),
 }
-"""Letters of a pattern: the part that they stand for, and its form."""
+"""From letters of a pattern to the part of a time that they stand for, and to the regular expression of its text."""
 _ONE_OF = (("year", "short_year"), ("month", "month_name"), ("hour", "half_hour"))
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']")
 
 
 def text_options(source_format: str, given: Mapping[str, Any]) -> TextOptions:
-    """Return the options of a csv or json source. Raises `ValueError` for one that is not accepted, with the way out."""
+    """Return the options of a csv or json source. Raises `ValueError`, which says what to do, for an option not accepted."""
     known = _OF_CSV if source_format == CSV else _OF_JSON
     found = TextOptions()
     lower = {name.lower(): name for name in known}
@@ -250,7 +250,7 @@ def text_options(source_format: str, given: Mapping[str, Any]) -> TextOptions:
 
 @dataclass(frozen=True, slots=True)
 class TimePattern:
-    """A pattern as a regular expression, with a named group for each of its parts."""
+    """A pattern of times, and its regular expression with a named group for each part."""
 
     pattern: str
     regex: str
@@ -258,12 +258,12 @@ class TimePattern:
 
     @property
     def has_time(self) -> bool:
-        """Whether the pattern has a time of day. Without one, it is a pattern of dates."""
+        """Whether the pattern has a time of day. A pattern without a time of day is for dates."""
         return not self.parts.isdisjoint({"hour", "half_hour"})
 
 
 def other_form(source: SourceSpec, column: str) -> str:
-    """Return what to do, as the beginning of a message, if the times of a text file have another form; else ``""``."""
+    """Return what to do if times in a text file have another form, to begin a message; ``""`` if the source has no text."""
     if source.format not in TEXT_FORMATS:
         return ""
     options = text_options(source.format, source.options)
@@ -284,7 +284,7 @@ def _refused(source_format: str, name: str) -> str:
 
 
 def _keeps_ascii(encoding: str) -> bool:
-    """Return whether the bytes of ASCII are nothing else in an encoding, whatever is before them."""
+    """Return whether each byte below 128 is its ASCII character in an encoding, whatever bytes are before it."""
     if encoding.startswith(("iso2022", "hz", "utf-7")):
         return False
     try:
@@ -294,7 +294,7 @@ def _keeps_ascii(encoding: str) -> bool:
 
 
 def _time_pattern(pattern: str) -> TimePattern:
-    """Return a pattern. Raises `ValueError` for unknown letters, and for a part that is missing or occurs twice."""
+    """Return a parsed pattern. Raises `ValueError` for unknown letters, and for a part that is missing or occurs twice."""
     found: list[str] = []
     parts: list[str] = []
     end = 0

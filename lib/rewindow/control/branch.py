@@ -1,7 +1,7 @@
 """Rewind, branch, promote, drop, accept, reset: append a ledger row and publish it. Nothing is computed, and Spark is not needed.
 
-Each function is a generator like `run.steps` and yields the name of each step before the step. All but `drop` first publish
-what an earlier command decided and did not publish, so that the tables match the ledger even after a refused request.
+Each function is a generator like `run.steps` and yields the name of each step before the step. All but `drop` first finish
+what an earlier command decided, so that the tables match the ledger even after a refused request.
 
 If a process is killed anywhere, call the same command again: if the requested state was reached before, no second row is
 appended, and the state is published (ADR-79). The result is the appended row, or None.
@@ -37,7 +37,7 @@ _Travel = Generator[str, None, LedgerRow | None]
 
 
 def catch_up(job: str, tables: Tables, *branches: str) -> Generator[str, None, None]:
-    """Publish what the ledger has of some branches and their tables lack."""
+    """Bring the tables of some branches up to date with the ledger."""
     for name in branches:
         yield from tables.publish(job, tables.state(job), name)
 
@@ -59,7 +59,7 @@ def rewind(job: str, branch: str, to: str, tables: Tables) -> _Travel:
 
 
 def branch(job: str, name: str, tables: Tables, *, parent: str = MAIN, at: str | None = None) -> _Travel:
-    """Create a branch after a run of its parent (default: the last one). It has its own output tables."""
+    """Create a branch with its own output tables. It starts after the run ``at`` of its parent (default: the last run)."""
 
     def decide(state: JobState) -> LedgerRow | None:
         chain = state.branch(parent)

@@ -1,8 +1,8 @@
 """The version of the code that a run executes: a digest of each project function, class and constant that its job reaches.
 
-The topology itself is data (`Topology.describe`) and is compared as such. What it cannot describe are the functions and
-classes in its nodes: their syntax, what they refer to in the project's modules, and the values that closures, defaults
-and partial calls hold.
+The topology itself is data (`Topology.describe`) and is compared as data. It does not describe the functions and classes in its
+nodes. Their version covers their syntax, what they refer to in the project's modules, and the values in closures, defaults and
+partial calls.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ATOMS = (str, bytes, int, float, complex, bool, type(None), Decimal, Fraction, 
 
 
 def code_version(topology: Topology, root: Path) -> dict[str, str]:
-    """Return a digest of each part of the project's code that the topology's nodes reach, by the part's name.
+    """Return the digests of the parts of the project's code that the topology's nodes reach, by the names of the parts.
 
     ``root`` is the folder from which the project's modules are imported. Code of libraries counts by name only: their
     versions are recorded with each attempt. Raises `ConfigError` (78) for a module whose source cannot be read.
@@ -47,14 +47,14 @@ def code_version(topology: Topology, root: Path) -> dict[str, str]:
 
 
 def function_version(function: object, root: Path) -> str:
-    """Return the version of the project's code that one function reaches, as `version_of`."""
+    """Return the version (`version_of`) of the project's code that one function reaches."""
     reached = _Reached(Source(root), root)
     reached.add(function, "a function")
     return version_of(reached.digests)
 
 
 class _Reached:
-    """What the objects of a topology reach. Each object is looked at once."""
+    """Collects digests of the code that the objects of a topology reach. Each object is visited once."""
 
     def __init__(self, source: Source, root: Path) -> None:
         self.digests: dict[str, str] = {}
@@ -62,10 +62,10 @@ class _Reached:
         self._added: dict[int, object] = {}
 
     def add(self, value: object, where: str) -> None:
-        """Add a value that a node holds, and everything that the value itself holds."""
+        """Add the code of a value in a node, and of all values inside this value. ``where``: the node, for names of digests."""
         if id(value) in self._added:
             return
-        # Keeps it alive, so that no other object gets its id.
+        # The reference keeps the value alive, so that no other object gets its id.
         self._added[id(value)] = value
         if isinstance(value, FunctionType):
             self._function(value, where)
@@ -136,7 +136,7 @@ class _Reached:
         self._units(self._source.reached(module, nodes))
 
     def _values(self, where: str, values: Mapping[str, object]) -> None:
-        """Add values that code holds: plain ones by their text, others by the code that they reach."""
+        """Add values in closures, defaults or attributes: plain data by their text, other values by the code that they reach."""
         for name, value in values.items():
             text = _text(value)
             if text is not None:
@@ -145,14 +145,16 @@ class _Reached:
                 self.add(value, where)
 
     def _library(self, value: Any, where: str) -> None:
-        """Note a function or class of a library by its name. rewindow's own are part of the topology's description."""
+        """Record a function or class of a library by its name."""
+        # Functions and classes of rewindow are part of the topology's description.
         named = value if hasattr(value, "__qualname__") else type(value)
         module = getattr(named, "__module__", None) or "builtins"
         if module.partition(".")[0] != "rewindow":
             self._note(f"{where} calls {module}.{named.__qualname__}", "library")
 
     def _note(self, name: str, part_digest: str) -> None:
-        """Note a digest. A node may hold several lambdas: the second and later ones are numbered."""
+        """Record a digest. If the name is taken, it gets a number."""
+        # A node may have several lambdas.
         names = (name if number == 1 else f"{name} ({number})" for number in itertools.count(1))
         self.digests[next(numbered for numbered in names if numbered not in self.digests)] = part_digest
 
@@ -171,12 +173,13 @@ class _Reached:
 
 
 def _syntax_of(tree: ast.Module, code: CodeType) -> list[ast.AST]:
-    """Return the syntax of a function. The columns of its code tell lambdas on one line apart."""
+    """Return the syntax trees of a function."""
+    # Several lambdas may be on one line. The columns of the code show which of them it is.
     if code.co_name == "<lambda>":
         lambdas = [
             node for node in ast.walk(tree) if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno
         ]
-        # The instructions that begin a function have an empty span, or none.
+        # The first instructions of a function have an empty span or none, so they are left out.
         spans = [(a, b, c, d) for a, b, c, d in code.co_positions() if a and b and d and (a, c) != (b, d)]
         holding = [node for node in lambdas if all(_contains(node.body, *span) for span in spans)]
         return [*(holding[-1:] or lambdas)]
@@ -195,7 +198,7 @@ def _contains(node: ast.expr, line: int, end_line: int, column: int | None, end_
 
 
 def _text(value: object) -> str | None:
-    """Return plain data as a text that is the same in every process; None for anything else."""
+    """Return plain data as a text that is the same in every process; None for other values."""
     if isinstance(value, Enum):
         return f"{type(value).__qualname__}.{value.name}"
     if isinstance(value, _ATOMS):

@@ -1,7 +1,7 @@
-"""Whether another attempt is alive. This only avoids wasted work: a takeover is always safe.
+"""Decide whether another attempt is alive. This only avoids wasted work: a takeover is always safe.
 
-On this host the process table tells at once, so the next call takes over a killed run. An attempt on another host is
-known only by its heartbeat, a file that its process touches every few seconds.
+On this host, the process table shows at once whether the attempt's process exists, so the next call takes over a killed run. On
+another host, only the attempt's heartbeat shows it: a file that the process touches every few seconds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SILENT_SECONDS = 60
 _WEEK_SECONDS = 7 * 24 * 3600
 
 _BEATING: set[str] = set()
-"""The active attempts of this process. The process of a notebook outlives its failed runs."""
+"""The ids of the active attempts of this process. A process may outlive its attempts, as in a notebook."""
 
 
 def this_attempt() -> Attempt:
@@ -101,14 +101,15 @@ def was_killed(warehouse: str, attempt: Attempt) -> bool:
 def remove_abandoned(warehouse: str, keep_ms: int) -> None:
     """Remove the heartbeats of processes that were killed longer ago than ``keep_ms``, and at least a week.
 
-    Nothing else removes them. Until then, commands say of an unfinished run that its process was killed.
+    Nothing else removes these files. As long as one exists, commands report that the process of its unfinished run was killed.
     """
     remove_older(_folder(warehouse), time.time() - max(keep_ms / 1000, _WEEK_SECONDS))
 
 
 @cache
 def _version(name: str) -> str:
-    """Return the installed version of a package. Platforms provide Spark and Delta under other names."""
+    """Return the installed version of a package."""
+    # Platforms provide Spark and Delta under other names, so the package may not be found.
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""The source of a project's modules: the topology that ``module:function`` builds, the names that each module binds, and digests.
+"""The source code of a project: the topology that ``module:function`` builds, the names that modules bind, and digests of code.
 
 A digest covers the syntax tree only. Comments, docstrings, formatting and positions do not count, and every supported
 Python version gives the same digest.
@@ -26,7 +26,7 @@ from rewindow.streams.error_context import line_of
 from rewindow.streams.topology import Topology
 
 _MODULE = "<module>"
-"""The statements of a module that bind no name."""
+"""Stands for a name, for the statements of a module that bind no name."""
 
 _IGNORED = frozenset(["ctx", "kind", "type_comment"])
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -53,7 +53,7 @@ def _canonical(value: object) -> str:
         fields = [(name, part) for name, part in fields if name not in _IGNORED]
         if isinstance(value, (*_DEFINITIONS, ast.Module)):
             fields = [(name, _without_docstring(part) if name == "body" else part) for name, part in fields]
-        # Python 3.12 added fields that are empty where nothing uses them.
+        # Empty fields are left out, because Python 3.12 added fields that older versions do not have.
         shown = [f"{name}={_canonical(part)}" for name, part in fields if part is not None and part != []]
         return f"{type(value).__name__}({','.join(shown)})"
     if isinstance(value, list):
@@ -62,14 +62,14 @@ def _canonical(value: object) -> str:
 
 
 def _digests(unit: Unit, statements: list[ast.stmt]) -> dict[Unit, str]:
-    """Return the digest of a unit; of a class also one for each method, so that a change names the method."""
+    """Return the digest of a unit; for a class also a digest of each method, so that a difference names the method."""
     only = statements[0]
     if len(statements) > 1 or not isinstance(only, ast.ClassDef):
         return {unit: digest(*statements)}
     methods = [statement for statement in only.body if isinstance(statement, _FUNCTIONS)]
     rest = [statement for statement in _without_docstring(only.body) if not isinstance(statement, _FUNCTIONS)]
     digests = {unit: digest(*only.bases, *only.keywords, *only.decorator_list, *rest)}
-    # A property and its setter have one name.
+    # Several functions may have the same name, such as a property and its setter.
     for name in dict.fromkeys(method.name for method in methods):
         digests[Unit(unit.module, f"{unit.name}.{name}")] = digest(
             *(statement for statement in methods if statement.name == name)
@@ -78,7 +78,7 @@ def _digests(unit: Unit, statements: list[ast.stmt]) -> dict[Unit, str]:
 
 
 def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Return a body without its docstring, which may leave it empty."""
+    """Return the statements of a body without the docstring. There may be none left."""
     match body:
         case [ast.Expr(value=ast.Constant(value=str())), *rest]:
             return rest
@@ -103,7 +103,7 @@ class Module:
 
     @cached_property
     def bindings(self) -> dict[str, list[ast.stmt]]:
-        """For each name that the module binds, the top-level statements that do; `_MODULE` has those that bind none."""
+        """From each name that the module binds to its top-level statements; from `_MODULE` to statements that bind no name."""
         binding: dict[str, list[ast.stmt]] = {}
         for statement in _without_docstring(self.tree.body):
             if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -114,7 +114,7 @@ class Module:
 
     @property
     def package(self) -> list[str]:
-        """The names of the package that the module is in, where its relative imports start."""
+        """The parts of the name of the module's package, from which relative imports start."""
         parts = self.name.split(".")
         return parts if self.file.name == "__init__.py" else parts[:-1]
 
@@ -125,7 +125,10 @@ class Module:
 
 
 def imports_in(tree: ast.Module, package: Sequence[str]) -> dict[str, tuple[str, str | None]]:
-    """Return for each imported name, at any depth, the module and the attribute that it stands for; None: the module itself."""
+    """Return the names that imports bind, at any depth: from name to (module, attribute).
+
+    An attribute of None means the module itself.
+    """
     imports: dict[str, tuple[str, str | None]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -148,7 +151,7 @@ def module_file(root: Path, name: str) -> Path | None:
 
 
 def imported_module(node: ast.ImportFrom, package: Sequence[str]) -> str:
-    """Return the module that a from-import in ``package`` names; relative imports start there."""
+    """Return the module that a from-import names. A relative import starts at ``package``, the parts of the package's name."""
     kept = package[: len(package) + 1 - node.level] if node.level else ()
     return ".".join((*kept, *([node.module] if node.module else [])))
 
@@ -167,7 +170,7 @@ def _bound(statement: ast.AST) -> Iterator[str]:
 
 
 class Source:
-    """The modules of a project, read when they are first asked for."""
+    """The modules of a project. Each is read on first use."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -181,7 +184,7 @@ class Source:
         return self._modules[name]
 
     def reached(self, module: Module, nodes: Iterable[ast.AST]) -> dict[Unit, str]:
-        """Return the units that syntax of a module refers to, directly or through others, with their digests."""
+        """Return the units to which nodes of a module refer, directly or through other units, with their digests."""
         digests: dict[Unit, str] = {}
         waiting = [unit for node in nodes for unit in self._references(module, node)]
         started: dict[str, None] = {}
@@ -192,7 +195,7 @@ class Source:
                 continue
             statements = module_of_unit.bindings[unit.name]
             digests.update(_digests(unit, statements))
-            # An import also runs the module's other statements.
+            # An import of the module also runs its statements that bind no name.
             if unit.module not in started:
                 started[unit.module] = None
                 waiting.append(Unit(unit.module, _MODULE))
@@ -211,12 +214,12 @@ class Source:
                         chain.append(step.attr)
                         step = parents.get(id(step))
                     yield from self._imported(*module.imports[part.id], chain)
-        # Any name may come from this import.
+        # Any name may come from `from module import *`.
         if "*" in module.imports:
             yield from self._whole(module.imports["*"][0])
 
     def _imported(self, base: str, attribute: str | None, chain: list[str]) -> Iterator[Unit]:
-        """Yield what an imported name, and the attributes taken of it, stand for."""
+        """Yield the units for which an imported name stands. ``chain``: the attributes that the code reads of it, in order."""
         path = [*([attribute] if attribute else []), *chain]
         while path and self.module(f"{base}.{path[0]}") is not None:
             base, path = f"{base}.{path[0]}", path[1:]
@@ -261,7 +264,7 @@ class TopologyLoader:
                 function=function_name,
             )
         try:
-            # Standard output is for the command's own, such as JSON.
+            # Only the command itself writes to standard output, such as JSON.
             with redirect_stdout(sys.stderr):
                 topology = build()
         except RewindowError as error:
@@ -332,7 +335,7 @@ class TopologyLoader:
 
 
 def _instead(error: BaseException) -> str:
-    """Return the verb to use instead of one that an object does not have, as ``group_by_key`` for ``groupByKey``."""
+    """Return the advice to write an existing verb, as the end of a message: ``group_by_key`` instead of ``groupByKey``."""
     if not isinstance(error, AttributeError) or not error.name:
         return ""
     verbs = [name for name in dir(error.obj) if not name.startswith("_")]

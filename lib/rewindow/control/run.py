@@ -1,16 +1,16 @@
 """One run, from the ledger to the ledger.
 
-recover -> snapshot, if due -> plan -> execute, sub-topology by sub-topology -> expect, if the job does -> stage -> audit ->
+recover -> snapshot, if due -> plan -> execute, sub-topology by sub-topology -> check expectations, if any -> stage -> audit ->
 commit -> publish
 
-`steps` is a generator that yields the name of each step before the step, so its driver can stop between any two. If a
-process is killed anywhere, the next call publishes what was decided and repeats what was not
-(`docs/internals/design.md`, "The commit").
+`steps` is a generator that yields the name of each step before the step, so its driver can stop between any two steps. If a
+process is killed anywhere, the next call publishes what was committed and repeats what was not (`docs/internals/design.md`,
+"The commit").
 
-A snapshot of the stores is written before planning if that pays off, so that the next run does not read the changelogs of many
-runs; `gc` writes one for every open branch.
+A snapshot of the stores is written before planning if that pays off, so that the next run need not read the changelogs of
+many runs. `gc` writes such snapshots for all open branches.
 
-Expectations are observed once, before the COMMIT row, which stores the result: from then on the ledger alone says what is
+Expectations are checked once, before the commit. The COMMIT row stores the results: from then on the ledger alone decides what is
 published.
 """
 
@@ -38,7 +38,7 @@ from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import SubTopology
 
 _Observe = Callable[[Sequence[TaskReport]], Sequence[Observation]]
-"""Returns what is observed in the rows that the tasks staged."""
+"""Checks expectations on the rows that the tasks staged; returns the results."""
 
 
 class StagedRows(Protocol):
@@ -56,12 +56,12 @@ class StagedRows(Protocol):
 
 
 class Evaluator(Protocol):
-    """The expectations of a job's outputs."""
+    """Checks the expectations of a job's outputs."""
 
     def observe(
         self, spec: RunSpec, state: JobState, reports: Sequence[TaskReport], rows: StagedRows
     ) -> Sequence[Observation]:
-        """Return what is observed in the rows of an attempt. Reads only these rows and those of the run before it."""
+        """Check the rows of an attempt; return a result per expectation. Reads only these rows and those of the run before."""
         ...
 
 
@@ -104,7 +104,8 @@ def _result_rows(spec: RunSpec, observed: Sequence[Observation]) -> list[tuple[A
 
 
 def known_results(run: CommittedRun) -> _Observe | None:
-    """Return what a replay of a committed run stages as its results: those of its COMMIT row, whatever is expected now."""
+    """Return a function that gives the results in a run's COMMIT row; None if there are none."""
+    # A replay must stage the committed results, whatever the job's file expects now.
     observed = run.commit.expectations
     return (lambda _reports: observed) if observed else None
 
@@ -115,7 +116,7 @@ _RootsOf = Callable[[RunSpec, Iterable[str]], Mapping[str, str]]
 """Returns the folder of each target of a run, given its internal topics."""
 
 _Restore = Callable[[JobState, RunSpec], Restored]
-"""Returns the checkpoint that a run resumes from."""
+"""Returns the checkpoint from which a run resumes."""
 
 
 class Engine(Protocol):
@@ -128,7 +129,7 @@ class Engine(Protocol):
     def stage_rows(
         self, target: str, root: str, attempt: str, columns: Sequence[Column], rows: Iterable[tuple[Any, ...]]
     ) -> list[StagedFile]:
-        """Stage a few rows that the driver itself made."""
+        """Stage a few rows that were made by the driver, not by tasks."""
         ...
 
 
@@ -136,15 +137,15 @@ class Tables(Ledger[JobState], StagedRows, Protocol):
     """The tables of a job."""
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
-        """Bring a branch's tables up to the ledger; yield the name of each commit before it."""
+        """Add the commits to a branch's tables that they lack according to the ledger; yield the name of each before it."""
         ...
 
     def lagging(self, job: str, state: JobState, branch: str) -> Mapping[str, int]:
-        """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
+        """Return how many commits the tables of a branch lack, by target. Tables that lack none are left out."""
         ...
 
     def check_published(self, job: str, state: JobState, branch: str, *, brief: bool = False) -> None:
-        """Check that a branch's outputs have the rows that were published. ``brief``: of files in a bucket, only the last."""
+        """Check that a branch's outputs have the rows that were published. ``brief``: in a bucket, only those of the last run."""
         ...
 
     def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
@@ -152,19 +153,19 @@ class Tables(Ledger[JobState], StagedRows, Protocol):
         ...
 
     def log_table(self, feed: Feed, topic: str) -> LogTable | None:
-        """Return the table of a log that Spark must read for the tasks; None if they can open its files."""
+        """Return the table of a log that Spark must read for the tasks; None if the tasks can open the log's files."""
         ...
 
     def restore(self, state: JobState, spec: RunSpec) -> Restored:
-        """Return the checkpoint that a run resumes from."""
+        """Return the checkpoint from which a run resumes."""
         ...
 
     def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
-        """Stage the rows of a snapshot; return the row that makes them count."""
+        """Stage the rows of a snapshot; return the SNAPSHOT row that names them."""
         ...
 
     def check_targets(self, spec: RunSpec) -> None:
-        """Raise what `roots` would raise for a planned run's existing tables; change nothing."""
+        """Raise the error that `roots` would raise for existing tables of a planned run; change nothing."""
         ...
 
     def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
@@ -194,13 +195,13 @@ class RunReport:
     hints: tuple[HintMessage, ...] = ()
     """What may be wrong, as sentences."""
     is_published: bool = True
-    """Whether the outputs have its rows: no, if it or an earlier run of the branch is on hold."""
+    """Whether the outputs have the run's rows. They do not if this run or an earlier run of the branch is on hold."""
     spilled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job bound to its feed, ready to be planned and run. ``expectations`` is None if it has none."""
+    """A job bound to its feed, ready to be planned and run. ``expectations`` is None if the job has none."""
 
     name: str
     code: JobCode
@@ -222,7 +223,7 @@ def steps(
     """Run a job once, or return `UpToDate` if there is nothing to do. ``snapshot_every``: see `retention.is_due`."""
     yield "recover"
     state = tables.state(job.name)
-    # A run that was committed and not published is finished first, so that its tables can be checked.
+    # A run that was committed but not published is published first, so that the tables can be checked.
     yield from tables.publish(job.name, state, request.branch)
     tables.check_published(job.name, state, request.branch, brief=True)
     # A snapshot is written before the plan, because a plan names the checkpoint from which its tasks restore.
@@ -258,16 +259,14 @@ def steps(
 def _plan(
     job: Job, request: RunRequest, attempt: Attempt, tables: Tables, alive: Alive
 ) -> Generator[str, None, RunSpec | UpToDate]:
-    """Append the PLAN row, which fences every earlier attempt of the branch; return its run.
-
-    A run that may not write its tables leaves no plan.
-    """
+    """Append the PLAN row, which fences every earlier attempt of the branch; return the planned run."""
 
     def decide(state: JobState) -> LedgerRow | UpToDate:
         spec = plan_run(state, job.feed, request, job.binding, attempt, alive)
         if isinstance(spec, UpToDate):
             return spec
-        # Tables that the branch has written were checked when it first wrote them.
+        # The tables are checked before the row exists, so that a run that may not write them leaves no plan. Tables that the
+        # branch has written were checked when it first wrote them.
         if not spec.binding.tables.items() <= state.branch(spec.branch).tables.items():
             tables.check_targets(spec)
         return LedgerRow(spec.run, PLAN, spec.as_json())
@@ -287,9 +286,9 @@ def execute(
     *,
     observe: _Observe | None = None,
 ) -> Generator[str, None, list[TaskReport]]:
-    """Run each sub-topology once, upstream first. Later ones read what earlier ones sent to internal logs.
+    """Run each sub-topology once, upstream first. Later sub-topologies read what earlier ones sent to internal logs.
 
-    ``observe`` says what to stage as the results of expectations.
+    ``observe`` returns the results of expectations, which are staged like the metrics.
     """
     parts = job.code.topology.sub_topologies()
     roots = roots_of(spec, [sink.topic for part in parts for sink in part.sinks if sink.is_internal])
@@ -305,7 +304,7 @@ def execute(
             sub_topology=part.index,
             records=records_due(job.feed, spec, part),
         )
-        # No table names the files of internal logs, so they are passed on.
+        # No table names the files of internal logs, so later sub-topologies get them from the reports.
         sent = [file for report in reports for file in report.files]
         reports += engine.run_sub_topology(_work(job, spec, part, tables, restored, sent, roots))
     measures = metrics_rows(spec, reports)
@@ -322,7 +321,10 @@ def execute(
 def _observe(
     job: Job, spec: RunSpec, tables: Tables, observed: list[Observation], reports: Sequence[TaskReport]
 ) -> Sequence[Observation]:
-    """Add what is observed in the new rows to a list, and return it. Raises `ExpectationError` (65) if the run fails."""
+    """Check the new rows, add the results to ``observed``, and return this list.
+
+    Raises `ExpectationError` (65) if the run does not meet an expectation with ``on_fail: fail``.
+    """
     if job.expectations is not None:
         observed += job.expectations.observe(spec, tables.state(job.name), reports, tables)
     _check_met(spec, observed)
@@ -347,7 +349,7 @@ def _work(
     internal: Sequence[StagedFile],
     roots: Mapping[str, str],
 ) -> SubTopologyWork:
-    """Return the work of one sub-topology. ``internal``: the files that earlier ones sent to internal logs."""
+    """Return the work of one sub-topology. ``internal``: the files that earlier sub-topologies sent to internal logs."""
     return sub_topology_work(
         spec,
         job.code,
@@ -394,16 +396,16 @@ class _SnapshotTables(Ledger[JobState], Protocol):
     """The part of a job's tables that snapshots need."""
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
-        """Bring a branch's tables up to the ledger; yield the name of each commit before it."""
+        """Add the commits to a branch's tables that they lack according to the ledger; yield the name of each before it."""
         ...
 
     def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
-        """Stage the rows of a snapshot; return the row that makes them count."""
+        """Stage the rows of a snapshot; return the SNAPSHOT row that names them."""
         ...
 
 
 def write_snapshot(job: str, run: CommittedRun, tables: _SnapshotTables, every: int) -> Generator[str, None, bool]:
-    """Stage the snapshot of a run and append its row; return whether it is there."""
+    """Stage the snapshot of the state after a run and append its SNAPSHOT row; return whether the row was appended."""
 
     def stage(state: JobState) -> LedgerRow | None:
         """Stage the rows for each attempt anew, because they carry the number of the SNAPSHOT row."""
@@ -413,7 +415,7 @@ def write_snapshot(job: str, run: CommittedRun, tables: _SnapshotTables, every: 
         try:
             row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
         except StorageError:
-            # Another process may have committed a run and not published it.
+            # Another process may have committed a run whose files the changelogs lack until it is published.
             yield from publish_all(job, tables)
             row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
     except NotNowError:
@@ -423,7 +425,7 @@ def write_snapshot(job: str, run: CommittedRun, tables: _SnapshotTables, every: 
 
 
 def publish_all(job: str, tables: _SnapshotTables) -> Iterator[str]:
-    """Bring the tables of all branches up to the ledger; yield the name of each commit before it."""
+    """Add the commits to the tables of all branches that they lack; yield the name of each commit before it."""
     state = tables.state(job)
     for branch in state.branches:
         yield from tables.publish(job, state, branch)

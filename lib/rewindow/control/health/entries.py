@@ -1,4 +1,4 @@
-"""The lines of a listing: how a feed, a job or a branch is."""
+"""The lines of a listing: the status of feeds, jobs and branches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rewindow.errors import Message
 
 
 class Status(StrEnum):
-    """How a feed, a job or a branch is."""
+    """The status of a feed, a job or a branch."""
 
     FRESH = "fresh"
     """Nothing to do."""
@@ -30,14 +30,18 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the listing. ``epoch`` is the last landing landed or taken, ``waiting`` the number not taken yet."""
+    """One line of the listing.
+
+    ``epoch`` is the number of the last landing that a feed landed or a branch took, ``waiting`` how many landings the branch
+    has not taken.
+    """
 
     name: str
     status: Status
     details: Sequence[Message] = ()
     """What is new, what waits, or why the next command would refuse."""
     exit_code: int | None = None
-    """With which the next command would refuse; None unless broken."""
+    """The exit code with which the next command would refuse; None unless the status is broken."""
     feed: str | None = None
     epoch: int | None = None
     waiting: int | None = None
@@ -46,7 +50,7 @@ class Entry:
 
     @property
     def detail(self) -> str | None:
-        """The details as one text; None without any."""
+        """The details as one text; None without details."""
         return "; ".join(self.details) or None
 
     @property
@@ -56,5 +60,5 @@ class Entry:
 
 
 def age_ms(time_ms: int | None, now_ms: int) -> int | None:
-    """Return how long ago a time is; 0 for the future."""
+    """Return how long ago a time is (ms): 0 for a time in the future, None for None."""
     return None if time_ms is None else max(0, now_ms - time_ms)

@@ -1,4 +1,4 @@
-"""How a feed is: what is new in its sources, what waits there for the end of its interval, and what its last landings took."""
+"""The health of a feed: what is new in its sources, what waits for the end of its interval, and what its last landings took."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rewindow.streams.duration import in_words
 from rewindow.streams.record import known_time
 
 LANDINGS = 24
-"""Number of last landings over which the shares are taken."""
+"""The number of last landings over which the shares in a feed's figures are computed."""
 UNKNOWN_ROWS = ReasonMessage(
     "later-rows-unknown", "only `land` reads whether files that an older version landed hold rows of later intervals"
 )
@@ -36,9 +36,9 @@ _TIME, _DATE_AND_TIME = "HH:mm", "YYYY-MM-DD HH:mm"
 
 @dataclass(frozen=True, slots=True)
 class FeedHealth:
-    """What a feed's ledger and sources say. ``details`` say what is new, what waits, and what is not known.
+    """The state of a feed's ledger and sources. ``details``: what is new, what waits, and what is not known.
 
-    ``every`` are the feed's intervals as its file names them.
+    ``every`` is the length of the feed's intervals as written in its file.
     """
 
     progress: Progress
@@ -69,7 +69,7 @@ def feed_entry(name: str, health: FeedHealth) -> Entry:
 
 
 def new_in_sources(files: int, epochs: Collection[int]) -> Iterator[ReasonMessage]:
-    """Yield what is new in a feed's sources."""
+    """Yield what is new in a feed's sources: the number of new files, or else of new epochs of the job that it reads."""
     if files or epochs:
         what = counted(files, "new file") if files else f"{counted(len(epochs), 'new epoch')} of its job"
         yield ReasonMessage("sources-have-new", "{what}", what=what)
@@ -78,14 +78,14 @@ def new_in_sources(files: int, epochs: Collection[int]) -> Iterator[ReasonMessag
 def waiting_sources(
     feed: FeedSpec, inspected: Mapping[str, SourceLook], positions: Mapping[str, Mapping[str, Any]], now_ms: int
 ) -> ReasonMessage | None:
-    """Return what waits for the end of its interval: new files, or else rows of landed ones. None for nothing."""
+    """Return what waits for the end of its interval: new files, or else later rows of landed files. None if nothing waits."""
     return waiting_files(feed, inspected, now_ms) or waiting_later(
         feed, (positions.get(log.topic) for log in feed.logs), now_ms
     )
 
 
 def waiting_rows(feed: FeedSpec, rows: int, first_ms: int, now_ms: int) -> ReasonMessage:
-    """Return that rows that were read are not due; the first of them arrived at ``first_ms``."""
+    """Return the reason that none of the ``rows`` that were read is due. The first of them arrived at ``first_ms``."""
     return _waiting(feed, f"{counted(rows, 'row')} {'is' if rows == 1 else 'are'}", first_ms, now_ms)
 
 
@@ -96,7 +96,7 @@ def _waiting(feed: FeedSpec, what: str, first_ms: int, now_ms: int) -> ReasonMes
 
 
 def waiting_files(feed: FeedSpec, inspected: Mapping[str, SourceLook], now_ms: int) -> ReasonMessage | None:
-    """Return that no row of new files is due; None without such files, or without intervals."""
+    """Return the reason that no row of the new files is due; None without new files, or without intervals."""
     files = sum(len(look.fresh) for look in inspected.values())
     if not files or feed.every is None:
         return None
@@ -104,7 +104,7 @@ def waiting_files(feed: FeedSpec, inspected: Mapping[str, SourceLook], now_ms: i
 
 
 def waiting_later(feed: FeedSpec, positions: Iterable[Mapping[str, Any] | None], now_ms: int) -> ReasonMessage | None:
-    """Return that rows of landed files arrive later, as the sources' positions record; None without any."""
+    """Return the reason that later rows of landed files wait, as recorded in the sources' positions; None without later rows."""
     first_ms = min(
         (arrival for position in positions for arrival in (later_rows(position) or {}).values()), default=None
     )
@@ -112,7 +112,7 @@ def waiting_later(feed: FeedSpec, positions: Iterable[Mapping[str, Any] | None],
 
 
 def waiting_unread(feed: FeedSpec, inspected: Mapping[str, SourceLook], until_ms: int) -> ReasonMessage | None:
-    """Return that new files wait when all intervals that were asked for are landed; None without such files."""
+    """Return the reason that new files wait although all requested intervals are landed; None without new files."""
     files = sum(len(look.fresh) for look in inspected.values())
     if not files:
         return None
@@ -125,7 +125,7 @@ def waiting_unread(feed: FeedSpec, inspected: Mapping[str, SourceLook], until_ms
 
 
 def waiting_read(feed: FeedSpec, count: int, unit: str, until_ms: int) -> ReasonMessage | None:
-    """Return that of rows or files that were read, none arrived before ``until_ms``; None if there are none."""
+    """Return the reason that none of ``count`` rows or files (``unit``) arrived before ``until_ms``; None if ``count`` is 0."""
     if not count:
         return None
     return ReasonMessage(
@@ -137,7 +137,7 @@ def waiting_read(feed: FeedSpec, count: int, unit: str, until_ms: int) -> Reason
 
 
 def waiting_refused(feed: FeedSpec, until_ms: int, error: Exception) -> ReasonMessage:
-    """Return that a new file cannot be read when all intervals that were asked for are landed."""
+    """Return the reason that all requested intervals are landed, while a later landing would fail with an error."""
     return ReasonMessage(
         "later-landing-refused",
         "the intervals through {until} are landed. A later landing would fail now: {reason}",
@@ -164,7 +164,7 @@ def next_complete(feed: FeedSpec, time_ms: int, now_ms: int) -> str:
 
 
 def rows_of_passed_intervals(health: FeedHealth, now_ms: int) -> str:
-    """Return what waits although the interval after the last landed one is over, too; empty for nothing."""
+    """Return what waits although the two intervals after the last landed interval are over; empty if nothing waits."""
     spec, through_ms = health.spec, health.progress.through_ms
     if spec is None or spec.every is None or through_ms is None:
         return ""
@@ -177,7 +177,7 @@ def rows_of_passed_intervals(health: FeedHealth, now_ms: int) -> str:
 
 
 def quarantined_logs(progress: Progress) -> Iterator[tuple[str, int]]:
-    """Yield each log of whose records the last landing has quarantined all, and how many."""
+    """Yield each log whose records were all quarantined in the last landing, with the number of these records."""
     last = progress.feed.landings[-1] if progress.feed and progress.feed.landings else None
     for topic, count in ((last.quarantined or {}) if last else {}).items():
         if last and not any(landed.end > landed.start for tp, landed in last.ranges.items() if tp.topic == topic):
@@ -185,11 +185,11 @@ def quarantined_logs(progress: Progress) -> Iterator[tuple[str, int]]:
 
 
 def future_rows(progress: Progress, now_ms: int) -> Iterator[tuple[str, str, int]]:
-    """Yield each log with rows of landed files that arrive later than now: the file of the first of them, and that time.
+    """Yield ``(log, file, time)`` for each log whose landed files have rows that arrive after ``now_ms``: the first such row.
 
-    The last landing recorded them.
+    The position of the log's source, recorded by the last landing, has the files and times (epoch ms).
     """
-    # A new generation may have removed logs.
+    # Logs that a new generation has removed still have a position.
     logs = progress.declared.get("logs", progress.positions)
     for topic, position in progress.positions.items():
         later = {name: arrival_ms for name, arrival_ms in (later_rows(position) or {}).items() if arrival_ms > now_ms}
@@ -199,7 +199,7 @@ def future_rows(progress: Progress, now_ms: int) -> Iterator[tuple[str, str, int
 
 
 def feed_figures(entry: Entry, progress: Progress | None, landed_at_ms: int | None, now_ms: int) -> dict[str, Any]:
-    """Return how far a feed is, and what its last landings quarantined or took late; None if unknown."""
+    """Return figures by name: how far a feed is, and what its last landings quarantined or took late. Unknown ones are None."""
     feed = progress.feed if progress else None
     landings: Sequence[Landing] = feed.landings if feed else ()
     counts = [landing.counts or {} for landing in landings[-LANDINGS:]]

@@ -1,4 +1,4 @@
-"""What somebody should look at in a feed or a job: a level and a word for alert rules, a message, and the command that helps."""
+"""Findings: what needs attention in a feed or a job, with a level and a word for alert rules, a message and a command."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that someone should look at. ``about`` is the word that alert rules select by.
+    """Something that needs attention. ``about`` is the word by which alert rules select findings.
 
-    ``command`` helps. It is None where it would be refused: what another finding says comes first.
+    ``command`` is the command that helps; None if no command helps, or if the command would be refused.
     """
 
     level: Level
@@ -78,9 +78,9 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """An attempt that planned, did not commit and shows no life: its process, and when it planned (epoch ms).
+    """An attempt that planned, did not commit, and is not known to be alive: its process, and when it planned (epoch ms).
 
-    ``has_ended`` is false if it may still run on another host.
+    ``has_ended`` is false if the attempt may still run on another host.
     """
 
     process: str
@@ -90,7 +90,7 @@ class Unfinished:
 
     @property
     def how(self) -> str:
-        """How it ended, as the end of a sentence."""
+        """How the attempt ended, as the end of a sentence."""
         if self.was_killed:
             return "was killed before it could say why"
         if self.has_ended:
@@ -98,14 +98,14 @@ class Unfinished:
         return "may still run, or has ended: no heartbeat of it is here"
 
     def hint(self, again: str) -> str:
-        """Return how it ended and what to do: ``again``, a sentence without its full stop."""
+        """Return how the attempt ended and what to do. ``again`` says how to repeat it, as a sentence without its full stop."""
         if self.was_killed:
             return f"The previous attempt, {self.process}, {self.how}. {again}. {_MEMORY}"
         return f"The previous attempt, {self.process}, {self.how}. If it was an error, fix its cause. {again}"
 
 
 def checked(check: Callable[[], Iterable[Finding]], about: str, command: str) -> list[Finding]:
-    """Return what a check finds. A check that cannot be made is a finding itself, because it says nothing good."""
+    """Return the findings of a check. If the check raises an error, this is a finding, too, because the result is unknown."""
     found = known(lambda: [*check()])
     if isinstance(found, Unknown):
         message = FindingMessage("check-not-possible", "this could not be checked: {reason}", reason=found.reason)
@@ -116,7 +116,7 @@ def checked(check: Callable[[], Iterable[Finding]], about: str, command: str) ->
 def refused(entry: Entry, step: str, command: str) -> Iterator[Finding]:
     """Yield a finding if the next run or landing (``step``) is refused.
 
-    A mistake in a file has no command: until the file is corrected, each command says the same.
+    For a mistake in a file, the finding has no command: until the file is corrected, every command is refused.
     """
     if entry.status is Status.BROKEN:
         message = FindingMessage(
@@ -131,7 +131,7 @@ def refused(entry: Entry, step: str, command: str) -> Iterator[Finding]:
 
 
 def lagging(lacks: Mapping[str, int], tables: str, unit: str, command: str) -> Iterator[Finding]:
-    """Yield a finding if ``tables`` lack commits or landings (``unit``)."""
+    """Yield a finding if ``tables`` lack commits or landings (``unit``). ``lacks``: from a table to how many it lacks."""
     if lacks:
         message = FindingMessage(
             "tables-behind-ledger",
@@ -143,7 +143,7 @@ def lagging(lacks: Mapping[str, int], tables: str, unit: str, command: str) -> I
 
 
 def stalled_results(stalled: Sequence[Stalled] | Unknown, bound_ms: int | None, command: Command) -> Iterator[Finding]:
-    """Yield a finding for each node with results that wait for a partition without records. It is an alert beyond the bound."""
+    """Yield a finding for each node with results that wait for a partition without records: an alert beyond ``bound_ms``."""
     if isinstance(stalled, Unknown):
         level = Level.NOTE if bound_ms is None else Level.ALERT
         message = FindingMessage(
@@ -162,7 +162,7 @@ def stalled_results(stalled: Sequence[Stalled] | Unknown, bound_ms: int | None, 
 
 
 def on_hold(holds: Sequence[Hold], unpublished: int, command: Command) -> Iterator[Finding]:
-    """Yield a finding if readers do not see runs, because one is on hold; ``unpublished`` counts it and those behind it."""
+    """Yield a finding if a run is on hold. ``unpublished``: the number of runs not published, which includes those behind it."""
     if holds:
         run, unmet = holds[0]["run"], "; ".join(holds[0]["unmet"])
         more = f", and {counted(unpublished - 1, 'run')} behind it" if unpublished > 1 else ""
@@ -187,7 +187,7 @@ def unfinished_run(run: str, attempt: Unfinished, command: Command) -> Finding:
 
 
 def unfinished_landing(attempt: Unfinished, command: Command) -> Finding:
-    """Return the finding that the last attempts to land have ended without a landing."""
+    """Return the finding that an attempt to land has not landed anything."""
     message = FindingMessage(
         "landing-unfinished",
         "{process} began to land at {time} and {how}",
@@ -207,9 +207,10 @@ def _unfinished(attempt: Unfinished, message: FindingMessage, command: str, advi
 def overdue_run(
     entry: Entry, landed_ms: int | None, schedule: str, due: Sequence[int], command: Command
 ) -> Iterator[Finding]:
-    """Yield a finding if a landing waits that the run before the last scheduled one should have taken.
+    """Yield a finding if a landing waits that the run before the last scheduled run should have taken.
 
-    ``due`` are the last two times of the schedule, newest first, ``landed_ms`` is when the first landing that waits was landed.
+    ``due`` are the last two times of the schedule, newest first. ``landed_ms`` is when the first waiting landing was landed;
+    None if unknown.
     """
     if landed_ms is not None and landed_ms > due[1]:
         return
@@ -227,7 +228,10 @@ def overdue_run(
 
 
 def replayed(of: Mapping[str, Sequence[str]], command: str) -> Iterator[Finding]:
-    """Yield a finding for the jobs that have replayed rows of runs that the source of a feed no longer has."""
+    """Yield a finding for each source of a feed that no longer has runs whose rows were replayed.
+
+    ``of`` maps each source to the jobs that have replayed such rows.
+    """
     for source, jobs in of.items():
         if jobs:
             which = f"the job {jobs[0]} has" if len(jobs) == 1 else f"the jobs {', '.join(jobs)} have"
@@ -241,7 +245,7 @@ def replayed(of: Mapping[str, Sequence[str]], command: str) -> Iterator[Finding]
 
 
 def of_landings(health: FeedHealth, now_ms: int, feed: str, command: Command) -> Iterator[Finding]:
-    """Yield the findings on what is landed: an interval that was missed, logs that are all quarantined, rows of the future."""
+    """Yield the findings on landings: a missed interval, logs that were quarantined completely, and rows of the future."""
     if waits := rows_of_passed_intervals(health, now_ms):
         through = to_the_second(health.progress.through_ms)
         message = FindingMessage(
@@ -276,7 +280,7 @@ def of_landings(health: FeedHealth, now_ms: int, feed: str, command: Command) ->
 
 
 def landed_at(rows: Sequence[LedgerRow], number: int) -> int | None:
-    """Return when a landing was landed (epoch ms); None if there is none of that number."""
+    """Return when the landing with a number was landed (epoch ms); None if there is no such landing."""
     landed = (row for row in reversed(rows) if row.kind == LANDING and row.body["landing"] <= number)
     row = next(landed, None)
     return row.recorded_at if row and row.body["landing"] == number else None

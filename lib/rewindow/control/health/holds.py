@@ -21,15 +21,16 @@ def lag_words(lagging: Mapping[str, int], unit: str = "commit") -> str:
 
 
 def explain_lag(lagging: Mapping[str, int], who: str) -> list[str]:
-    """Return the line that presents tables behind the ledger; ``who`` publishes what they lack."""
+    """Return the line that presents tables behind the ledger. ``who`` publishes the missing commits, such as "The next run"."""
     return [f"Tables lag behind the ledger: {lag_words(lagging)}. {who} publishes them."] if lagging else []
 
 
 def describe_holds(state: JobState, branch: str) -> list[dict[str, Any]]:
-    """Return the runs of a branch itself that are on hold as JSON values, the one that publishing waits for first.
+    """Return the runs of a branch that are on hold as JSON values, in order: publishing waits for the first of them.
 
-    ``unmet``: the expectations that hold it, as sentences. ``behind``: the later runs that wait behind it. ``before``: the run
-    to which a rewind removes it; None for the beginning. ``accept`` and ``remove`` are the commands that publish and remove it.
+    ``unmet``: the expectations that the run does not meet, as sentences. ``behind``: the later runs, which wait for this run.
+    ``before``: the run before this run, None for the beginning. ``accept`` and ``remove``: commands that publish or remove
+    this run.
     """
     runs, described = state.branch(branch).runs, []
     for run in state.on_hold(branch):
@@ -51,7 +52,7 @@ def describe_holds(state: JobState, branch: str) -> list[dict[str, Any]]:
 
 
 def explain_holds(holds: Sequence[Hold]) -> list[str]:
-    """Return the lines that present runs on hold. Only the first one can be published now."""
+    """Return the lines that present runs on hold. Only the first of these runs can be published now."""
     if not holds:
         return []
     hold, *others = holds

@@ -1,6 +1,6 @@
-"""What the health of a branch is computed from: ledgers, task reports and stores that a command has read. Nothing here reads.
+"""The data from which the health of a branch is computed: ledgers, task reports and stores. The commands read them beforehand.
 
-What a command has not read is `Unknown`, with the reason. Nothing that depends on it counts as good.
+A value that a command has not read is `Unknown`, with the reason. A result that depends on an unknown value never counts as good.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ class Unknown:
 
 
 DETAILED_RUNS = 400
-"""The reports of the tasks are read of so many runs, the last ones: each is one file."""
+"""Task reports are read for at most this many of the last runs, because the reports of each run are a file."""
 NOT_READ = Unknown("this command does not read it")
 
 
 def known(read: Callable[[], Value]) -> Value | Unknown:
-    """Return what ``read`` returns; if it fails, that it is unknown, with the error as the reason."""
+    """Return what ``read`` returns; if it raises an error, return `Unknown` with the error as the reason."""
     try:
         return read()
     except RewindowError as error:
         return Unknown(str(error))
-    except Exception as error:  # noqa: BLE001 - what else is known is shown anyway
+    except Exception as error:  # noqa: BLE001 - one unknown value must not hide the others
         return Unknown(f"{type(error).__name__}: {one_line(error)}")
 
 
 class StepTimes(NamedTuple):
-    """When the steps of a run ended: its execution, its entry in the journal, its last publication. None if unknown."""
+    """When the steps of a run ended (epoch ms): execution, entry in the journal, last publication. None for an unknown time."""
 
     executed_ms: int | None
     staged_ms: int | None
@@ -61,7 +61,7 @@ class StepTimes(NamedTuple):
 
 
 class FeedRules(NamedTuple):
-    """What a feed's file says: by how much its watermark is behind its newest record (ms), and its logs."""
+    """Settings in a feed's file: how far the watermark is kept behind the newest record (`lag`, in ms), and the feed's logs."""
 
     lag_ms: int
     logs: AbstractSet[str]
@@ -69,7 +69,7 @@ class FeedRules(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Records of a topic-partition that are landed but held back by the feed's watermark; the newest is of ``until_ms``."""
+    """Records of a topic-partition that are landed but held back by the feed's watermark; the newest is at ``until_ms``."""
 
     topic: str
     partition: int
@@ -79,12 +79,14 @@ class Held:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a command has read of a branch, for its ``runs``, the last of which is the head.
+    """What a command has read of a branch and some of its ``runs``, the last of which is the head.
 
-    ``reports`` has what the tasks of runs reported, by run id, oldest first, ``before_reports`` those of the run before the
-    head, ``stores`` the columns of stores after the head; a store that was not read is not in it. ``planned_at`` has the time of
-    each run's PLAN row. ``lagging`` counts the commits that tables lack. ``accepted`` has the ids of runs that were published
-    although they had been on hold. ``steps`` has when the steps of runs ended, by run id.
+    * ``reports``: from run id to the task reports of the run, oldest run first; ``before_reports``: the task reports of the run
+      before the head.
+    * ``stores``: from store to its columns after the head, without stores that were not read.
+    * ``lagging``: from target to how many commits its table lacks.
+    * ``planned_at``: from run id to the time of the run's PLAN row (epoch ms); ``steps``: from run id to the times of its steps.
+    * ``accepted``: the ids of runs that were on hold and that somebody accepted.
     """
 
     branch: Branch
@@ -99,7 +101,7 @@ class Inputs:
     accepted: AbstractSet[int] = frozenset()
     steps: Mapping[int, StepTimes] = field(default_factory=dict)
     will_follow: bool = False
-    """Whether the job's file now lets the feed's watermark move its clocks, from the next run on."""
+    """Whether, according to the job's present file, the feed's watermark moves the job's clocks from the next run on."""
 
     @property
     def head(self) -> CommittedRun:
@@ -113,7 +115,7 @@ class Inputs:
 
     @cached_property
     def before(self) -> CommittedRun | None:
-        """The run before the head in the branch's chain; None for the first one."""
+        """The run before the head in the branch's chain; None if the head is the first run."""
         index = self.branch.index_of(self.head.spec.run) or 1
         return self.branch.runs[index - 2] if index > 1 else None
 
@@ -134,7 +136,7 @@ class Inputs:
 
     @cached_property
     def tasks(self) -> Mapping[tuple[int, int], Mapping[str, Any]] | Unknown:
-        """The small state of each task after the head, by sub-topology and partition."""
+        """The small state (offsets, clocks, schedules) of each task after the head, by sub-topology and partition."""
         if isinstance(self.reports, Unknown):
             return self.reports
         of_head = self.reports.get(self.head.spec.run, ())
@@ -169,20 +171,21 @@ class Inputs:
 
     @cached_property
     def newest(self) -> Mapping[TopicPartition, int]:
-        """The time of the newest record of each topic-partition, also of records that no run has taken. None of those without."""
+        """From topic-partition to the time of its newest landed record, which no run may have taken yet."""
         ranges = self.last_landing.ranges.items() if self.last_landing else ()
         return {tp: landed.max_timestamp for tp, landed in ranges if landed.max_timestamp >= 0}
 
     def newest_read(self, timed: TimedNode, partition: int) -> int:
-        """Return the time of the newest record of a partition, in the logs that a node's task reads; `UNKNOWN` for none."""
+        """Return the time of a partition's newest record, in the logs that a node's task reads; `UNKNOWN` without records."""
         return max((time for tp, time in self.newest.items() if timed.reads(tp, partition)), default=UNKNOWN)
 
     @cached_property
     def waits_for(self) -> Mapping[TopicPartition, int] | Unknown:
         """The topic-partitions that the watermark of the last landing waits for, each with the time of its newest record.
 
-        It waits neither for idle ones nor for logs that the feed no longer has. Empty, too, if something else decided it: the
-        `lag` alone, the job that makes the feed's records, or `land --watermark`.
+        The watermark waits neither for idle topic-partitions nor for logs that the feed no longer has. The result is empty if
+        something else determines the watermark: the `lag` alone, the job that makes the feed's records, or `land
+        --watermark`.
         """
         landing, rules = self.last_landing, self.rules
         if landing is None or not self.newest:
@@ -198,7 +201,7 @@ class Inputs:
         return {tp: time for tp, time in present.items() if time == least}
 
     def seconds_of(self, run: CommittedRun) -> float | None:
-        """Return the time from a run's plan to its commit; None if the ledger does not have it."""
+        """Return the seconds from a run's plan to its commit; None if the time of the plan is not known."""
         planned = self.planned_at.get(run.spec.run)
         if planned is None or not planned <= run.recorded_at:
             return None
@@ -211,14 +214,14 @@ def topics_read(binding: JobBinding) -> set[str]:
 
 
 def not_taken(feed: Feed, last_epoch: int) -> range:
-    """Return the landings after one, those that wait for a branch that has taken landings up to it."""
+    """Return the numbers of the landings that a branch has not taken. ``last_epoch``: the last landing that it has taken."""
     return range(last_epoch + 1, len(feed.landings) + 1)
 
 
 def held_records(feed: Feed, topics: Collection[str] | None = None, *, through: int | None = None) -> list[Held]:
     """Return the landed records that the feed's watermark holds back, of some topics or of all.
 
-    ``through``: after this landing instead of the last one.
+    ``through``: the number of the landing after which to count; the last landing by default.
     """
     landing = feed.landings[(through or len(feed.landings)) - 1] if feed.landings else None
     return [
@@ -229,7 +232,8 @@ def held_records(feed: Feed, topics: Collection[str] | None = None, *, through: 
 
 
 def records_from_feed(binding: JobBinding, consumed: Mapping[str, int]) -> int:
-    """Return how many records a run took from its feed, given those of all topics: internal ones have them once more."""
+    """Return how many records a run took from its feed. ``consumed``: from topic, also internal, to the records taken."""
+    # A record in an internal topic comes from a record of the feed, and would be counted twice.
     written = (node["sink"] for part in binding.topology for node in part["nodes"] if "sink" in node)
     internal = {topic for topic in written if OUTPUT + topic not in binding.tables}
     return sum(records for topic, records in consumed.items() if topic not in internal)
@@ -256,12 +260,12 @@ def rows_of(runs: Iterable[CommittedRun]) -> Counter[str]:
 
 
 def fewer_rows(before: Counter[str], after: Counter[str]) -> dict[str, list[int]]:
-    """Return the rows before and after of each output that has fewer rows than before."""
+    """Return ``[rows before, rows after]`` for each output that has fewer rows after than before."""
     return {output: [rows, after[output]] for output, rows in before.items() if after[output] < rows}
 
 
 def dropped_by_reason(metrics: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """Return the records that a run dropped, by kind and reason."""
+    """Return how many records a run dropped: from kind to reason to number."""
     rows = list(metrics)
     dropped = {kind: sum_by_reason(rows, name) for name, kind in DROPS.items()}
     return {kind: reasons for kind, reasons in dropped.items() if reasons}

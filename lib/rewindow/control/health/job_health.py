@@ -1,6 +1,6 @@
-"""How a branch of a job is: what waits for it, what is held back, and its line in a listing, with the wording of each.
+"""The health of a branch: landings that wait for it, records that are held back, its line in a listing, and their wording.
 
-`job_health` is the one value of which `plan`, `status`, `report` and notebooks each show a part.
+`plan`, `status`, `report` and notebooks each show a part of the value that `job_health` returns.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JobHealth:
-    """How a branch is. ``waiting`` are the landings that it has not taken, with the records of the job's topics in them.
+    """The health of a branch.
 
-    ``held`` are landed records that the feed's watermark holds back, ``slowest`` the partitions that it waits for. ``stalled``
-    are results that neither a run nor a landing of other partitions makes final. ``lagging`` counts the commits that tables
-    lack. Times are epoch ms, None if there is none.
+    ``waiting`` are the landings that the branch has not taken, ``waiting_records`` the number of their records in the job's
+    topics. ``held`` are landed records that the feed's watermark holds back, ``slowest`` the partitions for which the
+    watermark waits. ``stalled`` are results that neither a run nor a landing of other partitions makes final. ``lagging``
+    maps each target to the number of commits that its table lacks. ``landed_through_ms`` is the feed's watermark (epoch ms),
+    None if there is none.
     """
 
     waiting: range
@@ -45,14 +47,14 @@ class JobHealth:
     is_sealed: bool
 
     def unknown(self) -> Iterator[dict[str, str]]:
-        """Yield what is not known, as JSON values, each with the reason."""
+        """Yield the unknown values as JSON values, each with the reason."""
         for about, value in (("slowest", self.slowest), ("silent", self.stalled), ("lagging", self.lagging)):
             if isinstance(value, Unknown):
                 yield {"about": about, "reason": value.reason}
 
 
 def job_health(inputs: Inputs, state: JobState) -> JobHealth:
-    """Return how the branch of the inputs is."""
+    """Return the health of the branch in ``inputs``."""
     feed, branch, landing = inputs.feed, inputs.branch, inputs.last_landing
     topics = inputs.topics if inputs.runs else feed.definition.logs.keys()
     waiting, held = not_taken(feed, branch.last_epoch), held_records(feed, topics)
@@ -75,7 +77,7 @@ def job_health(inputs: Inputs, state: JobState) -> JobHealth:
 
 
 def held_words(held: Sequence[Held]) -> str:
-    """Return how many landed records wait: ``3 landed records wait``."""
+    """Return the words that landed records wait: ``3 landed records wait``."""
     return waits(sum(records.records for records in held), "landed record")
 
 
@@ -86,10 +88,11 @@ def branch_entry(
     decide: Callable[[], RunSpec | UpToDate | RewindowError],
     lagging: Callable[[], Mapping[str, int]],
 ) -> Entry:
-    """Return the entry of a branch. Landings wait for `main`; for another branch, those that `main` has taken.
+    """Return the entry of a branch. Landings that the branch has not taken wait: all of them for `main`, else those of `main`.
 
-    ``decide`` is called if the branch may take a run, and returns it, or the error with which it would be refused. ``lagging``
-    is called if nothing is due, and returns the commits that tables lack.
+    ``decide`` is called if the branch may take a run. It returns the plan of the run, or that there is nothing to run, or the
+    error with which the run would be refused. ``lagging`` is called if nothing is due; it returns how many commits each table
+    lacks.
     """
     branch, of_main, held = state.branch(name), state.branch(MAIN).last_epoch, state.on_hold(name)
     waiting = max(0, (len(feed.landings) if name == MAIN else of_main) - branch.last_epoch)
@@ -128,7 +131,7 @@ def branch_entry(
 
 
 def progress_figures(entry: Entry, branch: Branch | None, now_ms: int) -> dict[str, Any]:
-    """Return how far a branch is."""
+    """Return figures by name: how far a branch is. Unknown figures are None."""
     head = branch.head if branch else None
     return {
         "runs": len(branch.runs) if branch else None,

@@ -1,4 +1,4 @@
-"""Records that did not get into results: what was dropped, how late records were, and why an output got no rows of a run."""
+"""Records that did not get into results: what was dropped, how late records were, and why an output got no rows from a run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ KINDS = tuple(DROPS.values())
 class Drop:
     """Records that one reason kept out of the results. ``where`` is a node, a store, or the feed.
 
-    ``share``: the part of the records; None for a node that counts a record once for each window that it was late for.
+    ``share``: the dropped records divided by all records; None for a node that counts a record once for each window.
     """
 
     kind: str
@@ -55,7 +55,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Records that needed more grace than the bucket before, and at most ``up_to_ms``; None: no upper bound."""
+    """Records that needed a longer grace period than those in the bucket before, up to ``up_to_ms`` (None: no upper bound)."""
 
     up_to_ms: int | None
     records: int
@@ -65,9 +65,10 @@ class Bucket:
 class Lateness:
     """How late the records of a windowed node were.
 
-    ``records`` reached the node, at most ``largest_ms`` behind its clock. ``buckets``: those that arrived after the
-    end of their last window, by the smallest grace with which that window takes them; ``needed_ms`` is the largest.
-    ``late`` counts drops: those of records if ``counts_records``, else one for each window that a record was late for.
+    ``records`` reached the node, at most ``largest_ms`` behind its clock. ``buckets`` groups the records that arrived after
+    the end of their last window by the grace period that this window needs to accept them; ``needed_ms`` is the longest.
+    ``late`` is the number of dropped records if ``counts_records``; otherwise a record counts once for each window for which
+    it was late.
     """
 
     node: str
@@ -111,13 +112,13 @@ def drops(inputs: Inputs) -> list[Drop]:
 
 
 def _share(records: int, taken: int, *, counts_records: bool) -> float | None:
-    """Return the part of the records; None if the count is not one of the records that the job took."""
-    # A node below one that multiplies records may drop more than the job took.
+    """Return ``records / taken``; None if ``records`` does not count records that the job took."""
+    # A node below another that multiplies records may drop more records than the job took.
     return records / taken if counts_records and 0 < records <= taken else None
 
 
 def dropped_in(inputs: Inputs, run: CommittedRun) -> dict[str, int] | None:
-    """Return a run's dropped records by kind, with the rows of its topics that `land` quarantined; None if not known."""
+    """Return a run's dropped records by kind, with the rows that `land` quarantined; None if the task reports are unknown."""
     reports = inputs.known_reports.get(run.spec.run)
     if reports is None:
         return None
@@ -133,10 +134,10 @@ def count_drops(reports: Iterable[TaskReport]) -> dict[str, int]:
 
 
 def drop_shares(inputs: Inputs) -> dict[str, Any]:
-    """Return the dropped records of the runs by kind, and their shares of the records; None without records.
+    """Return the dropped records of the runs by kind, and their shares of all records; a share is None without records.
 
-    Late, skipped and expired records are those of the node that drops most. In a node whose windows overlap, a record counts
-    once for each window that it is late for: there, the share is a bound.
+    Late, skipped and expired records are counted for the node that drops most. If the windows of this node overlap, a record
+    counts once for each window for which it is late, and the share is an upper bound.
     """
     records, dropped = sum(records_of(run) for run in inputs.runs), drops(inputs)
     by_location: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
@@ -193,7 +194,7 @@ def _quarantined(inputs: Inputs, run: CommittedRun) -> int:
 
 
 def hints(job: Job, report: RunReport) -> Iterator[HintMessage]:
-    """Yield a sentence for stores that spilled, a run without records, and each output without rows of those it took for it."""
+    """Yield a hint for stores that spilled, for a run that took no records, and for each output that got no rows from records."""
     if report.spilled:
         have = "has" if len(report.spilled) == 1 else "have"
         yield HintMessage(
@@ -218,7 +219,7 @@ def hints(job: Job, report: RunReport) -> Iterator[HintMessage]:
 
 
 def _took_nothing(job: Job, report: RunReport) -> Iterator[HintMessage]:
-    """Yield that a run took no records, if the feed's watermark holds back what was landed."""
+    """Yield a hint if a run took no records because the feed's watermark holds back all landed records."""
     topics, last = topics_read(report.spec.binding), report.spec.input.last
     held = sum(records.records for records in held_records(job.feed, topics, through=last))
     if held and not any(report.commit.consumed.get(topic) for topic in topics):
@@ -235,7 +236,10 @@ def _took_nothing(job: Job, report: RunReport) -> Iterator[HintMessage]:
 def _no_rows(
     job: Job, report: RunReport, upstream: list[Node], taken: int, *, output: str, records: str
 ) -> HintMessage:
-    """Return why an output got no rows from the records that a run took for it, given the nodes above the output."""
+    """Return the hint why an output got no rows from the records that a run took for it.
+
+    ``upstream`` are the nodes above the output, ``taken`` is the number of the records, ``records`` the same in words.
+    """
     nodes = [node for node in upstream if isinstance(node, ProcessorNode)]
     windowed = [node for node in nodes if isinstance(_windows(node), Windows)][:1]
     windows = _windows(windowed[0]) if windowed else None
@@ -311,7 +315,7 @@ def _named(filters: list[ProcessorNode]) -> str:
 
 
 def _next_close(job: Job, report: RunReport, windows: Windows) -> str:
-    """Return where time is, when a window closes, and how time gets there."""
+    """Return sentences: how far time has advanced, when a window closes, and what advances time."""
     by_watermark = job.binding.semantics.get("stream_time_from") == "watermark"
     landed = job.feed.landings[report.spec.input.last - 1]
     newest_ms = max((log.max_timestamp for log in landed.ranges.values()), default=-1)
@@ -340,7 +344,7 @@ def _next_close(job: Job, report: RunReport, windows: Windows) -> str:
 
 
 def _dropped(report: RunReport, nodes: set[str]) -> tuple[int, str]:
-    """Return how many records some nodes dropped, and by reason as text: ``60 late (window-closed)``."""
+    """Return how many records some nodes dropped, and a text with the number for each reason: ``60 late (window-closed)``."""
     own = [measure for measure in report.metrics if measure["level"] == "node" and measure["node"] in nodes]
     counts = [(count, kind, why) for name, kind in DROPS.items() for why, count in sum_by_reason(own, name).items()]
     text = ", ".join(f"{count:,} {kind}{f' ({why})' if why else ''}" for count, kind, why in counts)
@@ -353,5 +357,5 @@ def _rows(report: RunReport, target: str) -> int:
 
 
 def _is_below_store(topology: Topology, node: Node) -> bool:
-    """Return whether a node above has a store."""
+    """Return whether any node above a node has a store."""
     return any(isinstance(above, ProcessorNode) and above.stores for above in topology.above(node) if above is not node)

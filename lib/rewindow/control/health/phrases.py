@@ -13,7 +13,7 @@ def counted(count: int, noun: str, *, many: str = "") -> str:
 
 
 def waits(count: int, noun: str) -> str:
-    """Return that things wait: ``1 landing waits``, ``2 landings wait``."""
+    """Return the words that a number of things wait: ``1 landing waits``, ``2 landings wait``."""
     return f"{counted(count, noun)} {'waits' if count == 1 else 'wait'}"
 
 
@@ -23,19 +23,19 @@ def command_words(job: str, branch: str) -> str:
 
 
 def see_quarantined(name: str) -> str:
-    """Return the command that shows what a job or feed put into the quarantine, which all of them share."""
+    """Return the command that shows what a job or feed put into the quarantine table, which all jobs and feeds share."""
     return f"rewindow head rewindow.quarantine --of {name}"
 
 
 def keep_dropped(job: str) -> str:
-    """Return how to see records that later runs of a job drop."""
+    """Return the advice how to see records that later runs of a job will drop."""
     setting = f"`dropped: quarantine` in conf/jobs/{job}.yaml"
     return f"To see such records after later runs: {setting}, and `{see_quarantined(job)}`"
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """The commands on one feed or job, as they are typed for its target and branch."""
+    """Makes command lines on one feed or job, with the options for its target and branch."""
 
     name: str
     target: str

@@ -1,6 +1,7 @@
-"""Results that wait for the clock of a node, and why the clock is not further: the facts, each with its wording.
+"""Results that wait for the clock of a node, the reasons why the clock has not advanced further, and the wording of both.
 
-The clocks and what suppresses hold are in the reports of the tasks of the last run; windows and waiting records are in stores.
+The clocks, and the numbers of results in suppresses, are in the task reports of the last run. Windows and waiting records are in
+stores.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from rewindow.streams.serde.schema import PARTITION, has_bounds
 from rewindow.streams.timing import TimedNode, holding_nodes
 
 MOST_SHOWN = 20
-"""The windows that close first; later ones are only counted."""
+"""The most windows that are shown: those that close first. Later windows are only counted."""
 _MOST_NAMED = 5
-"""So many partitions are named."""
+"""The most partitions that a message names."""
 BUFFER_TIME = "_buffer_time"
 """The column of a buffer's changelog with the time from which a time limit counts."""
 RECORD_TIME = "_record_time"
@@ -33,23 +34,23 @@ class Cause(StrEnum):
     """Why the clock of a node has not reached a time."""
 
     LATER_RUNS = "later_runs"
-    """It has: a later run took later records."""
+    """The state shown is not that of the last run: later runs took later records."""
     NOT_REPLAYED = "not_replayed"
-    """Landings that advance it wait to be replayed."""
+    """Landings that advance the clock wait to be replayed."""
     NO_LATER_RECORD = "no_later_record"
     """No record that late was landed."""
     UPSTREAM_JOB = "upstream_job"
-    """The feed's watermark is below that of the job that makes its records, which may hold them back."""
+    """The feed's watermark is below that of the job whose output it lands, because this job may hold rows back."""
     LAG = "lag"
     """The `lag` of the feed keeps its watermark behind its newest record."""
     WATERMARK = "watermark"
     """Later records wait for the feed's watermark, which waits for a partition or was declared."""
     PARTITION = "partition"
-    """Only records of its own partition advance it, and none is late enough."""
+    """Only records of the node's own partition advance the clock, and none of them is late enough."""
     FILTERED = "filtered"
-    """An operator before the node filters or changes the later records of its partition."""
+    """An operator before the node filters or changes the later records of the partition."""
     UNKNOWN = "unknown"
-    """Something that decides it was not read."""
+    """Data that the cause depends on were not read."""
 
 
 class Reason(NamedTuple):
@@ -63,8 +64,9 @@ class Reason(NamedTuple):
 class OpenWindow:
     """Results of one window that are not final. The store's clock in ``partitions`` has not reached ``closes_at_ms``.
 
-    ``window`` is None for results that `until_time_limit` holds, and for the records of a join that wait: these are all in one,
-    with ``waits_for`` and the times at which the first and the last of them are due.
+    ``window`` is None for results that `until_time_limit` holds. All waiting records of a join's store are one value, too: then
+    ``window`` is None, ``waits_for`` says what the records wait for, ``closes_at_ms`` is when the first of them is due, and
+    ``last_at_ms`` when the last of them is due.
     """
 
     store: str
@@ -81,9 +83,9 @@ class OpenWindow:
 
 @dataclass(frozen=True, slots=True)
 class OpenWindows:
-    """All results that are not final, and the windows that close first. Stores that were not read are in ``not_read``.
+    """The numbers of results that are not final and of their windows, and the windows that close first (``shown``).
 
-    ``unknown`` says why nothing is known of any store.
+    ``not_read`` names the stores that were not read. ``unknown`` is the reason if the nodes that hold results are not known.
     """
 
     results: int
@@ -95,11 +97,11 @@ class OpenWindows:
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
-    """Results of a node that wait for partitions without new records, with the time of the newest record of each (ms).
+    """Results of a node that wait for partitions without new records. No run and no landing of other partitions makes them final.
 
-    Neither a run nor a landing of the other partitions makes them final. ``results`` is None if the node does not say how
-    many. ``behind_ms``: how far the feed is beyond the earliest of these records. With ``is_filtered``, a partition has newer
-    records, but an operator before the node filters or changes them.
+    ``results`` is their number, None if the node does not report it. ``newest_ms`` maps each partition to the time of its
+    newest record (epoch ms), ``behind_ms`` is how far the feed is beyond the earliest of these times. With ``is_filtered``, a
+    partition has newer records, but an operator before the node filters or changes them.
     """
 
     node: str
@@ -111,16 +113,16 @@ class Stalled:
 
     @property
     def since_ms(self) -> int:
-        """The earliest time of a newest record."""
+        """The earliest of the times of newest records."""
         return min(self.newest_ms.values())
 
     @property
     def what(self) -> str:
-        """What waits, as a sentence without its full stop."""
+        """What results wait for which partitions, as a sentence without its full stop."""
         return self.message()
 
     def message(self, beyond: str = "") -> FindingMessage:
-        """Return what waits, and how far the wait is beyond a bound. Each partition has its time if they differ."""
+        """Return what results wait for which partitions. ``beyond``: words that say by how much a bound is exceeded."""
         count = "results" if self.results is None else counted(self.results, "result")
         shown = [*self.newest_ms.items()][:_MOST_NAMED]
         more = f" and {len(self.newest_ms) - len(shown)} more" if len(self.newest_ms) > len(shown) else ""
@@ -158,7 +160,7 @@ class Stalled:
 
 
 def clocks_of(inputs: Inputs, timed: TimedNode) -> dict[int, int]:
-    """Return the node's clock in each partition; none if the reports of the tasks are not known."""
+    """Return the node's clock in each partition; empty if the task reports are not known."""
     return {
         partition: state.get("node_times", {}).get(timed.node, UNKNOWN)
         for (sub_topology, partition), state in inputs.known_tasks.items()
@@ -169,7 +171,7 @@ def clocks_of(inputs: Inputs, timed: TimedNode) -> dict[int, int]:
 def stalled(inputs: Inputs) -> Sequence[Stalled] | Unknown:
     """Return the results after the branch's last run that neither a run nor a landing of the other partitions makes final.
 
-    No store is needed, so a result counts only when all that its partition has let in would be final.
+    Stores are not read. Therefore results of a partition are returned only if the feed is so far that all of them would be final.
     """
     if not inputs.runs or inputs.last_landing is None or inputs.head.spec.final or not inputs.is_newest:
         return []
@@ -190,10 +192,10 @@ def stalled(inputs: Inputs) -> Sequence[Stalled] | Unknown:
 
 
 class _Partition(NamedTuple):
-    """Results of one partition, and the newest of its records that reached the node.
+    """Results of one partition, and the time of the newest of its records that reached the node.
 
-    ``by_feed``: the feed's watermark waits for it. ``by_job``: only records of the partition itself move the node's clock, and
-    none is late enough.
+    ``by_feed``: the feed's watermark waits for a partition. ``by_job``: only records of this partition move the node's clock,
+    and none is late enough.
     """
 
     partition: TopicPartition
@@ -214,7 +216,7 @@ def _stalled_in(inputs: Inputs, timed: TimedNode, partition: int, clock: int) ->
         return None
     follows = inputs.will_follow or inputs.follows_watermark
     is_taken = len(inputs.feed.landings) == inputs.branch.last_epoch
-    # Records of its own that would make the results final may wait for the watermark, too.
+    # The partition's own records that would make the results final may wait for the watermark, too.
     is_held = landing.watermark_ms < final_ms or (not follows and is_taken and own_ms > landing.watermark_ms)
     by_feed = is_held and bool(_waits_for(inputs))
     by_job = not follows and own_ms < final_ms
@@ -237,7 +239,7 @@ def _stalled(inputs: Inputs, node: str, waiting: Sequence[_Partition]) -> Stalle
 
 
 def _results(inputs: Inputs, timed: TimedNode, partition: int) -> int | None:
-    """Return how many results a partition of a node holds; None if it does not say."""
+    """Return how many results a partition of a node holds; None if the node does not report it."""
     held: Mapping[str, int] = inputs.known_tasks.get((timed.sub_topology, partition), {}).get("held", {})
     return held.get(timed.store, 0) if timed.is_buffer else None
 
@@ -246,7 +248,7 @@ def _own_time(inputs: Inputs, timed: TimedNode, partition: int, clock: int) -> i
     """Return the time to which the records of a node's partition bring its clock; None if only a run can find out."""
     if not timed.sub_topology:
         newest = inputs.newest_read(timed, partition)
-        # A record that was taken has brought the clock to where it is; it may have been filtered before the node.
+        # A record up to the watermark was taken: it cannot advance the clock any more, even if it was filtered before the node.
         return max(clock, newest) if newest > inputs.head.commit.watermark_ms else clock
     return None if len(inputs.feed.landings) > inputs.branch.last_epoch else clock
 
@@ -256,7 +258,7 @@ def _waits_for(inputs: Inputs) -> Mapping[TopicPartition, int]:
 
 
 def why_open(inputs: Inputs, timed: TimedNode, closes_at: int, clocks: Mapping[int, int]) -> Reason:
-    """Return what the clocks of a node wait for, given those of some partitions."""
+    """Return what the clocks of a node wait for. ``clocks``: from a partition to its clock."""
     if isinstance(inputs.tasks, Unknown):
         return Reason(Cause.UNKNOWN, f"The clock of {timed.node} is unknown: {inputs.tasks.reason}")
     partition, clock = min(clocks.items(), key=lambda item: item[1])
@@ -292,7 +294,7 @@ def _held_back(inputs: Inputs, timed: TimedNode, partition: int, closes_at: int)
 
 
 def _reaching(inputs: Inputs, timed: TimedNode, partition: int, closes_at: int) -> int:
-    """Return how many landings to replay advance a node's clock in a partition; 0 if they do not advance it far enough."""
+    """Return how many of the landings not yet replayed advance a node's clock in a partition; 0 if they do not reach the time."""
     waiting = inputs.feed.landings[inputs.head.spec.input.last :]
     if timed.sub_topology or inputs.follows_watermark:
         return len(waiting)
@@ -303,7 +305,7 @@ def _reaching(inputs: Inputs, timed: TimedNode, partition: int, closes_at: int) 
 
 
 def _not_landed(inputs: Inputs) -> Reason:
-    """Return why no record is late enough, and why later ones may not help."""
+    """Return the reason that no landed record is late enough, and why later records may not help."""
     none = f"No record that late has been landed: the newest one is at {instant(max(inputs.newest.values()))}"
     if not inputs.follows_watermark:
         return Reason(Cause.NO_LATER_RECORD, none)
@@ -319,7 +321,7 @@ def _not_landed(inputs: Inputs) -> Reason:
 
 
 def _held_by_watermark(inputs: Inputs, lag_ms: int, mine: int, closes_at: int) -> Reason | None:
-    """Return what the feed's watermark waits for, although there are later records; None if it does not hold the clock.
+    """Return what the feed's watermark waits for, although there are later records; None if it does not hold the clock back.
 
     ``mine`` is the time of the newest record that advances the clock.
     """
@@ -338,7 +340,7 @@ def _held_by_watermark(inputs: Inputs, lag_ms: int, mine: int, closes_at: int) -
 
 
 def _held_by_partition(inputs: Inputs, timed: TimedNode, partition: int, mine: int, closes_at: int) -> Reason:
-    """Return why the records of its own partition do not advance the clock, in a job whose clocks follow records."""
+    """Return why the records of a node's own partition do not advance the clock, in a job whose clocks follow records."""
     if mine >= closes_at:
         cause = Cause.FILTERED
         why = (
@@ -374,7 +376,8 @@ def watermark_sentence(inputs: Inputs) -> str:
 def what_moves(inputs: Inputs, *, by_feed: bool = False, by_job: bool = False) -> str:
     """Return what makes results final that wait for a partition without records, as sentences without the last full stop.
 
-    ``by_feed``: the feed's watermark waits for it. ``by_job``: the job's clock follows its records only.
+    ``by_feed``: the feed's watermark waits for this partition. ``by_job``: the job's clock follows only records of this
+    partition.
     """
     steps = []
     if by_feed:
@@ -392,7 +395,7 @@ def what_moves(inputs: Inputs, *, by_feed: bool = False, by_job: bool = False) -
 
 
 _Group = dict[tuple[int, tuple[int, int] | None], list[int]]
-"""The partition of each key, by closing time and window."""
+"""From ``(closing time, window)`` to a list with the partition of each key of the window."""
 
 
 def open_windows(inputs: Inputs) -> OpenWindows:
@@ -434,7 +437,7 @@ def _closing(window: OpenWindow) -> tuple[int, str]:
 def _open_window(
     inputs: Inputs, timed: TimedNode, closes_at: int, window: tuple[int, int] | None, keys: Sequence[int]
 ) -> OpenWindow:
-    """Return one window of a node; ``keys`` has the partition of each of its keys."""
+    """Return one window of a node; ``keys`` has the partition of each key of the window."""
     clocks, partitions = clocks_of(inputs, timed), sorted(set(keys))
     own = {partition: clocks.get(partition, UNKNOWN) for partition in partitions}
     cause, why = why_open(inputs, timed, closes_at, own)
@@ -443,7 +446,7 @@ def _open_window(
 
 
 def _in_join(inputs: Inputs, join: TimedNode, columns: Columns) -> OpenWindow | None:
-    """Return the records that wait in a store of a join; None if none do."""
+    """Return the records that wait in a store of a join; None if no record waits."""
     due = sorted(
         (join.closes_at(time), partition)
         for time, partition in zip(columns.get(RECORD_TIME, ()), columns.get(PARTITION, ()), strict=True)

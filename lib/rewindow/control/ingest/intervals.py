@@ -88,7 +88,7 @@ class Grid:
         return time_ms - (time_ms - self._origin_ms) % self._length_ms
 
     def after(self, start_ms: int) -> int:
-        """Return the start of the next interval after the one that contains a time."""
+        """Return the end of the interval that contains a time, which is the start of the next interval."""
         if self.unit not in _FIXED_MS:
             return self._calendar_start(self._index_of(start_ms) + 1)
         if self._divides_days:
@@ -158,7 +158,7 @@ class Grid:
         return times[bisect_right(times, 0, key=lambda time: int(self._offset(time) != before))]
 
     def _is_passed(self, change_ms: int) -> bool:
-        """Return whether the clock shows a multiple of the length at its change, or skips one."""
+        """Return whether the clock, when it changes, shows a multiple of the length or skips one."""
         before, after = change_ms + self._offset(change_ms - 1), change_ms + self._offset(change_ms)
         return after % self._length_ms == 0 or -(-before // self._length_ms) * self._length_ms < after
 

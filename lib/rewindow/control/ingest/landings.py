@@ -291,7 +291,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class _Watermark:
-    """A landing's watermark, and the idle topic-partitions that it did not wait for (enforced processing)."""
+    """A landing's watermark, and the idle topic-partitions for which the watermark did not wait (enforced processing)."""
 
     time_ms: int
     idle: tuple[TopicPartition, ...] = ()

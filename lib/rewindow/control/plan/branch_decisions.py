@@ -74,7 +74,8 @@ def find_run(state: JobState, branch: Branch, text: str, or_else: str = "") -> C
 def decide_rewind(state: JobState, name: str, to: str) -> LedgerRow | None:
     """Return the row that takes a branch back to an earlier run; None if that run is its last. The row fences a run in flight.
 
-    Raises `UsageError` (2) for a run before the branch's own runs, `CheckpointError` (76) for a closed branch.
+    Raises `UsageError` (2) for an unknown branch or run and for a run before the branch's own runs, `CheckpointError` (76) for a
+    closed branch and for a run whose state was forgotten.
     """
     branch = state.branch(name)
     if name != MAIN and name not in state.branches:

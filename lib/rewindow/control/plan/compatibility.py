@@ -139,7 +139,7 @@ class Fit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What happens to one store, and why it is incompatible if it is."""
+    """What happens to one store, and for an incompatible store the reason."""
 
     store: str
     fit: Fit
@@ -169,7 +169,7 @@ def verdicts(before: JobBinding, now: JobBinding) -> list[_Verdict]:
 
 
 def obstacles(before: JobBinding, now: JobBinding, tables: Mapping[str, TableSpec]) -> list[str]:
-    """Return the reasons why a job cannot resume from a checkpoint; empty if it can. ``tables`` are the branch's own."""
+    """Return the reasons why a job cannot resume from a checkpoint; empty if it can. ``tables``: the tables of the branch."""
     before, now = without_edits(before, now)
     reasons = [str(verdict) for verdict in verdicts(before, now) if verdict.fit is Fit.INCOMPATIBLE]
     if before.feed != now.feed:

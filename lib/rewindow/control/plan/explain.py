@@ -106,7 +106,7 @@ def explain(plan: dict[str, Any]) -> list[str]:
 
 
 def _explain_epochs(epochs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the lines of some epochs. If there are many, those in the middle share one line."""
+    """Return the lines of some epochs. If there are many, the epochs in the middle share one line."""
     if len(epochs) > _MOST_EPOCHS:
         left_out = epochs[_AT_EACH_END:-_AT_EACH_END]
         records = sum(epoch["records"] for epoch in left_out)
@@ -121,7 +121,7 @@ def _explain_epochs(epochs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _offsets(taken: Sequence[Mapping[str, Any]]) -> str:
-    """Return the offsets that an epoch takes of each partition, as one line."""
+    """Return one line with the offsets that an epoch takes from each partition."""
     shown = [
         f"{tp['topic']}-{tp['partition']} {tp['start']}"
         + (f" to {tp['end'] - 1}" if tp["end"] > tp["start"] + 1 else "")

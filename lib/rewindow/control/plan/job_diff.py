@@ -1,4 +1,4 @@
-"""Describe how a job differs from the one that wrote a checkpoint, node by node and parameter by parameter, as lines of text.
+"""Describe how a job has changed since a checkpoint, node by node and parameter by parameter, as lines of text.
 
 A suppress can be added and removed without a new branch (KIP-328, `withName`):
 

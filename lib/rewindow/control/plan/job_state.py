@@ -65,7 +65,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A chain of runs, and the plan of the next one, if any.
+    """A chain of runs, and the plan of the next run (``pending``), if any.
 
     The chain starts with ``inherited`` runs of the parent branch, whose rows are only in the parent's output tables.
     ``publications`` are the commits to the branch's own output tables, ``tables`` those tables by target, and ``restarts``
@@ -189,7 +189,7 @@ class JobState:
     """The last RESET. Its tables must be emptied before anything else is published."""
 
     def branch(self, name: str) -> Branch:
-        """Return a branch, or an empty one if the ledger has none of that name."""
+        """Return the branch of this name, or an empty branch if the ledger has no such branch."""
         return self.branches.get(name, Branch(name))
 
     def restart(self, branch: str, target: str, path: str) -> Restart:

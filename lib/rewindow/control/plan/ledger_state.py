@@ -3,11 +3,11 @@
 =========  ===============================================================================================================
 PLAN       plans a run; an earlier plan of the branch that is not committed can never be committed
 COMMIT     makes a run true; allowed only for the pending plan of its branch
-FENCE      ends the pending plan without a new one
+FENCE      ends the pending plan without a new plan
 NOTE       a note for people; has no effect
-BRANCH     creates a branch from the runs of another, up to one of them
+BRANCH     creates a branch that inherits the runs of another branch, up to a given run
 REWIND     removes the later runs of a branch from its chain
-PROMOTE    replaces a branch's chain by that of another
+PROMOTE    replaces the chain of a branch by the chain of another branch
 DROP       drops a branch
 REPUBLISH  starts a new publication epoch of a table
 RESTAGE    names new files for a run whose files were lost
@@ -27,7 +27,7 @@ RESTAGE, SNAPSHOT and FORGET change neither which runs count nor what their rows
 
 A run that does not meet an expectation with ``on_fail: hold`` is committed, but its publication to the outputs waits. The
 publications of later runs wait, too, because outputs are published in order. The COMMIT row itself says that the run is on
-hold, so no process publishes it before an ACCEPT row. A REWIND row can therefore remove a waiting publication as if it had
+hold, so no process publishes it before an ACCEPT row. A later row can therefore remove a waiting publication as if it had
 never been decided (ADR-105). Publications to tables that branches share (changelogs, metrics, the quarantine, the results of
 expectations) do not wait.
 

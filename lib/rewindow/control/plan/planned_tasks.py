@@ -138,7 +138,7 @@ def _check_internal_topics(job: str, topology: Topology, feed: Feed, part: SubTo
 
 
 def _check_partitions(job: str, topology: Topology, feed: Feed, part: SubTopology) -> None:
-    """Refuse to combine logs that keep Kafka's partitions with repartitioned ones."""
+    """Refuse a sub-topology that reads logs with Kafka's partitions together with repartitioned topics."""
     # Kafka's producers and a repartition put equal keys into different partitions.
     ours = [source for source in part.sources if source.is_internal and not source.is_global]
     theirs = [source.topic for source in part.sources if source.topic in feed.definition.source_offsets]

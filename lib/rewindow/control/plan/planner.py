@@ -6,9 +6,10 @@ The rules, in order:
 2. The feed must still have the landings that the parent took, and code and settings must fit the parent's checkpoint. Code
    and settings are checked even if there is nothing to run: otherwise a changed job would appear healthy until the next
    landing (ADR-81).
-3. A pending plan of a live process blocks the branch (exit code 75). A pending plan of a dead process is completed with the same
-   epochs and clock; if the request goes further, another call is needed after that run. If the plan takes more epochs than the
-   request, or seals the branch although the request does not, a new plan replaces it: nothing of it was committed (ADR-80).
+3. A pending plan of a live process blocks the branch (exit code 75). A pending plan of a dead process is completed with the
+   same epochs and clock; if the request goes further, another call is needed after that run. If the plan takes more epochs
+   than the request, or seals the branch although the request does not, a new plan replaces this plan, which has committed
+   nothing (ADR-80).
 4. Otherwise the run takes all epochs after the parent's, through the requested landing or time.
 
 A backfill recomputes history with the current code. It creates a branch if there is none of this name. If the branch exists
@@ -215,7 +216,7 @@ def is_accepted_code(branch: Branch, binding: JobBinding, changes: list[str], re
 
 
 def check_is_pending(state: JobState, spec: RunSpec) -> None:
-    """Raise `NotNowError` (75) if another attempt fenced the run, `InvariantError` (70) if it is already committed."""
+    """Raise `NotNowError` (75) if another attempt fenced the run, `InvariantError` (70) if the run is already committed."""
     if state.is_pending(spec):
         return
     if state.find_run(spec.run) is not None:

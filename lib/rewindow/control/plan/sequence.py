@@ -92,7 +92,7 @@ class History(Sequence[T]):
         return chain((self._values[position] for position in range(self._length - 1, -1, -1)), reversed(self.head))
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both have the same values in the same order. A tuple may be equal."""
+        """Return whether both have the same values in the same order. A sequence may equal a tuple."""
         if not isinstance(other, History | tuple):
             return NotImplemented
         return len(self) == len(other) and all(

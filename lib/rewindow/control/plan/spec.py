@@ -196,7 +196,7 @@ class EpochSpan:
         return range(self.first, self.last + 1)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON form, a part of that of the plan."""
+        """Return the JSON form, which is a part of the plan's JSON form."""
         return {name: getattr(self, field) for name, field in _SPAN.items()}
 
     @classmethod
@@ -256,7 +256,7 @@ class RunSpec:
     def canonical_json(self) -> str:
         """Return the canonical JSON text of what decides the run's rows: `as_json` without ``timed``."""
         form = {name: value for name, value in self.as_json().items() if name != "timed"}
-        # The binding's text, by far the longest part, is computed once for all runs that share the binding.
+        # The binding's text is computed once for all runs that share the binding.
         before = canonical_json({name: value for name, value in form.items() if name < "binding"})
         after = canonical_json({name: value for name, value in form.items() if name > "binding"})
         return f'{before[:-1]},"binding":{self.binding.text},{after[1:]}'
@@ -300,7 +300,7 @@ class JournalFile:
 class Commit:
     """The body of a COMMIT row, which makes an attempt's files the only files of the run.
 
-    ``watermark_ms`` is that of the last epoch, ``consumed`` the number of records read per topic, ``held`` the number of
+    ``watermark_ms`` is the watermark of the last epoch, ``consumed`` the number of records read per topic, ``held`` the number of
     records in each suppress buffer at the end. ``chain`` binds the run to all earlier runs (`chain_hash`). ``expectations``
     are the results of the expectations in the job's file; a run that ``holds`` is published only when somebody accepts it.
     """
@@ -322,12 +322,12 @@ class Commit:
 
     @property
     def held_by(self) -> tuple[Observation, ...]:
-        """The expectations for which the run is not to be published before it is accepted."""
+        """The unmet expectations because of which the run is published only when somebody accepts it."""
         return tuple(observation for observation in self.unmet if observation.on_fail == OnFail.HOLD)
 
     @property
     def holds(self) -> bool:
-        """Whether the run is not to be published before it is accepted."""
+        """Whether the run is published only when somebody accepts it."""
         return bool(self.held_by)
 
     def as_json(self) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class StoredRows(Sequence[LedgerRow]):
         )
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both have the same rows. A list may be equal."""
+        """Return whether both have the same rows. The rows may equal a list."""
         if not isinstance(other, StoredRows | list):
             return NotImplemented
         return self is other or [*self] == [*other]
