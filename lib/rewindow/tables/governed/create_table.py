@@ -17,7 +17,7 @@ from rewindow.tables.governed.commit import exists, has_files, is_emptied
 from rewindow.tables.governed.names import TableName, ddl, sql_type
 
 _LOOKS, _LOOK_SECONDS = 5, 1.0
-"""How many times to try to create a table that another process seems to be creating, and how many seconds to wait each time."""
+"""How many times to try to create a table that another process seems to be creating, and the seconds to wait each time."""
 _FILES_FOUND = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 OWNER = "rewindow.owner"
 """The table property with the job and branch that write the table."""
@@ -56,8 +56,8 @@ def create_table(
             actual += [(column.name, sql_type(column)) for column in added]
     due = [(column.name, sql_type(column)) for column in columns]
     if not grows and sorted(actual) != sorted(due) and (table_version(spark, name) == 0 or is_emptied(spark, name)):
-        # A failed attempt has created the table, or a reset has emptied it. But the table may belong to another job, or have rows,
-        # because CREATE TABLE ... AS SELECT makes version 0, too.
+        # A failed attempt has created the table, or a reset has emptied it. But it may belong to another job, or have rows, because
+        # CREATE TABLE ... AS SELECT makes version 0, too.
         check_properties(spark, name, properties or {})
         if has_files(spark, name):
             raise other_columns(str(name), actual, due)
@@ -102,7 +102,7 @@ def properties_of(spark: SparkSession, name: TableName) -> dict[str, str]:
 
 
 def _create_unless_created(spark: SparkSession, name: TableName, definition: str) -> None:
-    """Create a table. While another process creates it (or died doing so), Delta refuses until the catalog has the table."""
+    """Create a table. If another process is creating it (or died doing so), Delta refuses until the catalog has the table."""
     for attempts_left in reversed(range(_LOOKS)):
         try:
             with mapped():

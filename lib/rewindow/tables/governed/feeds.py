@@ -227,7 +227,7 @@ class CatalogFeedTables:
             QUARANTINE_COLUMNS,
             landed,
             QUARANTINED,
-            f"name = '{feed}' AND _run IS NULL" if is_first else "false",  # after the first, the feed's rows are its own
+            f"name = '{feed}' AND _run IS NULL" if is_first else "false",  # later, the feed's rows are of this ledger
             is_shared=True,
         )
 

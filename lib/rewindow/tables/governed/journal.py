@@ -195,7 +195,10 @@ class SparkJournal:
             self.read_back(attempt, part)
 
     def landed(self, attempt: str) -> None:
-        """Stop holding the rows of an attempt after they were appended with a ledger row. Small blocks stay in memory."""
+        """Stop holding the rows of an attempt after they were appended with a ledger row.
+
+        Blocks stay in memory, unless all blocks together have more than `_KEPT_BYTES`.
+        """
         self._held.pop(attempt, None)
         if sum(map(len, self._blocks.values())) > _KEPT_BYTES:
             self._blocks.clear()
