@@ -66,7 +66,7 @@ class Unnamed:
         """
         self._root, self._table, self._suffix, self._below = root, table, suffix, below
         self._facts: dict[str, Callable[[], tuple[int, int]]] = {}
-        # Not a cache of a method: in a reference cycle, the handle would return to its own cache late (`handle`).
+        # A `cache` of the method would make a reference cycle, and the handle would return to its cache late (see `handle`).
         self._left: dict[int, set[str]] = {}
 
     def paths(self) -> Iterator[str]:

@@ -259,7 +259,7 @@ class SparkJournal:
             return columns.mapInArrow(_digests, "kind string, part long, path string, text string").collect()
 
     def has(self, attempt: str, part: int) -> bool:
-        """Return whether the append of a part landed, even without rows."""
+        """Return whether the append of a part landed, even if it had no rows."""
         return (
             self._table.exists() and last_version(self._table.spark_of(), self._table.name, _part_id(attempt, part)) > 0
         )

@@ -158,7 +158,7 @@ class SparkLedger:
         return ledger.kept, [append.rows for append in ledger.later]
 
     def appends(self) -> list[list[LedgerRow]]:
-        """Return all rows of the table, grouped by append."""
+        """Return all ledger rows, also those that the stored fold covers, grouped by append."""
         ledger = self._look()
         return [append.rows for append in (self._all() if ledger.kept else ledger.later)]
 
@@ -223,7 +223,7 @@ class SparkLedger:
                 made = _loaded(text, kind, rows[0].recorded_at, first_seq, str(self._table.name))
                 self._known = ledger._replace(later=[*ledger.later, made])
                 return True
-            # A right that is missing is still missing in the next attempt.
+            # A right that is missing would also be missing in the next attempt.
             if isinstance(failure, AccessError):
                 raise failure
             ledger = self._look(afresh=True)

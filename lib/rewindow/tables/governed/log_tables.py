@@ -126,7 +126,7 @@ def landed_blocks(bodies: Sequence[Mapping[str, Any]], part: str, topic: str | N
 
 
 def landed_files(ledger: SparkLedger, topic: str, partition: int, spans: Sequence[LogSpan]) -> list[LogFile]:
-    """Return the landed blocks of a partition that have an offset of the spans, in offset order."""
+    """Return the landed blocks of a partition with an offset in one of ``spans``, in offset order."""
     (kept, _), rows = ledger.later(), ledger.read()
     is_later = kept is not None and not is_covered(kept, topic, partition, spans)
     return _block_files(rows.later if is_later else rows, topic, partition, spans)

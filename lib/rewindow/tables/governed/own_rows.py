@@ -67,7 +67,7 @@ class OwnRows:
                 self._begin((), is_in_command=False)
 
     def ledger(self, name: str) -> SparkLedger:
-        """Return the ledger of a name."""
+        """Return the ledger of a job or feed, by its name."""
         if name not in self._ledgers:
             self._ledgers[name] = SparkLedger(self.table, name, self._stored)
             self._ledgers[name].keep(keeps=self.is_in_command)

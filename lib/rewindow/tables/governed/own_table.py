@@ -27,7 +27,7 @@ from rewindow.tables.governed.names import TableName, ddl
 NAME = "rewindow_ledger"
 METRICS_VIEW = "rewindow_metrics"
 BLOCK = "block"
-"""The kind of the journal's rows that have the bytes of a staged file."""
+"""The kind of a journal row that contains the bytes of a staged file."""
 REPORT, METRIC = "report", "metric"
 """The other kinds of journal rows: a task's report, a row of the metrics."""
 FOLD = "fold"
@@ -60,7 +60,7 @@ class OwnTable:
         self.spark_of = spark
         self.name, self.view = home._replace(name=NAME), home._replace(name=METRICS_VIEW)
         self.names: tuple[str, ...] = ()
-        """The names that the current command reads; none outside of commands."""
+        """The names of the jobs and feeds whose rows the current command reads; none outside of commands."""
         self._exists = self._is_prepared = False
 
     def prepare(self) -> None:
@@ -83,7 +83,7 @@ class OwnTable:
         return self._exists
 
     def frame(self) -> DataFrame:
-        """Return all rows."""
+        """Return all rows of the table."""
         return self.spark_of().table(self.name.quoted)
 
     def in_command(self) -> DataFrame:
@@ -126,8 +126,8 @@ class OwnTable:
         self._execute(f"OPTIMIZE {self.name.quoted} WHERE name = '{name}'")
 
     def _execute(self, statement: str) -> None:
-        """Execute a statement, again if it fails."""
-        # Delta refuses a statement that overlaps with a commit of another process.
+        """Execute a statement. Repeat the statement if it fails."""
+        # Delta refuses a statement if another process commits at the same time.
         for attempt in range(_ATTEMPTS):
             try:
                 with mapped():

@@ -27,7 +27,7 @@ from rewindow.tables.shared.publications import Due, missing
 
 
 def version_of(due: Due, ordinal: int) -> int:
-    """Return the version under which a publication of the current epoch is committed."""
+    """Return the application id's version under which a publication of the current publication epoch is committed."""
     return ordinal + due.restart.epoch - 1
 
 
@@ -38,7 +38,7 @@ def ordinal_at(due: Due, version: int) -> int:
 
 
 def is_on_its_way(due: Due, version: int) -> bool:
-    """Return whether a table is about to be republished."""
+    """Return whether a table is to be republished and has not been yet. ``version``: the table's last version."""
     return due.restart.epoch > 1 and ordinal_at(due, version) < due.restart.ordinal
 
 

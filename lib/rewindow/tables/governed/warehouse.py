@@ -195,7 +195,7 @@ class CatalogTables:
         self.journal(spec.job).drop([spec.attempt.id])
 
     def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
-        """Return the rows, files and bytes that reports name, by target."""
+        """Return for each target how many rows, files and bytes were staged, and the digest of its rows."""
         return totals(reports)
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
@@ -390,7 +390,7 @@ class CatalogTables:
         return landed_files(self.landings(feed.definition.feed), where.topic, where.partition, spans)
 
     def as_files(self, feed: Feed, parts: Sequence[LogFile]) -> Sequence[LogFile]:
-        """Return landed blocks as local files, which last as long as this object."""
+        """Return landed blocks as local files, in the same order. The files last as long as this object."""
         return self._copies.files(self.journal(feed_name(feed.definition.feed)), parts)
 
     def quarantine(self, feeds: Iterable[str]) -> CatalogQuarantine | None:
@@ -399,7 +399,7 @@ class CatalogTables:
         return open_quarantine(self._spark_of(), self.name_of(QUARANTINE), ledgers)
 
     def version_of(self, table: TableSpec) -> int | None:
-        """Return a table's Delta version; None if there is no table. The metrics are a view of rewindow's own table."""
+        """Return a table's Delta version; None if there is no table. For the metrics, a view, that of rewindow's own table."""
         return table_version(self._spark_of(), self._home if table.path == METRICS else self.name_of(table.path))
 
     def compare(
