@@ -1,4 +1,4 @@
-"""Files that appear atomically: drafts get their name when they are complete. Also heartbeat files."""
+"""Files that appear atomically: a draft gets its final name when it is complete. Also heartbeat files."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Draft:
         return str(self._path)
 
     def open(self) -> IO[bytes]:
-        """Create the file. Raises OSError if it exists or cannot be created."""
+        """Create the file. Raises OSError if the file exists or cannot be created."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         self._file = os.fdopen(descriptor, "wb")

@@ -253,7 +253,7 @@ def _s3(get: _Settings) -> Any:
 
 LOG = "_delta_log"
 FEW = 32
-"""Up to so many objects are looked up with one request each. For more, the folder is listed: a request for each 1,000 objects."""
+"""Up to so many objects are looked up with a request each. For more, the folder is listed: a request for each 1,000 files."""
 _AT_ONCE = 8
 
 

@@ -130,7 +130,7 @@ def check_ledger(warehouse: str, job: str, state: JobState, branch: str, now: Ca
 
 
 def publications_of(table: DeltaTable, job: str, state: JobState, due: Due) -> int:
-    """Return how many publications of a target a table has."""
+    """Return how many publications of a target a table has in the current publication epoch."""
     return table.transaction_version(publication_id(state.ledger, job, due.target, due.restart.epoch)) or 0
 
 

@@ -123,7 +123,7 @@ def commit_files(
             table = open_table(path)
         if table is None:
             raise StorageError("table-gone", "the table {path} is gone: run or land again, which creates it", path=path)
-        # An earlier attempt may have landed although it raised, so the log decides before anything is sent.
+        # An earlier attempt may have landed although it raised an error, so the log is checked before a commit is sent.
         last = table.transaction_version(app_id) or after
         if last >= version:
             return was_sent
@@ -275,7 +275,7 @@ _WRITABLE = (
     "v2Checkpoint",
 )
 _READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
-"""Reader features with which a table's rows are exactly those of its files. For deletion vectors, see `direct_problem`."""
+"""Reader features of tables whose files can be read without delta-rs. For deletion vectors, see `direct_problem`."""
 
 _MANAGED = ("catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview")
 """Features with which a catalog decides what is committed, and the log's folder may lack the newest commits (ADR-117)."""
@@ -359,7 +359,7 @@ def check_writable(path: str, table: DeltaTable) -> None:
 
 
 def direct_problem(table: DeltaTable) -> str:
-    """Return why a table's rows are not those of its files; ``""`` if they are."""
+    """Return why reading a table's files does not give the table's rows; ``""`` if it does."""
     protocol = table.protocol()
     features = set(protocol.reader_features or ())
     if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":

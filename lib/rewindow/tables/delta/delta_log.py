@@ -256,9 +256,9 @@ def _broken_commit(path: str, version: int, fault: str, *, is_newest: bool) -> S
 
 
 def way_out(path: str, *, is_newest: bool = False) -> str:
-    """Return how to restore a table with a broken log, as sentences without the last full stop.
+    """Return the advice to restore a table with a broken log, as sentences without the last full stop.
 
-    ``is_newest``: only the newest commit is broken. If the table is a ledger, everything before that commit can still be used.
+    ``is_newest``: only the newest commit is broken. Then a ledger can still be used up to the commit before.
     """
     for ledger, of in ((RUNS, "jobs"), (LANDINGS, "feeds")):
         if path.endswith(f"/{ledger}"):
@@ -480,7 +480,7 @@ def _link_if_absent(path: str, data: bytes) -> None:
         descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
-        # A link fails if the name exists, and shows the whole file at once. A rename would replace another commit.
+        # A link fails if the name exists, and the file appears with all its bytes. A rename would replace another commit.
         os.link(draft, path)
     finally:
         with suppress(OSError):

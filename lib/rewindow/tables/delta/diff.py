@@ -61,7 +61,7 @@ def compare_tables(
     rows = max(count_rows(path) for path in (first, second))
     with closing(
         partition_pairs(first_rows, second_rows, keys, rows)
-    ) as pairs:  # removes its temporary files even after an error
+    ) as pairs:  # closing it removes the temporary files, even after an error
         return compare_pairs(pairs, keys, samples=samples)
 
 

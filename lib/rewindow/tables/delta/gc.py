@@ -66,7 +66,7 @@ class Unnamed:
         """
         self._root, self._table, self._suffix, self._below = root, table, suffix, below
         self._facts: dict[str, Callable[[], tuple[int, int]]] = {}
-        # Not a cache of a method: in a reference cycle, the handle would return to its own cache late (`handle`).
+        # A `cache` of the method would make a reference cycle, and the handle would return to its cache late (see `handle`).
         self._left: dict[int, set[str]] = {}
 
     def paths(self) -> Iterator[str]:
@@ -80,7 +80,7 @@ class Unnamed:
                 yield path
 
     def is_left(self, path: str, keep_ms: int) -> bool:
-        """Return whether one of these files was removed from the table, or written without being added, ``keep_ms`` ago."""
+        """Return whether a file was removed from the table, or written and never added, at least ``keep_ms`` ago."""
         # A file is written before it is removed. So most files are too young by their time alone, and the log is not read.
         facts = self._facts_of(path)
         is_old = facts is not None and facts[1] <= time.time_ns() // 1_000_000 - keep_ms

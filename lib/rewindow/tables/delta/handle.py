@@ -148,7 +148,7 @@ class Handle(DeltaTable):
         self.is_good = was_good
 
     def version(self) -> int:
-        """Return the version that was read."""
+        """Return the version that this handle has read."""
         return int(self._raw.version()) + len(self._ahead)
 
     def metadata(self) -> Metadata:
@@ -271,7 +271,7 @@ def take(path: str, *, may_lag: bool = False) -> Handle:
             return handle
         handle.is_good = False
     elif read and file_mark(path, read.version) == read.mark:
-        # The commit is still there, so the table was not replaced.
+        # The last commit is still the same file, so the table was not replaced.
         handle = Handle.of(path, read)
         changed_ns = changed_at(path)
         is_newer = has_newer(path, read.version)

@@ -79,7 +79,7 @@ class _Snapshot:
 
     @property
     def small(self) -> list[str]:
-        """The files that are merged when there are many of them."""
+        """The paths of the small files, which are merged when there are many of them."""
         return [file.path for file in self.files if _is_small(file)]
 
 
@@ -136,12 +136,12 @@ class Ledger:
         texts = tuple(stored_body(row.body, token) for row in rows)
         action: AddAction | None = None
         failure: Exception | None = None
-        # The state on which the caller decided; if it is stale, Delta rejects the commit.
+        # The caller has decided on this snapshot. If it is stale, Delta rejects the commit.
         snapshot = self._snapshot
         if snapshot is None or len(snapshot.rows) != first_seq - 1:
             snapshot = self._look_or_create()
         for attempt in range(_ATTEMPTS):
-            # The number is taken: by this process, if an attempt landed although it raised, or by another.
+            # The number is taken: by another process, or by an attempt of this call that landed although it raised an error.
             if len(snapshot.rows) >= first_seq:
                 break
             if len(snapshot.rows) != first_seq - 1:

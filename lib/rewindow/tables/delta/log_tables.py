@@ -57,7 +57,7 @@ def _log_schema(schema: LogSchema) -> pa.Schema:
 
 
 def missing_columns(path: str, table: DeltaTable, schema: LogSchema) -> list[pa.Field]:
-    """Return the columns that a log lacks. Raises `CheckpointError` (76) if one has another type in the log."""
+    """Return the columns that a log lacks. Raises `CheckpointError` (76) if a column has another type in the log."""
     existing = {field.name: field.type for field in pa.schema(table.schema().to_arrow())}
     wanted = _log_schema(schema)
     for field in wanted:
@@ -97,7 +97,7 @@ class LogFiles:
             )
         self._path = path
         self.problem = direct_problem(table)
-        """Why the table's rows are not those of its files; ``""`` if they are."""
+        """Why reading the table's files does not give the table's rows; ``""`` if it does."""
         actions = added_files(table)
         nothing = [None] * actions.num_rows
         names = ("path", "partition.generation", "partition.partition", "min.offset", "max.offset")

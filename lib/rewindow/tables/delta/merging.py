@@ -110,7 +110,7 @@ _SizedFile = TypeVar("_SizedFile", bound=_Sized)
 
 
 def _due_neighbours(files: Iterable[_SizedFile], least: int) -> list[list[_SizedFile]]:
-    """Return the groups of at least ``least`` neighbouring files to merge, none larger than `_MERGED_BYTES`."""
+    """Return the groups of at least ``least`` neighbouring files to merge. No group is larger than `_MERGED_BYTES`."""
     groups: list[list[_SizedFile]] = [[]]
     size = 0
     for file in files:
@@ -123,7 +123,7 @@ def _due_neighbours(files: Iterable[_SizedFile], least: int) -> list[list[_Sized
 
 
 def is_covered(first: int, last: int, parts: Sequence[LogPart]) -> bool:
-    """Return whether those of ``parts`` that have no gaps contain each offset from ``first`` to ``last``."""
+    """Return whether the gapless files among ``parts`` contain each offset from ``first`` to ``last``."""
     next_offset = first
     for part in sorted(parts, key=lambda part: part.first):
         if part.is_gapless and part.first <= next_offset <= part.last:
@@ -201,8 +201,8 @@ def _write_merged(
 def _commit(merge: _Merge, actions: Actions) -> None:
     """Try to commit a merge. The caller must read the log to find out whether the merge landed."""
     table = merge.table
-    # Delta itself lets two commits remove the same files. The transaction ids make the second merge fail. Because there are
-    # no retries, any other commit in between (OPTIMIZE) makes this one fail.
+    # Delta alone lets two commits remove the same files. The application ids make the second merge fail. Because there are no
+    # retries, any other commit in between, such as an OPTIMIZE, makes the merge fail, too.
     fences = [Transaction(app_id, version) for app_id, version in merge.fences.items()]
     try:
         table.create_write_transaction(

@@ -149,7 +149,7 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
                 table=handle,
                 retract=_retract(job, due, removed, is_restart=is_restart),
                 fix=repeat_run(job, branch),
-                # Otherwise a writer with a stale view could append rows that the republication removed.
+                # Without this, a writer with a stale view of the ledger could append rows that the republication removed.
                 closes=[publication_id(state.ledger, job, due.target, before) for before in range(1, epoch)]
                 if is_restart
                 else (),
@@ -280,7 +280,7 @@ class FileRefusals:
         state_now: Callable[[str], JobState],
         reports: Reports,
     ) -> None:
-        """``check_published`` compares a branch's tables with the ledger; ``feed_now``, ``state_now`` read ledgers again."""
+        """``check_published`` compares a branch's tables with the ledger. ``feed_now`` and ``state_now`` read ledgers again."""
         self._warehouse, self._job, self._state = warehouse, job, state
         self._check_published, self._feed_now, self._state_now = check_published, feed_now, state_now
         self._reports, self._open = reports, cache(open_table)

@@ -122,7 +122,7 @@ def _parse(root: str, version: int, actions: Iterable[dict[str, Any]]) -> _Table
             adds.append(
                 _AddedFile(
                     _full_path(root, add["path"]),
-                    # an empty text is null, says Delta's protocol
+                    # Delta's protocol defines an empty text as null
                     tuple(sorted((name, value or None) for name, value in (add.get("partitionValues") or {}).items())),
                     add.get("dataChange", True),
                     bool(add.get("deletionVector")),
@@ -176,7 +176,7 @@ class _TableLook:
         self._metadata = table.metadata()
         self._needs_commits = spec.arrived_at is None
         self._is_direct = not direct_problem(table)
-        """Whether the table's rows are those of its files. If not, Spark reads the table."""
+        """Whether reading the table's files gives the table's rows. If not, Spark reads the table."""
 
     def look(self) -> SourceLook:
         self._check_partitions()
@@ -314,7 +314,7 @@ class _TableLook:
 
     def _check_partitions(self) -> None:
         """Raise `ConfigError` (78) if a landed column is BINARY and a partition column."""
-        # The values of a partition column are texts in the log, and writers encode bytes differently.
+        # The log stores values of a partition column as texts, and writers encode bytes differently.
         spec, partitions = self._spec, self._metadata.partition_columns
         if not partitions or not self._is_direct:
             return
@@ -370,7 +370,7 @@ class _TableLook:
             )
 
     def _check_exist(self, pieces: Sequence[Piece], active: Mapping[str, Any]) -> None:
-        """Raise `SourceError` (66) unless each file is in the table, or can still be read."""
+        """Raise `SourceError` (66) if a file has left the table and can no longer be read."""
         # OPTIMIZE removes files from the table, and VACUUM deletes them later.
         path = self._first_gone(pieces, active)
         if path is not None:

@@ -411,7 +411,7 @@ class DeltaTables:
         return self.log_files(feed, where, start, end)
 
     def as_files(self, feed: Feed, parts: Sequence[LogFile]) -> Sequence[LogFile]:  # noqa: ARG002
-        """Return the files as they are."""
+        """Return ``parts``, which are files already."""
         return parts
 
     def quarantine(self, feeds: Iterable[str]) -> FileQuarantine | None:

@@ -1,8 +1,8 @@
 """An attempt before its COMMIT: whether its plan may be held in memory, and how its staged rows are compared and audited.
 
-A held plan is appended together with the COMMIT. Until then, no other process knows the plan or its row number: if another process
-appends to the job's ledger in the meantime, the run must start again. So a plan is held only on the branch main, and only while
-no other branch is active.
+A held plan is appended together with the COMMIT. Until then, no other process knows the plan or its row number. If another
+process appends to the job's ledger in the meantime, the run must start again. So a plan is held only on the branch main, and only
+while no other branch is active.
 """
 
 from __future__ import annotations

@@ -205,7 +205,7 @@ def is_newest(spark: SparkSession, name: TableName, version: int) -> bool:
 
     Takes no Spark job: Delta refuses to read the next version, and its error names the newest.
     """
-    # After any failure, the history decides.
+    # After any other failure, the answer is False, and the caller reads the history.
     with suppress(Exception):
         try:
             _ = spark.read.option("versionAsOf", version + 1).table(name.quoted).schema

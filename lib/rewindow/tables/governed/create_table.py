@@ -17,7 +17,7 @@ from rewindow.tables.governed.commit import exists, has_files, is_emptied
 from rewindow.tables.governed.names import TableName, ddl, sql_type
 
 _LOOKS, _LOOK_SECONDS = 5, 1.0
-"""How many times to try to create a table that another process seems to be creating, and how many seconds to wait each time."""
+"""How many times to try to create a table that another process seems to be creating, and the seconds to wait each time."""
 _FILES_FOUND = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 OWNER = "rewindow.owner"
 """The table property with the job and branch that write the table."""
@@ -35,7 +35,7 @@ def create_table(
 ) -> None:
     """Create a Delta table and its schema if they do not exist. The catalog must exist.
 
-    ``grows``: add missing columns to an existing table, which may have others.
+    ``grows``: add missing columns to an existing table, which may also have other columns.
 
     Raises `CheckpointError` (76) if the table exists with other columns, `ConfigError` (78) if another job writes it.
     """
@@ -44,7 +44,7 @@ def create_table(
     written = ", ".join(f"'{key}' = '{value}'" for key, value in wanted.items())
     with mapped():
         if not exists(spark, name):
-            # Creating may need rights that this user lacks.
+            # Even with IF NOT EXISTS, CREATE SCHEMA may need rights that this user lacks.
             if not spark.catalog.databaseExists(name.quoted_schema):
                 spark.sql(f"CREATE SCHEMA IF NOT EXISTS {name.quoted_schema}")
             definition = f"({ddl(columns)}) USING delta{partitioned} TBLPROPERTIES ({written})"
@@ -56,8 +56,8 @@ def create_table(
             actual += [(column.name, sql_type(column)) for column in added]
     due = [(column.name, sql_type(column)) for column in columns]
     if not grows and sorted(actual) != sorted(due) and (table_version(spark, name) == 0 or is_emptied(spark, name)):
-        # A failed attempt has created the table, or a reset has emptied it. But the table may belong to another job, or have rows,
-        # because CREATE TABLE ... AS SELECT makes version 0, too.
+        # A failed attempt has created the table, or a reset has emptied it. But the table may belong to another job. It may also
+        # have rows, because CREATE TABLE ... AS SELECT makes version 0, too.
         check_properties(spark, name, properties or {})
         if has_files(spark, name):
             raise other_columns(str(name), actual, due)
@@ -102,7 +102,7 @@ def properties_of(spark: SparkSession, name: TableName) -> dict[str, str]:
 
 
 def _create_unless_created(spark: SparkSession, name: TableName, definition: str) -> None:
-    """Create a table. While another process creates it (or died doing so), Delta refuses until the catalog has the table."""
+    """Create a table. If another process is creating it (or died doing so), Delta refuses until the catalog has the table."""
     for attempts_left in reversed(range(_LOOKS)):
         try:
             with mapped():
@@ -124,7 +124,7 @@ def _create_unless_created(spark: SparkSession, name: TableName, definition: str
 
 
 def owner(job: str, branch: str) -> str:
-    """Return the value of `OWNER`. It is a digest, because Spark redacts values that look like secrets (``hourly``: url)."""
+    """Return the value of `OWNER`: a digest, because Spark redacts values that look like secrets (``hourly`` contains "url")."""
     return blake2b(f"{job}/{branch}".encode(), digest_size=16).hexdigest()
 
 

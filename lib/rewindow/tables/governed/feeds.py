@@ -181,7 +181,7 @@ class CatalogFeedTables:
         )
 
     def _is_empty(self, name: TableName) -> bool:
-        """Return whether a table had no rows before the first generation was published."""
+        """Return whether a table had no rows when the current call of `publish_steps` began."""
         if name not in self._empty:
             self._empty[name] = not has_files(self._spark_of(), name)
         return self._empty[name]
@@ -227,7 +227,7 @@ class CatalogFeedTables:
             QUARANTINE_COLUMNS,
             landed,
             QUARANTINED,
-            f"name = '{feed}' AND _run IS NULL" if is_first else "false",  # after the first, the feed's rows are its own
+            f"name = '{feed}' AND _run IS NULL" if is_first else "false",  # later, the feed's rows are of this ledger
             is_shared=True,
         )
 
@@ -249,7 +249,7 @@ class CatalogFeedTables:
             reached = last_version(spark, name, log.app_id)
             if reached >= last:
                 return
-            # The table lost rows that a stored fold covers.
+            # The table lacks appends that a stored fold covers, so all appends are read from the ledger.
             if reached < log.landed.last.get(log.topic, 0):
                 due = next(entry for entry in self._all_landed(feed) if entry.definition == log.landed.definition).due(
                     log.topic
@@ -257,7 +257,7 @@ class CatalogFeedTables:
             self._check_claim(feed, name, log, reached)
             missing = [entry for entry in due if entry[0] > reached]
         else:
-            # An empty table gets all rows in one commit.
+            # An empty table gets the rows of all appends in one commit.
             missing = [(last, [file for _, some in due for file in some])] if is_empty else [(last, files)]
         for ordinal, some in missing:
             if is_ours or is_empty or log.is_shared or is_first:

@@ -92,8 +92,8 @@ class CatalogJobGc:
     def _is_quiet(self, state: JobState) -> bool:
         """Return whether no run is in progress whose plan is in the ledger. Such a run may read state that `gc` would delete.
 
-        A plan that another process holds in memory is unknown here. The run of such a plan fails at its append (75), because `gc`
-        has appended to the ledger.
+        A plan that another process holds in memory is unknown here. The run of such a plan fails at its append (75), because the
+        ledger has grown since.
         """
         plans = [branch.pending for branch in state.branches.values() if branch.pending]
         return not any(self._alive(plan.attempt) for plan in plans)

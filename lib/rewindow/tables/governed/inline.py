@@ -40,7 +40,7 @@ class Staged(Protocol):
 
 
 class CatalogInlineEngine(LocalEngine):
-    """Runs small sub-topologies in this process and the others on Spark."""
+    """Runs small sub-topologies in this process, and other sub-topologies on Spark."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class CatalogInlineEngine(LocalEngine):
         self._made: dict[str, int] = {}
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
-        """Run one sub-topology; return the reports by partition. Raises what a worker would."""
+        """Run one sub-topology; return the reports, sorted by partition. Raises as a worker would."""
         work = self.with_execution(work)
         self._journal = self._tables.journal(work.identity.job)
         if not self._is_small(work):

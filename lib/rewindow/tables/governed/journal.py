@@ -195,7 +195,10 @@ class SparkJournal:
             self.read_back(attempt, part)
 
     def landed(self, attempt: str) -> None:
-        """Stop holding the rows of an attempt after they were appended with a ledger row. Small blocks stay in memory."""
+        """Stop holding the rows of an attempt after they were appended with a ledger row.
+
+        Blocks stay in memory, unless all blocks together have more than `_KEPT_BYTES`.
+        """
         self._held.pop(attempt, None)
         if sum(map(len, self._blocks.values())) > _KEPT_BYTES:
             self._blocks.clear()
@@ -256,7 +259,7 @@ class SparkJournal:
             return columns.mapInArrow(_digests, "kind string, part long, path string, text string").collect()
 
     def has(self, attempt: str, part: int) -> bool:
-        """Return whether the append of a part landed, even without rows."""
+        """Return whether the append of a part landed, even if it had no rows."""
         return (
             self._table.exists() and last_version(self._table.spark_of(), self._table.name, _part_id(attempt, part)) > 0
         )

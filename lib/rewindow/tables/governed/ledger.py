@@ -1,24 +1,25 @@
 """The ledger through Spark: the same compare-and-set as `tables.delta.ledger` (design, "The commit").
 
-A writer proposes the next free number as the version of a transaction id that all writers of the name share. Delta accepts
-only a version above every earlier one and rejects overlapping commits, so the row lands at that number or not at all. What
-Spark returns or raises decides nothing: Delta notes the commit (`commit_noted`), or else the history shows whose token has the
-number, or else the rows do.
+A writer uses the next free number as the version of an application id that all writers to this ledger share. Delta accepts only a
+version above all earlier versions, and rejects one of two concurrent commits. So the row lands with that number, or not at all.
+What Spark returns or raises decides nothing. Delta's note shows that the commit landed (`commit_noted`). Without a note, the
+history shows whose token the commit with that number has, and if the history does not, the rows do.
 
-Delta accepts any higher version, so only steps of one are a compare-and-set: rows that are appended together are one row of
-the table (``ROWS``). Versions count appends; the numbers of the rows follow from all rows before them.
+Delta accepts any higher version, but an append is a compare-and-set only if its version is higher by one. So ledger rows that are
+appended together are one row of the table (``ROWS``). The version counts appends. The number of a ledger row follows from the
+number of rows before it.
 
-The first rows may be known only by what they give: a fold says how many appends they are.
+A stored fold may take the place of the first rows. It states how many appends it covers.
 
-During a command (`SparkLedger.keep`), the rows that were read or appended are kept. A decision on rows that are no longer
-all rows does no harm: its append fails.
+During a command (`SparkLedger.keep`), rows that were read or appended stay in memory. If another process has appended since, a
+decision on these rows does no harm, because its append fails.
 
-The fold of the ledger of ``X`` is one row of the partition ``fold:X``, which each new one replaces. A mark, a property of the
-view of the metrics, says how many appends some fold of ``X`` covers. So a command that has read the marks, which takes no Spark
-job, asks in its one query for the folds and the rows after them, and Delta skips the files with earlier ones.
+The stored fold of the ledger ``X`` is one row of the partition ``fold:X``, and each new fold replaces it. A mark, which is a
+property of the metrics view, states how many appends a stored fold of ``X`` covers. A command first reads the marks, which takes
+no Spark job. Then one query returns the folds and the rows after them, and Delta skips the files with earlier rows.
 
-The rows decide. A fold that is missing, torn, of another version or older than its mark is as good as none, and so is a mark
-that is missing.
+Only the rows are authoritative. A fold that is missing, damaged, of another version or older than its mark is not used, and
+without a usable fold or without a mark, all rows are read.
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ from rewindow.tables.shared.ledger import (
 )
 
 ROWS = "ROWS"
-"""The kind of a table row that holds several ledger rows, or versions of its tables that a run recorded."""
+"""The kind of a table row that contains several ledger rows, or table versions that a run recorded (`RecordedVersion`)."""
 _ATTEMPTS = 6
 
 
 class _Append(NamedTuple):
-    """The rows of an append, the stored text, and the versions of its tables that a run recorded before it."""
+    """An append: its ledger rows, its stored text, and the table versions that a run recorded in it."""
 
     rows: list[LedgerRow]
     text: str
@@ -72,24 +73,24 @@ class _Append(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """The appends that follow the stored fold of a ledger, or all without one."""
+    """A ledger as it was read: its stored fold, if any, and the appends after that fold."""
 
     later: list[_Append]
     kept: KeptFold | None = None
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
+        """The number of ledger rows, with those that the fold covers."""
         return (self.kept.fold.rows if self.kept else 0) + sum(len(append.rows) for append in self.later)
 
     @property
     def appends(self) -> int:
-        """The number of appends."""
+        """The number of appends, with those that the fold covers."""
         return (self.kept.appends if self.kept else 0) + len(self.later)
 
     @property
     def recorded(self) -> list[RecordedVersion]:
-        """The versions that runs recorded, of each table the last one."""
+        """The last version that a run recorded, for each table and application id."""
         every = [
             *(self.kept.recorded if self.kept else ()),
             *(version for append in self.later for version in append.recorded),
@@ -101,7 +102,10 @@ class SparkLedger:
     """The rows of one job or feed in a catalog's table. The first append creates the table."""
 
     def __init__(self, table: OwnTable, name: str, look: Callable[[str], Found] | None = None) -> None:
-        """Bind to a table and a name. ``look`` returns the stored rows of a name. Nothing is read or created."""
+        """Bind to a table and a name. Nothing is read or created.
+
+        ``look``: returns the stored rows of a name; without it, they are read from the table.
+        """
         self._table, self.name = table, name
         self._stored = look or self._read_rows
         self._known: _Known | None = None
@@ -110,23 +114,26 @@ class SparkLedger:
         self._earlier = _Earlier(self._all)
 
     def keep(self, *, keeps: bool) -> None:
-        """Begin or end a command: forget what was read and held, and from now on keep what is read only if ``keeps``."""
+        """Begin or end a command: forget all rows that were read or held. ``keeps``: rows read from now on stay in memory."""
         self._known, self._held, self._keeps = None, [], keeps
         self._earlier = _Earlier(self._all)
 
     def read(self) -> StoredRows:
-        """Return this name's rows, in order, those held included.
+        """Return the rows of the job or feed, in order, with held rows.
 
-        Raises `InvariantError` (70) if they are not numbered 1, 2, 3 ...
+        Raises `InvariantError` (70) if the rows are not numbered 1, 2, 3 ...
         """
         return self._rows_of(self._look(), self._held)
 
     def read_afresh(self) -> StoredRows:
-        """Return all rows, read again even during a command."""
+        """Read all stored rows again, even during a command, and return them."""
         return self._rows_of(self._look(afresh=True), [])
 
     def due_fold(self, give: Callable[[StoredRows], Given]) -> tuple[KeptFold, int] | None:
-        """Return the fold of the stored rows, if it is time to store one, and since when reports are needed."""
+        """Return the fold of all stored rows, and since when (epoch ms) reports are needed; None if no new fold is due.
+
+        ``give``: folds rows.
+        """
         ledger = self._look()
         if len(ledger.later) < EVERY:
             return None
@@ -136,7 +143,7 @@ class SparkLedger:
         return KeptFold(fold, ledger.appends, tuple(ledger.recorded), given.landed), given.since_ms
 
     def is_overtaken(self) -> bool:
-        """Return whether other processes have appended rows since the current command read this name's rows."""
+        """Return whether other processes have appended rows since the current command read the ledger."""
         ledger = self._known
         return self._keeps and ledger is not None and self._look(afresh=True).rows > ledger.rows
 
@@ -151,16 +158,16 @@ class SparkLedger:
         return ledger.kept, [append.rows for append in ledger.later]
 
     def appends(self) -> list[list[LedgerRow]]:
-        """Return all rows of the table, grouped by append."""
+        """Return all ledger rows, also those that the stored fold covers, grouped by append."""
         ledger = self._look()
         return [append.rows for append in (self._all() if ledger.kept else ledger.later)]
 
     def recorded(self) -> list[RecordedVersion]:
-        """Return the versions that runs recorded, of each table the last one."""
+        """Return the last version that a run recorded, for each table and application id."""
         return self._look().recorded
 
     def hold(self, rows: Sequence[LedgerRow]) -> bool:
-        """Hold rows until the next append or `flush`, under the token of that. False if another writer took their number."""
+        """Hold rows in memory until the next append or `flush` appends them. Return False if another writer took their number."""
         check_numbered(self.name, rows)
         if self._look().rows != rows[0].seq - 1:
             self._look(afresh=True)
@@ -170,18 +177,20 @@ class SparkLedger:
         return True
 
     def flush(self) -> None:
-        """Append the rows that are held. Raises `NotNowError` (75) if another process was faster."""
+        """Append the rows that are held. Raises `NotNowError` (75) if another process has appended first."""
         if self._held:
             self.append([])
 
     def append(
         self, rows: Sequence[LedgerRow], more: pa.Table | None = None, recorded: Sequence[RecordedVersion] = ()
     ) -> bool:
-        """Append rows, after those held and with ``more`` rows of the journal, in one commit that records what was ``recorded``.
+        """Append the held rows and then ``rows``, in one commit. Return False if another writer took the number.
 
-        False if another writer took the number. Raises `NotNowError` (75) for that if rows were held: what was made since
-        names their numbers. Raises `InvariantError` (70) for numbers that leave a gap, `StorageError` (74) if the rows did
-        not land or that cannot be determined, `CheckpointError` (76) if rows were deleted.
+        ``more``: rows of the journal for the same commit. ``recorded``: table versions that the commit records.
+
+        Raises `NotNowError` (75) if another writer took the number of held rows. Raises `InvariantError` (70) for numbers that
+        leave a gap, `StorageError` (74) if the rows did not land or if that is unknown, `CheckpointError` (76) if rows were
+        deleted.
         """
         was_held = bool(self._held)
         token = self._held[0].token if self._held else new_token()
@@ -214,7 +223,7 @@ class SparkLedger:
                 made = _loaded(text, kind, rows[0].recorded_at, first_seq, str(self._table.name))
                 self._known = ledger._replace(later=[*ledger.later, made])
                 return True
-            # A right that is missing is still missing in the next attempt.
+            # A right that is missing would also be missing in the next attempt.
             if isinstance(failure, AccessError):
                 raise failure
             ledger = self._look(afresh=True)
@@ -229,7 +238,7 @@ class SparkLedger:
                 )
             raise not_committed(f"row {first_seq} of the ledger {self.name}", _ATTEMPTS, failure) from failure
         has_landed = any(append.text == text for append in ledger.later)
-        # Rows that were held have numbered what was made since, so the caller cannot decide again.
+        # What was made since refers to the numbers of the held rows, so the caller cannot simply decide again.
         if was_held and not has_landed:
             raise NotNowError(
                 "ledger-decided-by-other",
@@ -280,22 +289,22 @@ class SparkLedger:
 
 
 class _Earlier:
-    """The rows that a stored fold covers, read when somebody asks for them."""
+    """The rows that a stored fold covers, read on first use."""
 
     def __init__(self, read: Callable[[], list[_Append]]) -> None:
-        """Bind to what reads all rows of a ledger."""
+        """``read``: reads all appends of a ledger. Nothing is read yet."""
         self._read = read
         self._rows: list[LedgerRow] = []
 
     def __call__(self, fold: StoredFold) -> list[LedgerRow]:
-        """Return the rows. Raises as `SparkLedger.read` does."""
+        """Return the rows that ``fold`` covers. Raises as `SparkLedger.read` does."""
         if len(self._rows) < fold.rows:
             self._rows = [row for append in self._read() for row in append.rows]
         return self._rows[: fold.rows]
 
 
 def _loaded(text: str, kind: str, recorded_at: int, first_seq: int, table: str) -> _Append:
-    """Return a stored row, with its ledger rows numbered from ``first_seq``."""
+    """Parse a stored row of the table. Its ledger rows are numbered from ``first_seq``."""
     stored, token = load_body(text, table)
     bodies = stored["rows"] if kind == ROWS else [(kind, stored, recorded_at)]
     rows = [
@@ -314,14 +323,17 @@ def _packed(rows: Sequence[LedgerRow], recorded: Sequence[RecordedVersion]) -> t
 
 
 EVERY = 200
-"""A fold is stored when so many appends follow the last one."""
+"""A new fold is stored when so many appends follow the last stored fold."""
 _PROPERTY = "rewindow.fold."
 _SLACK_MS = 24 * 3_600_000
-"""Reports are recorded before the COMMIT of their run, by the clocks of other machines."""
+"""How long before the COMMIT of its run a report may have been recorded. The two times are from clocks of different machines."""
 
 
 class RecordedVersion(NamedTuple):
-    """The last version of an application id at a Delta version of a table, which then had exactly the published rows."""
+    """A Delta version of a table at which the table had exactly the published rows.
+
+    ``app``, ``reached``: an application id, and its last version at that Delta version.
+    """
 
     table: str
     app: str
@@ -330,7 +342,7 @@ class RecordedVersion(NamedTuple):
 
 
 class _Mark(NamedTuple):
-    """A fold covers at least so many appends. Reports recorded before ``since_ms`` (epoch ms) are not needed by the next runs."""
+    """A stored fold covers at least ``appends`` appends. The next runs need no reports from before ``since_ms`` (epoch ms)."""
 
     appends: int
     since_ms: int
@@ -338,9 +350,10 @@ class _Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeptFold:
-    """The stored fold of a ledger: the appends that it covers, and the versions of tables that runs recorded in them.
+    """The stored fold of a ledger.
 
-    In a feed's ledger, ``landed`` says what the appends landed (`tables.governed.log_tables`).
+    ``appends``: how many appends it covers. ``recorded``: the table versions that runs recorded in these appends. ``landed``: in
+    a feed's ledger, what these appends landed (`log_tables.to_store`).
     """
 
     fold: StoredFold
@@ -350,7 +363,7 @@ class KeptFold:
 
 
 class Given(NamedTuple):
-    """What the rows of a ledger give, as lines, since when (epoch ms) reports are needed, and `KeptFold.landed`."""
+    """The fold of a ledger's rows as lines, since when (epoch ms) reports are needed, and `KeptFold.landed`."""
 
     lines: Sequence[str]
     since_ms: int
@@ -358,7 +371,7 @@ class Given(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The stored rows of a ledger after its fold, if it has one, and the reports among them."""
+    """The stored fold of a ledger, if any, and the stored rows after it. Reports of the journal may be among the rows."""
 
     rows: list[Row]
     kept: KeptFold | None = None
@@ -373,7 +386,10 @@ class StoredFolds:
         self._known: dict[str, KeptFold] = {}
 
     def read(self, names: Sequence[str], *, with_reports: bool) -> dict[str, Found]:
-        """Return the rows of some ledgers, in one query unless a fold is lost."""
+        """Return, by name, what is stored of ledgers. One query reads all, or two if a fold is lost.
+
+        ``with_reports``: read the reports in the journal, too.
+        """
         marks = self._marks(names)
         kinds = is_text if with_reports else lambda: is_text() & (F.col("seq").isNotNull() | (F.col("kind") == FOLD))
         rows = self._table.texts(lambda: _of_all(names, marks) & kinds())
@@ -385,10 +401,7 @@ class StoredFolds:
         return ledgers
 
     def write(self, name: str, kept: KeptFold, since_ms: int) -> None:
-        """Store a mark and a fold. A failure costs later commands time, and nothing else.
-
-        The mark comes first: a user who may not alter the view would otherwise store folds again and again that nobody finds.
-        """
+        """Store a mark and a fold. A failure is ignored, because it only makes later commands slower."""
         more = {"appends": kept.appends, "seen": kept.recorded, "landed": kept.landed}
         body = b64encode(packed(name, kept.fold, more)).decode()
         values: dict[str, list[Any]] = {
@@ -398,6 +411,7 @@ class StoredFolds:
             "recorded_at": [now_ms()],
         }
         stated = json.dumps(_Mark(kept.appends, since_ms))
+        # The mark comes first: a user who may not alter the view would otherwise store a fold again and again that nobody finds.
         with suppress(RewindowError), mapped():
             view = self._table.view.quoted
             self._table.spark_of().sql(f"ALTER VIEW {view} SET TBLPROPERTIES ('{_PROPERTY}{name}' = '{stated}')")
@@ -418,7 +432,7 @@ class StoredFolds:
         return marks
 
     def _found(self, name: str, rows: Sequence[Row], mark: _Mark | None) -> Found | None:
-        """Return what was found of a ledger; None if rows before ``mark`` were left out that no fold covers."""
+        """Return a ledger's fold and rows among rows that were read; None if rows before ``mark`` are missing, without a fold."""
         own = _of(name, rows)
         if mark is None:
             return Found(own)
@@ -431,7 +445,7 @@ class StoredFolds:
         return Found([row for row in own if row["seq"] is None or row["seq"] > kept.appends], kept)
 
     def _kept(self, name: str, text: str) -> KeptFold | None:
-        """Return a stored fold: the same object for the same text, so that a state is not folded again."""
+        """Parse a stored fold; None if it is not usable. The same text gives the same object, so that its state is reused."""
         with suppress(ValueError, LookupError, TypeError):
             removal = f"Run `DELETE FROM {self._table.name} WHERE name = '{fold_name(name)}'`"  # noqa: S608 - for the user to read
             stored = unpacked(name, b64decode(text), removal)
@@ -451,7 +465,7 @@ def _of(name: str, rows: Iterable[Row]) -> list[Row]:
 
 
 def _of_all(names: Sequence[str], marks: Mapping[str, _Mark]) -> Expression:
-    """Return the condition of the rows of some ledgers that their folds do not cover, and of these folds."""
+    """Return the condition that selects the stored folds of ledgers, and the rows after them."""
     unmarked = [name for name in names if name not in marks]
     parts = [F.col("name").isin(unmarked)] if unmarked else []
     for name, mark in marks.items():
@@ -461,13 +475,13 @@ def _of_all(names: Sequence[str], marks: Mapping[str, _Mark]) -> Expression:
 
 
 def give_state(rows: StoredRows) -> Given:
-    """Return what the rows of a job's ledger give."""
+    """Return the fold of the rows of a job's ledger."""
     state = JobStates().fold("this job", rows)
     return Given(state_lines(state), _oldest_report(state))
 
 
 def _oldest_report(state: JobState) -> int:
-    """Return since when (epoch ms) the runs were committed from which the next one resumes; 0 if that is unknown."""
+    """Return a time (epoch ms) before all reports of the runs from which the next run resumes; 0 if that is unknown."""
     head = state.branches[MAIN].head if MAIN in state.branches else None
     needed = (head, *state.basis(head.spec.run)) if head else ()
     return max(min((run.recorded_at for run in needed), default=0) - _SLACK_MS, 0)

@@ -1,12 +1,13 @@
-"""The tables of logs: what the generations of a feed have landed, grouped as it was appended, and the rows made of it.
+"""The tables of logs: what each generation of a feed has landed, append by append, and the rows in landed blocks.
 
-Logs are published from landed blocks, and tasks read blocks without Spark. A row's partition columns are in its block's path.
+Logs are published from landed blocks, and tasks read blocks without Spark. The path of a block contains the values of its rows'
+partition columns.
 
-The appends that a stored fold covers were published before it was stored. The fold keeps their number, the last append with
-rows of each topic, and the end of each partition.
+The appends that a stored fold covers were published before the fold was stored. The fold keeps the number of these appends, for
+each topic the last append with rows, and for each partition the end of its offsets.
 
 Commands that read a few partitions of logs again get landed blocks as files below a temporary folder (`LogCopies`). The files
-have the names that they were staged with, which state their checksums.
+have the names with which they were staged, which contain their checksums.
 """
 
 from __future__ import annotations
@@ -40,17 +41,18 @@ from rewindow.tables.governed.names import TableName, ddl
 from rewindow.tables.shared.feeds import LOG_PARTITIONS, generations
 
 QUARANTINED = ""
-"""Stands for the quarantine where topics are named."""
+"""The value that means the quarantine where a topic's name is expected."""
 _Due = tuple[tuple[int, Sequence[tuple[str, str]]], ...]
-"""The numbers of appends that have rows, with path and attempt of each block."""
+"""For each append with rows, its number, and pairs of path and attempt of its blocks."""
 _IN_ONE_TASK = 64
-"""So many blocks are decoded by one task, which sees whether all are there: a query less."""
+"""Up to so many blocks are decoded by one task, which checks that none is missing. For more blocks, this takes another query."""
 
 
 class LandedAppends(NamedTuple):
-    """The definition of a generation, and its appends with landings. The first ``before`` of them are covered by a stored fold.
+    """The definition of a generation, and its appends with landings, which are numbered 1, 2, 3 ...
 
-    ``last``: the numbers of the last covered ones with rows, by topic. ``appends`` are the bodies of the others.
+    ``before``: how many appends a stored fold covers. ``last``: by topic, the number of the last covered append with rows.
+    ``appends``: for each append after these, the bodies of its landings.
     """
 
     definition: Mapping[str, Any]
@@ -64,7 +66,7 @@ class LandedAppends(NamedTuple):
         return self.before + len(self.appends)
 
     def due(self, topic: str) -> _Due:
-        """Return the blocks of a topic, or of the quarantine, in the appends that no stored fold covers."""
+        """Return, by append, the blocks of a topic or of the quarantine. Appends that a stored fold covers are left out."""
         part, named = ("quarantine", None) if topic == QUARANTINED else ("files", topic)
         every = (landed_blocks(append, part, named) for append in self.appends)
         return tuple((number, files) for number, files in enumerate(every, self.before + 1) if files)
@@ -76,7 +78,7 @@ class LandedAppends(NamedTuple):
 
 
 def landed_appends(kept: KeptFold | None, later: Sequence[Sequence[LedgerRow]]) -> list[LandedAppends]:
-    """Return what each generation has landed, from the stored fold of a feed, if it has one, and the appends after it."""
+    """Return what each generation of a feed has landed. ``kept``: the feed's stored fold, if any. ``later``: appends after it."""
     stored = kept.landed["generations"] if kept else ()
     before = [LandedAppends(definition, number, last, []) for definition, number, last in stored]
     begun = before.pop() if before else None
@@ -90,7 +92,7 @@ def landed_appends(kept: KeptFold | None, later: Sequence[Sequence[LedgerRow]]) 
 
 
 def to_store(landed: Sequence[LandedAppends], ranges: Mapping[TopicPartition, LandedRange]) -> dict[str, Any]:
-    """Return what a stored fold keeps of the landings that it covers, as JSON. ``ranges``: the last of each partition."""
+    """Return `KeptFold.landed`: what a stored fold keeps of landings. ``ranges``: the last landed range of each partition."""
     made = []
     for generation in landed:
         last = {topic: generation.last_of(topic) for topic in (*generation.definition["logs"], QUARANTINED)}
@@ -104,13 +106,16 @@ def to_store(landed: Sequence[LandedAppends], ranges: Mapping[TopicPartition, La
 
 
 def is_covered(kept: KeptFold, topic: str, partition: int, spans: Sequence[LogSpan]) -> bool:
-    """Return whether landings that a stored fold covers may have some offsets of a partition."""
+    """Return whether landings that a stored fold covers may have an offset of a partition that is in ``spans``."""
     end = kept.landed["ends"].get(topic, {}).get(str(partition), 0)
     return any(span.first < end for span in spans)
 
 
 def landed_blocks(bodies: Sequence[Mapping[str, Any]], part: str, topic: str | None = None) -> list[tuple[str, str]]:
-    """Return path and attempt of the blocks that landings name: of one topic, or of all."""
+    """Return pairs of path and attempt of the blocks that landings name: of one topic, or of all topics if it is None.
+
+    ``bodies``: the landings' ledger bodies. ``part``: ``files`` for blocks of logs, ``quarantine`` for those of the quarantine.
+    """
     return [
         (block_path(body["attempt"], staged.target, staged.path), body["attempt"])
         for body in bodies
@@ -121,7 +126,7 @@ def landed_blocks(bodies: Sequence[Mapping[str, Any]], part: str, topic: str | N
 
 
 def landed_files(ledger: SparkLedger, topic: str, partition: int, spans: Sequence[LogSpan]) -> list[LogFile]:
-    """Return the landed blocks of a partition that have an offset of the spans, in offset order."""
+    """Return the landed blocks of a partition with an offset in one of ``spans``, in offset order."""
     (kept, _), rows = ledger.later(), ledger.read()
     is_later = kept is not None and not is_covered(kept, topic, partition, spans)
     return _block_files(rows.later if is_later else rows, topic, partition, spans)
@@ -144,10 +149,10 @@ def _block_files(rows: Iterable[LedgerRow], topic: str, partition: int, spans: S
 
 
 class LogPublication(NamedTuple):
-    """A table to publish: a function that creates it, and what was landed of a topic, or for the quarantine.
+    """A log or the quarantine as it is published: the table, and the landed blocks of a topic or for the quarantine.
 
-    ``unknown`` is the SQL condition of rows that the table may not have before the first append. Feeds and jobs share the
-    quarantine.
+    ``create``: creates the table. ``unknown``: the SQL condition of rows that the table may not have before the first append.
+    ``is_shared``: whether others write the table, too, as feeds and jobs do with the quarantine.
     """
 
     name: TableName
@@ -166,7 +171,7 @@ def columns_of(schema: LogSchema) -> tuple[Column, ...]:
 
 
 def emptied(name: TableName, feed: str) -> StorageError:
-    """Return the error of a log from which all rows were deleted. Only a new table takes them again."""
+    """Return the error of a log from which all rows were deleted. Delta adds the rows again only to a new table."""
     return StorageError(
         "catalog-log-rows-deleted",
         "all rows of the log {log} were deleted outside rewindow. Remove the table, `DROP TABLE {log}`, "
@@ -179,7 +184,7 @@ def emptied(name: TableName, feed: str) -> StorageError:
 def frame_of_log(
     spark: SparkSession, journal: SparkJournal, paths: Sequence[str], columns: Sequence[Column]
 ) -> DataFrame:
-    """Return the rows of landed blocks: from memory if all are there, else decoded by workers.
+    """Return the rows of landed blocks: from memory if all blocks are in memory, otherwise decoded by workers.
 
     Raises `StorageError` (74) if the journal lacks a block.
     """
@@ -228,11 +233,11 @@ def _rows_of(names: Sequence[str], path: str, data: bytes) -> Iterator[pa.Record
 
 
 _AT_ONCE = 16
-"""The blocks that one query collects: they pass through this process's memory."""
+"""The most blocks that one query collects, because they pass through this process's memory."""
 
 
 class LogCopies:
-    """The copies that a command has made. They last as long as this object."""
+    """Local copies of landed blocks, as files. They last as long as this object."""
 
     def __init__(self) -> None:
         """Nothing is read or created."""
@@ -240,7 +245,7 @@ class LogCopies:
         self._made: dict[str, str] = {}
 
     def files(self, journal: SparkJournal, parts: Sequence[LogFile]) -> list[LogFile]:
-        """Return landed blocks as files, in the same order. Each is read once. Raises `StorageError` (74) for a lost block."""
+        """Return landed blocks as files, in the same order. Reads each block once. Raises `StorageError` (74) for a lost one."""
         missing = [part.path for part in parts if part.path not in self._made]
         for start in range(0, len(missing), _AT_ONCE):
             some = {path.removeprefix(ROOT): path for path in missing[start : start + _AT_ONCE]}

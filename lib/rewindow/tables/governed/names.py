@@ -1,4 +1,4 @@
-"""Names of a catalog's tables, validated on construction, and their columns, both as SQL writes them."""
+"""Names of a catalog's tables, which are validated when they are parsed, and columns. Both are also given as SQL."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TableName(NamedTuple):
 
     @property
     def quoted_schema(self) -> str:
-        """The name of its schema, quoted for SQL."""
+        """The name of the table's schema, quoted for SQL."""
         return f"`{self.catalog}`.`{self.schema}`"
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ def log_name(home: TableName, feed: str, topic: str) -> TableName:
 
 
 def output_name(text: str, branch: str, default_catalog: str) -> str:
-    """Return the full name of an output table; for a branch other than main with the branch as suffix.
+    """Return the full name of an output table. On a branch other than main, the name of the branch is its suffix.
 
     ``-`` and ``.`` in the branch's name become ``_``, which names of tables allow. A table's properties prevent two
     branches from sharing it (`CatalogTables`).

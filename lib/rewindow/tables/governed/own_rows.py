@@ -1,4 +1,4 @@
-"""The ledgers and journals of a catalog's jobs and feeds, which share one table, and what one command has read of them."""
+"""The ledgers and journals of a catalog's jobs and feeds, which share one table, and what a command has read from that table."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _STATED = (
     "CASE WHEN get_json_object(body, '$') IS NULL OR NOT startswith(trim(body), '{') THEN '' "
     "ELSE coalesce(get_json_object(body, '$.format'), '1') END"
 )
-"""Rows of format 1 do not state it. A text that is no JSON object states nothing."""
+"""The SQL expression for the format that a row states. Rows of format 1 state none; a body that is not a JSON object gives ''."""
 
 
 def feed_name(feed: str) -> str:
-    """Return the name under which a feed's rows are stored. No job has it: names of jobs have no colon."""
+    """Return the name under which a feed's rows are stored. No job has such a name, because names of jobs have no colon."""
     return f"{_FEEDS}{feed}"
 
 
 class OwnRows:
-    """The ledgers and journals in one table, by name."""
+    """The ledgers and journals in one table. A name in this class is that of a job, or the `feed_name` of a feed."""
 
     def __init__(self, spark: Callable[[], SparkSession], home: TableName) -> None:
         """``home``: a name in the schema of the table. Nothing is read or created."""
@@ -55,7 +55,10 @@ class OwnRows:
 
     @contextmanager
     def command(self, names: Sequence[str], *, only_reads: bool = False) -> Iterator[None]:
-        """Read the ledgers and reports of some names together, on first use, and keep what is read and held in the block."""
+        """Return the context manager of a command. Inside it, what is read or held stays in memory.
+
+        ``names``: the ledgers and reports that one query reads together, on first use. ``only_reads``: nothing is appended.
+        """
         with planned_once(self.table.spark_of()):
             self._begin(names, is_in_command=True, only_reads=only_reads)
             try:
@@ -64,14 +67,14 @@ class OwnRows:
                 self._begin((), is_in_command=False)
 
     def ledger(self, name: str) -> SparkLedger:
-        """Return the ledger of a name."""
+        """Return the ledger of a job or feed, by its name."""
         if name not in self._ledgers:
             self._ledgers[name] = SparkLedger(self.table, name, self._stored)
             self._ledgers[name].keep(keeps=self.is_in_command)
         return self._ledgers[name]
 
     def journal(self, name: str) -> SparkJournal:
-        """Return the journal of a name. Before workers append to it, the plan that its ledger holds is appended."""
+        """Return the journal of a name. Before workers append to the journal, the plan that the ledger holds is appended."""
         if name not in self._journals:
             self._journals[name] = SparkJournal(
                 self.table, name, lambda: self._before_workers(name), self.ledger(name).is_overtaken
@@ -79,7 +82,7 @@ class OwnRows:
         return self._journals[name]
 
     def before_workers(self, name: str, step: Callable[[], None]) -> None:
-        """Take the step of a name in this command only if workers append rows, and before they do."""
+        """Call ``step`` in this command before workers append rows, if they do. Of one name, only the last step is called."""
         self._steps[name] = step
 
     def append(
@@ -90,9 +93,11 @@ class OwnRows:
         attempts: Sequence[str],
         recorded: Sequence[RecordedVersion] = (),
     ) -> bool:
-        """Append rows to a ledger, what the journal holds of some attempts, and what was ``recorded``, in one commit.
+        """Append rows to a ledger, in one commit. Return False if another writer's rows have their numbers.
 
-        Before rows that make attempts count, what the rows so far ``give`` is stored if it is time.
+        ``attempts``: the attempts that the rows make valid; what the journal holds of them is in the same commit. ``recorded``:
+        table versions that the commit records. If there are attempts, a due fold of the ledger is stored first; ``give`` folds
+        rows.
         """
         if attempts:
             self.keep_fold(name, give)
@@ -105,7 +110,7 @@ class OwnRows:
         return landed
 
     def keep_fold(self, name: str, give: Callable[[StoredRows], Given]) -> None:
-        """Store what the rows of a ledger give, in a command and if it is time."""
+        """Store the fold of a ledger's rows, during a command and if a new fold is due. ``give``: folds rows."""
         if self.is_in_command and (due := self.ledger(name).due_fold(give)) is not None:
             self.folds.write(name, *due)
 
@@ -125,7 +130,7 @@ class OwnRows:
         self.ledger(name).flush()
 
     def _stored(self, name: str) -> Found:
-        """Return the stored ledger rows of a name. Those of a command's names are read in one query, reports included."""
+        """Return what is stored of a ledger. One query reads the ledgers and reports of all names of a command."""
         if name not in self.table.names:
             return self.folds.read([name], with_reports=False)[name]
         if self._found is None:
@@ -137,7 +142,10 @@ class OwnRows:
 
 
 class Stated(NamedTuple):
-    """How many rows of a job or feed state a format, as text. ``part`` is the table that they would be in as files."""
+    """How many rows of a kind, of one job or feed, state a format.
+
+    ``part``: the table that has such rows in a warehouse of files. ``stated``: the format as text.
+    """
 
     part: str
     name: str
@@ -147,14 +155,14 @@ class Stated(NamedTuple):
 
 
 def stated_formats(table: OwnTable) -> list[Stated]:
-    """Return the number of all rows by what they are and the format that they state. No block is read."""
+    """Return the number of rows by part, name, kind and stated format. No block is read."""
     columns = {
         "part": _PART,
         "name": "name",
         "kind": "CASE WHEN seq IS NULL THEN kind ELSE 'ledger' END",
         "stated": _STATED,
     }
-    # Only the version that wrote a fold reads it.
+    # The format of stored folds does not matter, because every version ignores the folds of other versions.
     rows = table.frame().where(F.col("kind") != FOLD)
     grouped = rows.groupBy(*(F.expr(text).alias(column) for column, text in columns.items()))
     with mapped(), planned_once(table.spark_of()):
@@ -163,7 +171,7 @@ def stated_formats(table: OwnTable) -> list[Stated]:
 
 
 def stored_tables(own: OwnTable) -> list[StoredTable]:
-    """Return the parts of the table of rewindow's own rows, by the names that they have as tables of files."""
+    """Return the parts of rewindow's own table. Each is named like the table with such rows in a warehouse of files."""
     parts = {name: list[tuple[str, int, int]]() for name in (LANDINGS, RUNS, JOURNAL, METRICS)}
     if not own.exists():
         return [StoredTable(name, str(own.name), Fit.ABSENT, {}) for name in parts]

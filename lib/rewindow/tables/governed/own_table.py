@@ -1,9 +1,9 @@
 """The one table of rewindow's own rows in a catalog: the ledgers of jobs and feeds, and the journal of what was staged.
 
-Rows that belong together are appended in one commit, whatever their kind. A ledger row has a number (``seq``); a row of the
-journal has none and names its attempt. Job ``a`` has the name ``a``, feed ``b`` the name ``feed:b``, and what their ledgers give
-``fold:a`` and ``fold:feed:b``. The metrics of all jobs are a view of the journal's rows, so a run adds them in the commit that
-makes it true.
+Rows that belong together are appended in one commit, whatever their kind. A ledger row has a number (``seq``). A row of the
+journal has no number, and names its attempt. Rows of job ``a`` have the name ``a``, rows of feed ``b`` the name ``feed:b``, and
+the stored folds of their ledgers the names ``fold:a`` and ``fold:feed:b``. The metrics of all jobs are a view of rows of the
+journal, so a run adds its metrics in the commit that contains its COMMIT row.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from rewindow.tables.governed.names import TableName, ddl
 NAME = "rewindow_ledger"
 METRICS_VIEW = "rewindow_metrics"
 BLOCK = "block"
-"""The kind of the journal's rows that have the bytes of a staged file."""
+"""The kind of a journal row that contains the bytes of a staged file."""
 REPORT, METRIC = "report", "metric"
 """The other kinds of journal rows: a task's report, a row of the metrics."""
 FOLD = "fold"
-"""The kind of a row that says what the first rows of a ledger give (`tables.governed.ledger`)."""
+"""The kind of a row that is the stored fold of a ledger (`tables.governed.ledger`)."""
 COLUMNS = (
     Column("name", "string"),
     Column("seq", "long"),
@@ -47,7 +47,7 @@ COLUMNS = (
 _ARROW = {"string": pa.string(), "long": pa.int64(), "binary": pa.binary()}
 SCHEMA = pa.schema([(column.name, _ARROW[column.type]) for column in COLUMNS])
 _PROPERTIES = {"delta.checkpointInterval": "50"}
-"""A checkpoint costs a few Spark jobs, and a snapshot without one a small file per commit."""
+"""Writing a checkpoint takes a few Spark jobs. Opening the table reads a small file for each commit since the last checkpoint."""
 _ATTEMPTS = 5
 _TEXTS = ("name", "seq", "kind", "attempt", "sub_topology", "body", "recorded_at")
 
@@ -60,7 +60,7 @@ class OwnTable:
         self.spark_of = spark
         self.name, self.view = home._replace(name=NAME), home._replace(name=METRICS_VIEW)
         self.names: tuple[str, ...] = ()
-        """The names that the current command reads; none outside of commands."""
+        """The names of the jobs and feeds whose rows the current command reads; none outside of commands."""
         self._exists = self._is_prepared = False
 
     def prepare(self) -> None:
@@ -83,7 +83,7 @@ class OwnTable:
         return self._exists
 
     def frame(self) -> DataFrame:
-        """Return all rows."""
+        """Return all rows of the table."""
         return self.spark_of().table(self.name.quoted)
 
     def in_command(self) -> DataFrame:
@@ -91,17 +91,17 @@ class OwnTable:
         return self.frame().where(F.col("name").isin(list(self.names))) if self.names else self.frame()
 
     def texts(self, condition: Callable[[], Expression]) -> list[Row]:
-        """Return the rows that satisfy a condition, without their blocks; nothing if there is no table."""
-        # The condition is built when there is a session: before that, PySpark does not know whether it is a remote one.
+        """Return the rows that satisfy a condition, without the bytes of blocks; none if there is no table."""
+        # The condition is built when there is a session: before that, PySpark does not know whether the session is remote.
         if not self.exists():
             return []
         with mapped():
             return self.frame().where(condition()).select(*_TEXTS).collect()
 
     def append(self, rows: pa.Table, app_id: str, version: int, token: str = "") -> bool:
-        """Append a few rows in one commit, ``(app_id, version)``, which lands once.
+        """Append a few rows in one commit, which is identified by ``app_id`` and ``version`` and lands at most once.
 
-        True if Delta noted the commit. Otherwise the history shows whether it landed.
+        Return True if Delta has noted the commit. Otherwise the history shows whether the commit landed.
         """
         self.prepare()
 
@@ -118,16 +118,16 @@ class OwnTable:
         writer.saveAsTable(self.name.quoted)
 
     def delete(self, condition: str) -> None:
-        """Remove the rows that satisfy a condition. Files without them are deleted by the platform's VACUUM."""
+        """Remove the rows that satisfy a condition. The platform's VACUUM deletes the files that had the rows."""
         self._execute(f"DELETE FROM {self.name.quoted} WHERE {condition}")  # noqa: S608 - our own condition
 
     def merge_files(self, name: str) -> None:
-        """Merge the small files that have the rows of a name. No row changes."""
+        """Merge the small files with rows of a name. No row changes."""
         self._execute(f"OPTIMIZE {self.name.quoted} WHERE name = '{name}'")
 
     def _execute(self, statement: str) -> None:
-        """Execute a statement, again if it fails."""
-        # Delta refuses a statement that overlaps with a commit of another process.
+        """Execute a statement. Repeat the statement if it fails."""
+        # Delta refuses a statement if another process commits at the same time.
         for attempt in range(_ATTEMPTS):
             try:
                 with mapped():
@@ -139,13 +139,13 @@ class OwnTable:
                 return
 
     def token_of(self, app_id: str, version: int) -> str | None:
-        """Return the token of a recent commit; None if there is none."""
+        """Return the token in the recent commit of an application id's version; None if there is no such commit."""
         with mapped():
             return recent_token(self.spark_of(), self.name, app_id, version)
 
 
 def rows_of(columns: Mapping[str, Sequence[Any]], length: int) -> pa.Table:
-    """Return rows of the table from some of its columns; the others are null."""
+    """Return rows of the table, given some of its columns; the other columns are null. ``length``: the number of rows."""
     return pa.table(
         [
             pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(length, field.type)
@@ -156,17 +156,17 @@ def rows_of(columns: Mapping[str, Sequence[Any]], length: int) -> pa.Table:
 
 
 def fold_name(name: str) -> str:
-    """Return the name under which the fold of a ledger is stored. No job or feed has it."""
+    """Return the name under which the fold of a ledger is stored. No job or feed has such a name."""
     return f"fold:{name}"
 
 
 def is_text() -> Expression:
-    """Return the condition of ledger rows and reports: everything but blocks and metrics."""
+    """Return the condition that selects ledger rows, folds and reports: all rows except blocks and metrics."""
     return ~F.col("kind").isin(BLOCK, METRIC)
 
 
 def create_metrics_view(spark: SparkSession, view: TableName, table: TableName, kind: str) -> None:
-    """Create the view of the rows of a kind, whose bodies are rows of the metrics as JSON, if it does not exist."""
+    """Create the view of the metrics if it does not exist. ``kind``: of the rows whose bodies are metrics as JSON."""
     parsed = f"SELECT from_json(body, '{ddl(METRICS)}') AS metric FROM {table.quoted} WHERE kind = '{kind}'"  # noqa: S608 - our own names
     with mapped():
         spark.sql(f"CREATE VIEW IF NOT EXISTS {view.quoted} AS SELECT metric.* FROM ({parsed})")  # noqa: S608

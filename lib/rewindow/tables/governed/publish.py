@@ -1,12 +1,13 @@
-"""Bring a catalog's tables up to the ledger: each publication is one commit through Spark.
+"""Bring a catalog's tables up to date with the ledger: each publication is one commit through Spark.
 
-As in `tables.delta.publish`, the k-th commit to a table is a function of the ledger alone. Delta silently skips a repeated
-version, so starting too early does no harm. Before the next ordinal, the history shows that the last one is there. After the
-last ordinal nothing follows that depends on it, and the next command looks at the table before anything else (`published`).
+As in `tables.delta.publish`, the k-th publication of a table is computed from the ledger alone. Delta skips a repeated version
+without an error, so it does no harm to repeat publications that are in the table. Before the next ordinal is published, the
+history must show the last one. Nothing in the command depends on the last ordinal, and the next command checks the table before
+it does anything else (`published`).
 
-A job that starts over first empties its tables. All publication epochs of a table share one application id, so the commit that
-empties it also closes that id: it has a version that no publication has. Delta then skips a process that still publishes for
-the ended identity, or refuses its commit if both are in flight.
+After a reset, a job first empties its tables. All publication epochs of a table share one application id. The commit that empties
+a table also closes this id, because no publication has such a high version. If a process still publishes for the former ledger
+identity, Delta skips its commits, or refuses a commit that is in flight at the same time.
 """
 
 from __future__ import annotations
@@ -58,17 +59,17 @@ from rewindow.tables.shared.publications import (
 
 
 def is_finished(state: JobState) -> bool:
-    """Return whether no table waits to be emptied: a run empties them before its COMMIT, so later commands need not look."""
+    """Return whether the tables of the last RESET are certainly empty: a run empties them before its COMMIT."""
     return state.reset is None or bool(state.committed)
 
 
 def finish_reset(
     spark: SparkSession, job: str, state: JobState, branches: Iterable[str], name_of: Callable[[str], TableName]
 ) -> Iterator[str]:
-    """Empty the tables that the last RESET names, and close their application ids; yield the name of each commit before it.
+    """Empty the tables that the last RESET names, and close their application ids. Yield a commit's name before making it.
 
-    Any process may do this at any time, repeatedly, until a run is committed. Another job's table stays as it is. ``branches``:
-    those that the job ever had.
+    Any process may do this at any time, repeatedly, until a run is committed. A table of another job is never emptied.
+    ``branches``: all branches that the job ever had.
     """
     if state.reset is None:
         return
@@ -89,9 +90,9 @@ def finish_reset(
 def unknown_tables(
     spark: SparkSession, job: str, state: JobState, outputs: Sequence[str], name_of: Callable[[str], TableName]
 ) -> list[str]:
-    """Return the tables with rows of the job that its ledger did not publish: of these outputs, and shared tables.
+    """Return the tables with rows of the job that its ledger did not publish.
 
-    Raises `ConfigError` (78) for an output of another job.
+    Checked are these outputs and the tables that several jobs write. Raises `ConfigError` (78) for an output of another job.
     """
     check_owners(spark, map(name_of, outputs), owner(job, MAIN))
     published = {(target, table.path) for run in state.committed for target, table in run.spec.binding.tables.items()}
@@ -110,10 +111,8 @@ def unknown_tables(
 
 
 def _ids(state: JobState, job: str, targets: Mapping[str, int]) -> list[str]:
-    """Return the application ids to close in a table: none in one that has no rows of its own, as the stores.
-
-    Rows of a deleted ledger have ids that are no longer recorded anywhere.
-    """
+    """Return the application ids to close in a table; none if its targets have no published rows, as stores have none."""
+    # The ids of a deleted ledger are recorded nowhere. Its tables have no targets here, and are emptied under the reset's own id.
     was = state.reset.ledger if state.reset else ""
     if targets:
         return [publication_id(was, job, target) for target in sorted(targets) if is_published(target)]
@@ -124,7 +123,7 @@ _ATTEMPTS = 5
 
 
 def published_tables(state: JobState, branch: str) -> Iterator[Due]:
-    """Yield each table of a branch that is published. Stores and metrics are read from the journal."""
+    """Yield the tables of a branch to which rows are published. Stores and metrics have none: they are rows of the journal."""
     for due in due_tables(state, branch):
         if is_published(due.target):
             yield due
@@ -136,7 +135,10 @@ def is_published(target: str) -> bool:
 
 
 def _unclaimed(state: JobState, spec: RunSpec) -> Iterator[tuple[str, TableSpec]]:
-    """Yield target and table of a run if the job's ledger has published nothing to it, on this branch or, if shared, on any."""
+    """Yield targets and tables of a run to which the job's ledger has published nothing.
+
+    Publications on this branch count, and for a table that several jobs write, those on any branch.
+    """
     claimed = {due.target for due in published_tables(state, spec.branch) if lacking(due, 0)}
     for target, table in spec.binding.tables.items():
         changes = state.shared(table.path) if table.path in SHARED_TABLES else ()
@@ -154,11 +156,9 @@ def publish(
     reports: Callable[[CommittedRun], Sequence[TaskReport]],
     look: KnownTables,
 ) -> Iterator[str]:
-    """Publish what is committed and a branch's tables lack; yield the name of each commit before it.
+    """Publish the committed runs that a branch's tables lack; yield the name of each commit before making it.
 
-    Before each of several publications, the table is checked: its history tells of alterations only since the last but one.
-
-    Raises `StorageError` (74) if a commit does not land, or if a table that lacks several was altered.
+    Raises `StorageError` (74) if a commit does not land, or if a table that lacks several publications was altered.
     """
     for due in published_tables(state, branch):
         if not lacking(due, 0):
@@ -168,7 +168,7 @@ def publish(
         if not version and due.restart.epoch == 1:
             _check_claim(spark(), journal.name, branch, name, due.table.path)
         ordinals = lacking(due, ordinal_at(due, version))
-        # A new table gets all publications in one commit, so it needs no rows that were rewound.
+        # A new table gets all publications in one commit, so rows that were rewound since are never added.
         if not version:
             ordinals = ordinals[-1:]
         for ordinal in ordinals:
@@ -176,7 +176,7 @@ def publish(
             replaces_all = begins_epoch(due, ordinal) or (not version and len(lacking(due, 0)) > 1)
             frame, replaces = _rows(spark(), journal, due, ordinal, name, reports, replaces_all=replaces_all)
             is_last = ordinal == ordinals[-1]
-            # After several commits, the history no longer shows whether the table was altered before them.
+            # The history shows alterations only since the publication before the last, so the table is checked before each.
             if len(ordinals) > 1 and due.target.startswith(OUTPUT):
                 check_counts(spark(), journal.name, state, branch, due, name, look(name, app_id))
             look.forget(name)
@@ -195,7 +195,7 @@ def publish(
 def claim(
     spark: SparkSession, state: JobState, spec: RunSpec, name_of: Callable[[str], TableName], look: KnownTables
 ) -> None:
-    """Check the tables of a run to which the job's ledger has published nothing. Raises `CheckpointError` (76)."""
+    """Check that a run's tables have no rows of the job, if its ledger has published none. Raises `CheckpointError` (76)."""
     for target, table in _unclaimed(state, spec):
         name = name_of(table.path)
         _check_claim(spark, spec.job, spec.branch, name, table.path)
@@ -203,9 +203,10 @@ def claim(
 
 
 def check_targets(spark: SparkSession, state: JobState, spec: RunSpec, name_of: Callable[[str], TableName]) -> None:
-    """Check the existing tables of a run to which the job's ledger has published nothing, as creating and claiming them does.
+    """Check the existing tables of a run to which the job's ledger has published nothing. Changes nothing.
 
-    Raises `ConfigError` (78) for another job's or branch's table, `CheckpointError` (76) for rows of another ledger.
+    Raises as creating and claiming the tables would: `ConfigError` (78) for a table of another job or branch, `CheckpointError`
+    (76) for rows of another ledger.
     """
     for _, table in _unclaimed(state, spec):
         name = name_of(table.path)
@@ -216,7 +217,7 @@ def check_targets(spark: SparkSession, state: JobState, spec: RunSpec, name_of: 
 
 
 def _check_claim(spark: SparkSession, job: str, branch: str, name: TableName, path: str) -> None:
-    """Check that a table to which a job's ledger has published nothing has no rows of it. Raises `CheckpointError` (76)."""
+    """Check that a table to which a job's ledger has published nothing has no rows of the job. Raises `CheckpointError` (76)."""
     rows = spark.table(name.quoted)
     if path in SHARED_TABLES:
         rows = rows.where((F.col(SHARED_TABLES[path]) == job) & F.col("_run").isNotNull())
@@ -235,7 +236,7 @@ def lagging(
     name_of: Callable[[str], TableName],
     look: KnownTables,
 ) -> dict[str, int]:
-    """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
+    """Return, by target, how many publications each table of a branch lacks. Complete tables are left out."""
     dues = published_tables(state, branch)
     lacking_of = ((due.target, _lacking_now(spark, job, state, due, name_of(due.table.path), look)) for due in dues)
     return {target: len(ordinals) for target, ordinals in lacking_of if ordinals}
@@ -249,11 +250,11 @@ def unpublished(
     name_of: Callable[[str], TableName],
     look: KnownTables,
 ) -> set[str]:
-    """Return those of some attempts whose rows a publication to some branch's table still adds."""
+    """Return the attempts among ``attempts``, and perhaps others, whose rows must still be published to a table of any branch."""
     attempts_left: set[str] = set()
     for branch in state.branches:
         for due in published_tables(state, branch):
-            # Otherwise the table's history need not be read.
+            # The table's history is read only if a publication of the table adds rows of these attempts.
             if _added(due, lacking(due, 0)) & set(attempts):
                 attempts_left |= _added(due, _lacking_now(spark, job, state, due, name_of(due.table.path), look))
     return attempts_left
@@ -283,9 +284,9 @@ def _rows(
     *,
     replaces_all: bool,
 ) -> tuple[DataFrame, str | None]:
-    """Return the rows that a publication adds, and the condition of those that it replaces.
+    """Return the rows that a publication adds, and the SQL condition of the rows that it replaces; None if it replaces none.
 
-    ``replaces_all``: it replaces all rows of the job by the net effect of all publications up to it.
+    ``replaces_all``: the publication replaces all rows of the job by the net effect of the publications up to ``ordinal``.
     """
     publication = net(due.publications[:ordinal]) if replaces_all else due.publications[ordinal - 1]
     paths = [
@@ -310,7 +311,7 @@ def own_rows(path: str, job: str) -> str:
 def _frame_of_blocks(
     spark: SparkSession, journal: SparkJournal, paths: Sequence[str], schema: T.StructType
 ) -> DataFrame:
-    """Return the rows of some blocks: from memory if all are there, else decoded by workers.
+    """Return the rows of blocks: from memory if all blocks are in memory, otherwise decoded by workers.
 
     Raises `StorageError` (74) if the journal lacks a block.
     """
@@ -337,17 +338,17 @@ def land_once(
     replaces_all: bool = False,
     is_last: bool = False,
 ) -> None:
-    """Add rows as a table's next version of an application id. Raises `StorageError` (74) if it is not there in the end.
+    """Add rows to a table under the next version of an application id. Raises `StorageError` (74) if that does not land.
 
-    The history decides, unless it is the last version (``is_last``) and Spark reports no failure. A missing right is not tried
-    again: `AccessError` (77).
+    The history shows whether the commit landed. It is not read after the last version (``is_last``) if Spark reports no failure.
+    If a right is missing, the commit is not repeated: raises `AccessError` (77).
     """
     failure: Exception | None = None
     for _ in range(_ATTEMPTS):
         try:
             with for_packs(spark, has_files=True):
                 add_once(frame, name, app_id, version, replaces=replaces, is_whole=replaces_all)
-            # Nothing depends on the last commit, and the next command reads the history before it publishes.
+            # Nothing in this command depends on the last commit, and the next command reads the history before it publishes.
             if is_last:
                 return
         except Exception as error:  # noqa: BLE001 - the commit may have landed: the history decides

@@ -1,13 +1,15 @@
-"""What a command knows of the tables that a job publishes to: the last publication, and whether its rows are all there.
+"""The last publication to each table of a job, and whether the table has exactly the published rows.
 
-A commit through Spark carries one transaction id, so it cannot close the ids of earlier publication epochs, as a commit to files
-does. Instead all epochs share one id: a publication's version is its ordinal plus the number of republications before it. The
-commit that begins an epoch has a version above all of the epoch before, and Delta skips a writer that still publishes that one.
+A commit through Spark has only one application id. So it cannot close the ids of earlier publication epochs, as a commit to files
+does. Instead, all epochs share one id, and a publication's version is its ordinal plus the number of republications before it.
+The commit that begins an epoch has a version above all versions of the epoch before. So Delta skips the commits of a writer that
+still publishes in the epoch before.
 
-The last version is read from a table's history, which is a Spark job, unless an earlier run recorded it (`RecordedVersion`,
-in the same commit as its COMMIT). If the ledger has at most one publication since, that one is in the table, and the table has
-no other commit, then the table is as that run left it. Delta answers both without a Spark job: the publication is looked up
-under its application id, whose state the next publication needs anyway, and a version that does not exist is refused.
+Reading the last version from a table's history takes a Spark job. That job is saved if an earlier run recorded the version
+(`RecordedVersion`, in the same commit as its COMMIT) and the table is as that run left it. This is certain if the ledger has at
+most one publication since, the table has that publication, and the table has no other commit since. Both facts about the table
+are found without a Spark job. The publication is looked up under its application id, whose state the next publication needs
+anyway (`is_there`). Delta refuses to read a version that does not exist (`is_newest`).
 """
 
 from __future__ import annotations
@@ -25,28 +27,28 @@ from rewindow.tables.shared.publications import Due, missing
 
 
 def version_of(due: Due, ordinal: int) -> int:
-    """Return the version under which a publication of the current epoch is committed."""
+    """Return the application id's version under which a publication of the current publication epoch is committed."""
     return ordinal + due.restart.epoch - 1
 
 
 def ordinal_at(due: Due, version: int) -> int:
-    """Return the last publication in the current epoch of a table at a version; 0 if the epoch has not begun."""
+    """Return the ordinal of a table's last publication, given its ``version``; 0 if the current epoch has not begun there."""
     ordinal = version - due.restart.epoch + 1
     return max(ordinal, 0) if due.restart.epoch == 1 or ordinal >= due.restart.ordinal else 0
 
 
 def is_on_its_way(due: Due, version: int) -> bool:
-    """Return whether a table is about to be republished."""
+    """Return whether a table is to be republished and has not been yet. ``version``: the table's last version."""
     return due.restart.epoch > 1 and ordinal_at(due, version) < due.restart.ordinal
 
 
 def begins_epoch(due: Due, ordinal: int) -> bool:
-    """Return whether a publication replaces the whole content."""
+    """Return whether a publication begins a publication epoch, and so replaces all rows."""
     return due.restart.epoch > 1 and ordinal == due.restart.ordinal
 
 
 def lacking(due: Due, reached: int) -> list[int]:
-    """Return the ordinals that a table lacks. A publication that changes no rows needs no commit."""
+    """Return the ordinals after ``reached`` that a table lacks. A publication that changes no rows needs no commit."""
     return [
         ordinal
         for ordinal in missing(due, reached)
@@ -61,7 +63,7 @@ def changes_rows(publication: Publication, target: str) -> bool:
 
 
 class KnownTables:
-    """The last publication to each table of one job. During a command, a table is read once."""
+    """The last publication to each table of one job. During a command, the history of a table is read once."""
 
     def __init__(
         self,
@@ -69,15 +71,19 @@ class KnownTables:
         is_kept: Callable[[], bool],
         recorded: Callable[[], Iterable[RecordedVersion]],
     ) -> None:
-        """``is_kept`` returns whether what was read counts again, ``recorded`` what earlier runs recorded. Nothing is read."""
+        """Bind to a session. Nothing is read.
+
+        ``is_kept`` returns whether results are reused, as during a command. ``recorded`` returns what earlier runs recorded.
+        """
         self._spark_of, self._is_kept, self._recorded_of = spark, is_kept, recorded
         self._known: dict[tuple[TableName, str], TableLook] = {}
         self._new: list[RecordedVersion] = []
 
     def __call__(self, name: TableName, app_id: str, due: Due | None = None) -> TableLook:
-        """Return what a table says of an application id.
+        """Return what a table's history states about an application id.
 
-        ``due``: what is to be published under it, if that is next. Commands that only read may lack the right to append.
+        ``due``: the table, if the caller is about to publish to it. Then an append may save reading the history (`is_there`).
+        Commands that only read leave it out, because they may lack the right to append.
         """
         if not self._is_kept():
             return look_at(self._spark_of(), name, app_id)
@@ -91,15 +97,13 @@ class KnownTables:
         self._known = {key: look for key, look in self._known.items() if key[0] != name}
 
     def know_new(self, name: TableName, app_id: str) -> None:
-        """Let the COMMIT record a table to which nothing was ever committed.
-
-        It is not kept as read: until the first publication of this command, another process may publish to it.
-        """
+        """Let the COMMIT record a table to which nothing was committed since its creation."""
+        # The table is not added to `_known`: another process may publish to it before this command does.
         if self._is_kept() and is_newest(self._spark_of(), name, 0):
             self._new.append(RecordedVersion(str(name), app_id, version=0, reached=0))
 
     def to_record(self) -> list[RecordedVersion]:
-        """Return what a COMMIT records: tables that nothing else has changed."""
+        """Return what a COMMIT records: the versions of the tables that no other writer has changed."""
         untouched = [(name, app, look) for (name, app), look in self._known.items() if look.is_untouched]
         return [
             *self._new,
@@ -107,7 +111,7 @@ class KnownTables:
         ]
 
     def _as_it_was_left(self, name: TableName, app_id: str, due: Due) -> TableLook | None:
-        """Return what the table says if it certainly is as the last run left it."""
+        """Return what the history would state, if the table certainly is as the last run left it; otherwise None."""
         recorded = next((mark for mark in self._recorded_of() if (mark.table, mark.app) == (str(name), app_id)), None)
         if recorded is None or is_on_its_way(due, recorded.reached):
             return None
@@ -116,7 +120,7 @@ class KnownTables:
             return None
         spark, version = self._spark_of(), recorded.version + len(since)
         reached = version_of(due, since[0]) if since else recorded.reached
-        # The version is asked for again: another process may have published after the first answer.
+        # The version is checked again, because another process may have published after the first check.
         if (
             is_newest(spark, name, version)
             and is_there(spark, name, app_id, reached, due.table.columns[0])
@@ -127,7 +131,7 @@ class KnownTables:
 
 
 class KnownTablesOfJobs:
-    """What a command knows of the tables of each job."""
+    """The `KnownTables` of each job."""
 
     def __init__(self, spark: Callable[[], SparkSession], own: OwnRows) -> None:
         """Bind to a catalog. Nothing is read."""
@@ -135,7 +139,7 @@ class KnownTablesOfJobs:
         self._of_job: dict[str, KnownTables] = {}
 
     def __call__(self, job: str) -> KnownTables:
-        """Return what is known of a job's tables."""
+        """Return the `KnownTables` of a job."""
         if job not in self._of_job:
             self._of_job[job] = KnownTables(
                 self._spark_of, lambda: self._own.is_in_command, lambda: self._recorded(job)
@@ -143,9 +147,9 @@ class KnownTablesOfJobs:
         return self._of_job[job]
 
     def clear(self) -> None:
-        """Forget what was read."""
+        """Forget all results."""
         self._of_job.clear()
 
     def _recorded(self, job: str) -> Iterable[RecordedVersion]:
-        """Return what earlier runs recorded; nothing for a command that only reads, because it does not ask by an append."""
+        """Return what earlier runs recorded; nothing in a command that only reads, because using it takes an append."""
         return () if self._own.only_reads else self._own.ledger(job).recorded()

@@ -1,4 +1,4 @@
-"""Rows of a catalog for people: those of outputs, and those of the quarantine without replaced landings."""
+"""Rows of a catalog for people: rows of outputs, and rows of the quarantine without those of replaced landings."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from rewindow.tables.shared.quarantine import IN_ORDER, Chosen
 
 
 def first_of(frame: DataFrame, names: Sequence[str], limit: int, *, last: bool) -> pa.Table:
-    """Return the ``limit`` rows that come first in the order of some columns or, with ``last``, last in the same order."""
+    """Return the first ``limit`` rows, or with ``last`` the last, in the order of the columns ``names``."""
     order = [expression for name in names for expression in _ordered(frame, name, last=last)]
     rows = frame.orderBy(*order).limit(limit).toArrow()
     return rows.take(pa.array(range(rows.num_rows - 1, -1, -1), pa.int64())) if last else rows
 
 
 def _ordered(frame: DataFrame, name: str, *, last: bool) -> Iterator[Column]:
-    """Yield the order of a column as Arrow has it: values, then NaN, then null, in both directions."""
+    """Yield Spark's sort expressions for a column in Arrow's order: values, then NaN, then null, in both directions."""
     column = F.col(f"`{name}`")
     if dict(frame.dtypes)[name] in {"double", "float"}:
         yield F.coalesce(F.isnan(column), F.lit(False)).asc()
@@ -49,7 +49,7 @@ def rows_of_key(frame: DataFrame, key: Mapping[str, Sequence[Any]]) -> pa.Table:
 
 
 def similar_value(frame: DataFrame, name: str, text: str) -> str | None:
-    """Return a value of a column that differs from a text only in case or in blanks around it; None if there is none."""
+    """Return a value of a column that differs from ``text`` only in case or surrounding blanks; None if there is none."""
     column = F.col(f"`{name}`")
     is_similar = (F.lower(F.trim(column)) == text.strip().lower()) & (column != text)
     values = frame.where(is_similar).select(column).limit(1).collect()
@@ -64,12 +64,12 @@ class CatalogQuarantine:
     replaced_rows: int
 
     def batches(self, chosen: Chosen) -> Iterator[pa.Table]:
-        """Yield the rows, all at once and in order. Raises `StorageError` (74) for a lost block."""
+        """Yield all chosen rows at once, in the order `IN_ORDER`. Raises `StorageError` (74) if a block is lost."""
         with mapped():
             yield self._chosen(chosen).orderBy(*IN_ORDER).toArrow()
 
     def first(self, chosen: Chosen, limit: int, *, last: bool) -> tuple[int, pa.Table]:
-        """Return the number of rows, and the ``limit`` first ones `IN_ORDER`, or the last ones of it."""
+        """Return how many rows are chosen, and the first ``limit`` of them in the order `IN_ORDER`; with ``last``, the last."""
         frame = self._chosen(chosen)
         with mapped():
             return frame.count(), first_of(frame, IN_ORDER, limit, last=last)
@@ -82,9 +82,9 @@ class CatalogQuarantine:
 def open_quarantine(
     spark: SparkSession, name: TableName, ledgers: Mapping[str, tuple[SparkJournal, Sequence[LedgerRow]]]
 ) -> CatalogQuarantine | None:
-    """Return the quarantine without the replaced landings of feeds; None if there is none.
+    """Return the quarantine without rows of replaced landings; None if there is no quarantine.
 
-    ``ledgers`` has the journal and the landing ledger of each feed.
+    ``ledgers``: from a feed's name to its journal and the rows of its landing ledger.
     """
     if not exists(spark, name):
         return None

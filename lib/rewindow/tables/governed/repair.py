@@ -1,4 +1,4 @@
-"""What `republish` needs to know of a catalog's tables: which drifted, and of which runs the journal lost rows."""
+"""What `republish` needs to know about a catalog's tables: which have drifted, and of which runs the journal has lost rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CatalogRepair:
         self._digests: Mapping[str, Sequence[str]] | None = None
 
     def published(self, state: JobState, branch: str) -> list[str]:
-        """Return the targets of a branch that have tables of their own: no stores and no metrics."""
+        """Return the targets of a branch that have tables of their own. Stores and metrics have none."""
         return [due.target for due in published_tables(state, branch)]
 
     def check_ledger(self, job: str, state: JobState, branch: str) -> None:
@@ -37,7 +37,7 @@ class CatalogRepair:
         self._tables.check_ledger(job, state, branch)
 
     def drift(self, job: str, state: JobState, branch: str) -> list[Drift]:
-        """Return the tables of a branch that are not what was published."""
+        """Return the tables of a branch that differ from what was published."""
         return self._tables.drift(job, state, branch)
 
     def lost(self, state: JobState, branch: str, targets: Sequence[str]) -> tuple[list[CommittedRun], list[int]]:
@@ -45,29 +45,32 @@ class CatalogRepair:
         return lost_runs(state, branch, targets, self._is_whole)
 
     def known_reports(self, run: CommittedRun) -> Sequence[TaskReport]:
-        """Return what a run's tasks reported; nothing if the journal lost it."""
+        """Return the reports of a run's tasks; none if the journal has lost them."""
         try:
             return self._tables.reports(run)
         except StorageError:
             return ()
 
     def restore(self, state: JobState, spec: RunSpec) -> Restored:
-        """Return the checkpoint that a run resumed from. Raises `CheckpointError` (76) if it was forgotten."""
+        """Return the checkpoint that a run resumed from. Raises `CheckpointError` (76) if `gc` has deleted it."""
         check_has_state(state, spec.parent)
         return self._tables.restore(state, spec)
 
     def audit(self, spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> None:
-        """Check what was staged, as it was read back or is held. Raises as `CatalogTables.audit` does."""
+        """Check what an attempt staged, as it was read back or is held in memory. Raises as `CatalogTables.audit` does."""
         audit_counts(spec, feed, reports)
         files = [file for report in reports for file in report.files]
         self._tables.journal(spec.job).check(spec.attempt.id, files)
 
     def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
-        """Return what was made for each target."""
+        """Return for each target how many rows, files and bytes were staged, and the digest of its rows."""
         return totals(reports)
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
-        """Describe the first row of a target that differs from the earlier rows that still exist."""
+        """Describe the first row of a target that a run and its repetition do not both have.
+
+        ``run``: the run, whose rows may be gone. ``spec``, ``reports``: the repetition.
+        """
         journal = self._tables.journal(spec.job)
         now = staged_rows(journal, spec.attempt.id, target, reports)
         try:

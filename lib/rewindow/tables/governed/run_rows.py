@@ -1,7 +1,7 @@
 """What single runs have published: the rows of a run, how many rows of each run an output has, and what the tasks reported.
 
-Rows are read from the run's blocks in the journal. They are counted in an output that something but rewindow may have changed.
-Reports are read once and verified against the COMMIT rows.
+Rows of a run are read from its blocks in the journal. Rows of an output are counted only if another writer may have changed the
+output. Reports are read once and verified against the COMMIT rows.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from rewindow.tables.shared.drift import Drift, difference_of, publish_again
 from rewindow.tables.shared.publications import Due, due_rows
 
 NO_RUN = -1
-"""Stands for the run of rows that name none."""
+"""The run id under which rows without a run are counted."""
 
 
 def block_batches(
     journal: SparkJournal, attempt: str, target: str, reports: Sequence[TaskReport], names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of what an attempt staged for a target, in the order of the reports.
+    """Yield the columns ``names`` of the rows that an attempt staged for a target, in the order of the reports.
 
-    Blocks come from memory or in one query, still encoded. Raises `StorageError` (74) if one is gone.
+    All blocks are first read, still encoded, from memory or with one query. Raises `StorageError` (74) if a block is gone.
     """
     paths = [block_path(attempt, target, f.path) for report in reports for f in report.files if f.target == target]
     if not paths:
@@ -45,9 +45,9 @@ def block_batches(
 def check_counts(
     spark: SparkSession, job: str, state: JobState, branch: str, due: Due, name: TableName, history: TableLook
 ) -> None:
-    """Check that an output has as many rows of each run as were published. They are counted only if it was touched.
+    """Check that an output has as many rows of each run as were published. Raises `StorageError` (74), naming `republish`.
 
-    A table that is about to be republished is not checked. Raises `StorageError` (74) naming `republish`.
+    Rows are counted only if another writer has changed the output. A table that is about to be republished is not checked.
     """
     if history.is_untouched or is_on_its_way(due, history.reached):
         return
@@ -60,7 +60,7 @@ def check_counts(
 
 
 def altered(job: str, branch: str, drift: Drift) -> StorageError:
-    """Return the error of a table that is not what was published."""
+    """Return the error of a table that differs from what was published."""
     return StorageError(
         "catalog-table-altered",
         "{table} {change}: it was altered outside rewindow (RESTORE, DELETE, UPDATE, a drop). {fix}",
@@ -80,13 +80,13 @@ class RunReports:
         self._rows: dict[str, int] = {}
 
     def of(self, run: CommittedRun) -> list[TaskReport]:
-        """Return what a committed run's tasks reported. Raises `StorageError` (74) if the journal was altered."""
+        """Return the reports of a committed run's tasks. Raises `StorageError` (74) if the journal was altered."""
         attempt, job = run.commit.attempt, run.spec.job
         if attempt not in self._known:
             journal, stated = self._journal_of(job), run.commit.journal
             reports = journal.reports(attempt)
             if summary(attempt, reports) != stated:
-                # A command reads recent reports, perhaps not all of the oldest attempt.
+                # A command reads only recent reports, so some reports of the oldest attempt may be missing.
                 reports = journal.reports_afresh(attempt)
             if summary(attempt, reports) != stated:
                 raise StorageError(
@@ -102,5 +102,5 @@ class RunReports:
         return self._known[attempt]
 
     def rows_staged(self, path: str) -> int | None:
-        """Return the rows of a block that a run staged; None if its report was not read."""
+        """Return the number of rows of a block that a run staged; None if the run's reports were not read."""
         return self._rows.get(path)

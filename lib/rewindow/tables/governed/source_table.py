@@ -1,9 +1,8 @@
-"""A catalog's table, or another job's output in one, as a source.
+"""A catalog's table, or another job's output in a catalog, as a source.
 
-Only Spark may open it, so what is new follows from its history and row tracking.
-
-Row tracking keeps, for each row, the version that added it, even after OPTIMIZE. A source with its own offsets does not
-need it: new rows have higher offsets.
+Only Spark may open the table, so new rows are found by the table's history and row tracking. Row tracking keeps, for each row,
+the version that added the row, even after OPTIMIZE. A source with its own offsets does not need row tracking, because new rows
+have higher offsets.
 """
 
 from __future__ import annotations
@@ -27,11 +26,14 @@ _TRACKING = "delta.enableRowTracking"
 _TAKE = ("DELETE", "UPDATE", "TRUNCATE", "RESTORE", "REPLACE", "CREATE OR REPLACE", "CLONE")
 """Prefixes of operations that remove rows."""
 _TAKEN = ("numTargetRowsUpdated", "numTargetRowsDeleted", "numDeletedRows", "numUpdatedRows")
-"""Metrics of removed rows."""
+"""The metrics of an operation that count removed rows."""
 
 
 class _Version(NamedTuple):
-    """A version in a table's history. ``time_ms`` is the time of the commit, but never before that of an earlier one."""
+    """A version in a table's history.
+
+    ``time_ms``: the time of its commit, or of an earlier commit if that is later. ``takes_rows``: it removes or replaces rows.
+    """
 
     number: int
     time_ms: int
@@ -40,17 +42,17 @@ class _Version(NamedTuple):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it certainly added no rows."""
+        """Whether the version certainly added no rows."""
         return is_quiet(self.operation)
 
 
 def look_at_table(
     spark: SparkSession, name: TableName, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow
 ) -> SourceLook:
-    """Return a catalog's table as it is now, compared with the landed position (None: nothing is landed).
+    """Return the present state of a catalog's table, compared with the landed position (None: nothing is landed).
 
-    Raises `SourceError` (66) if there is no table, or if it is no longer the one that was landed; `DataError` (65) if a
-    version removed rows; `ConfigError` (78) if its new rows cannot be determined.
+    Raises `SourceError` (66) if there is no table, or if the table that was landed was replaced; `DataError` (65) if a version
+    removed rows; `ConfigError` (78) if the new rows cannot be determined.
     """
     if not exists(spark, name):
         raise missing_source(str(name))
@@ -175,10 +177,10 @@ def _check_only_adds(name: TableName, versions: Iterable[_Version]) -> None:
 def look_at_output(
     spark: SparkSession, tables: CatalogTables, spec: LogSpec, position: Mapping[str, Any] | None
 ) -> SourceLook:
-    """Return a job's output as it is now, compared with the landed position (None: nothing is landed).
+    """Return the present state of a job's output, compared with the landed position (None: nothing is landed).
 
     Raises `SourceError` (66) if the job never ran, has no such output, or was rewound behind the landed position, and
-    `StorageError` (74) if rows that are not landed yet are not those that were published.
+    `StorageError` (74) if rows that are not landed yet differ from those that were published.
     """
     new = new_epochs(tables, spec, position)
     name, version = tables.name_of(new.table.path), tables.version_of(new.table)
@@ -188,7 +190,7 @@ def look_at_output(
         raise altered(new.job, str(name), change)
     with mapped():
         schema = open_delta(spark, named(name.quoted), version).schema.json()
-    # The epoch of a row says whether it is new.
+    # The epoch of a row shows whether the row is new, so neither versions nor arrivals are needed.
     governed = Governed(name.quoted)
     return SourceLook(
         {},

@@ -64,7 +64,7 @@ class CatalogTables:
     """The tables of one catalog's schema, through Spark. Only heartbeats are files of the warehouse."""
 
     def __init__(self, spark: Callable[[], SparkSession], home: str, warehouse: str) -> None:
-        """``home``: ``catalog.schema`` of rewindow's own tables. Nothing is read or created."""
+        """``home``: catalog and schema of rewindow's own tables, as ``catalog.schema``. Nothing is read or created."""
         self.warehouse = warehouse.rstrip("/")
         self._spark_of = spark
         self._home = TableName.parse(f"{home}.{NAME}", "")
@@ -74,12 +74,15 @@ class CatalogTables:
         self._created, self._logs = set[tuple[str, str]](), dict[str, tuple[str, str]]()
 
     def command(self, *, feed: str, job: str | None = None) -> AbstractContextManager[None]:
-        """See `Warehouse.command`: one query reads what the command needs of rewindow's own rows."""
+        """Return the context manager of one landing or run. Inside it, one query reads all needed ledgers and reports."""
         self.known_tables.clear()
         return self.own.command([feed_name(feed), *([job] if job else [])])
 
     def reading(self, feeds: Iterable[str], jobs: Iterable[str]) -> AbstractContextManager[None]:
-        """Return the context of a command that only reads: one query reads these ledgers, and each history is read once."""
+        """Return the context manager of a command that only reads. Inside it, one query reads these ledgers and their reports.
+
+        The history of each table is read once.
+        """
         self.known_tables.clear()
         return self.own.command([*map(feed_name, feeds), *jobs], only_reads=True)
 
@@ -92,10 +95,10 @@ class CatalogTables:
         return self._states.fold(job, self.ledger_rows(job))
 
     def append(self, job: str, *rows: LedgerRow) -> bool:
-        """Append rows in one commit. Return whether they are the rows that now have their numbers.
+        """Append rows in one commit. Return False if another writer's rows have their numbers.
 
-        During a command a PLAN may be held until workers append rows or the run commits (`may_hold`). A row that makes an
-        attempt count takes along what the journal holds of it.
+        During a command, a PLAN may be held in memory until workers append rows or the run commits (`may_hold`). A row that makes
+        an attempt valid is appended together with what the journal holds of the attempt.
         """
         if self.own.is_in_command and may_hold(self.state(job), self.ledger_rows(job), rows):
             return self.own.ledger(job).hold(dated(rows))
@@ -103,16 +106,16 @@ class CatalogTables:
         has_landed = self.own.append(
             job, dated(rows), give_state, attempts, self.known_tables(job).to_record() if attempts else ()
         )
-        # The next SNAPSHOT row has another number, so these rows are useless.
+        # The rows of a snapshot contain the number of its SNAPSHOT row. The next SNAPSHOT row has another number.
         if not has_landed and rows[0].kind == SNAPSHOT:
             self.journal(job).drop(attempts)
-        # Otherwise the view shows the metrics of both attempts.
+        # Without this, the view of the metrics would show the metrics of both attempts.
         if has_landed and rows[0].kind == RESTAGE:
             JournalRows(self.own.table, job).delete([f"{rows[0].body['was']}/{METRIC}"])
         return has_landed
 
     def ledger_rows(self, job: str) -> Sequence[LedgerRow]:
-        """Return the rows of a job's ledger: read again, or during a command as it has read or appended them."""
+        """Return the rows of a job's ledger. During a command, rows that were read or appended are not read again."""
         return self.own.ledger(job).read()
 
     @property
@@ -133,11 +136,11 @@ class CatalogTables:
         return self._folded_feeds.find(feed, self.feed_rows(feed), self.home)
 
     def log_name(self, feed: str, topic: str) -> TableName:
-        """Return the table of a log that `land` writes. Its properties name its feed and topic (ADR-58)."""
+        """Return the name of the table of a log that `land` writes. Its properties name feed and topic (ADR-58)."""
         return log_name(self._home, feed, topic)
 
     def log_table(self, feed: Feed, topic: str) -> LogTable:
-        """Return the table of a log: Spark reads it for the tasks of large sub-topologies."""
+        """Return the table of a log, which Spark reads for the tasks of large sub-topologies."""
         source_offsets = feed.definition.source_offsets.get(topic)
         name = self.name_of(source_offsets.table) if source_offsets else self.log_name(feed.definition.feed, topic)
         self._logs[named(name.quoted)] = feed.definition.feed, topic
@@ -148,16 +151,16 @@ class CatalogTables:
         return ()
 
     def landed_files(self, table: LogTable, partition: int, spans: Sequence[LogSpan]) -> list[LogFile]:
-        """Return the landed blocks with some offsets of a log's partition, in offset order."""
+        """Return the landed blocks that contain the offsets in ``spans`` of a log's partition, in offset order."""
         feed, topic = self._logs[table.location]
         return landed_files(self.landings(feed), topic, partition, spans)
 
     def rows_staged(self, path: str) -> int | None:
-        """Return the rows of a block that a run staged; None if its report was not read."""
+        """Return the number of rows of a block that a run staged; None if the run's reports were not read."""
         return self._reports.rows_staged(path)
 
     def name_of(self, path: str) -> TableName:
-        """Return the table at a `TableSpec`'s path: an output by its own name, rewindow's tables beside the ledger."""
+        """Return the name of the table at the path of a `TableSpec`. Rewindow's own tables are in the schema of the ledger."""
         if path.startswith("rewindow/"):
             return self._home._replace(name=path.replace("/", "_"))
         return TableName.parse(path, self._home.catalog)
@@ -166,7 +169,7 @@ class CatalogTables:
         """Create missing tables; return the path prefix of each target's blocks."""
         self.journal(spec.job).prepare()
         for _step in self.finish_reset(spec.job, self.state(spec.job)):
-            # A RESET by another process since this run has published.
+            # Another process may have appended a RESET since this run has published.
             pass
         for target, table in spec.binding.tables.items():
             if is_published(target):
@@ -175,28 +178,28 @@ class CatalogTables:
         return self.scratch_roots(spec, internal)
 
     def check_targets(self, spec: RunSpec) -> None:
-        """Raise what `roots` would raise for a planned run's existing tables; change nothing."""
+        """Check a planned run's existing tables without changing anything. Raises as `roots` would."""
         check_targets(self._spark_of(), self.state(spec.job), spec, self.name_of)
 
     def check_owners(self, job: str, branch: str, outputs: Iterable[TableSpec]) -> None:
-        """Raise `ConfigError` (78) if an existing output table is another job's or branch's."""
+        """Raise `ConfigError` (78) if an existing output table belongs to another job or branch."""
         check_owners(self._spark_of(), map(self.name_of, (table.path for table in outputs)), owner(job, branch))
 
     def scratch_roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
-        """Return the path prefix of each target's blocks. It begins with the attempt, so a replay has its own."""
+        """Return the path prefix of each target's blocks. The prefix begins with the attempt, so a replay has other blocks."""
         targets = (*spec.binding.tables, *(f"{INTERNAL}{topic}" for topic in internal))
         return {target: f"{ROOT}{block_path(spec.attempt.id, target, '')}".rstrip("/") for target in targets}
 
     def discard(self, spec: RunSpec) -> None:
-        """Remove what a replay made from the journal."""
+        """Remove from the journal what a replay staged."""
         self.journal(spec.job).drop([spec.attempt.id])
 
     def totals(self, reports: Sequence[TaskReport]) -> Mapping[str, TargetTotal]:
-        """Return the rows, files and bytes that reports name, by target."""
+        """Return for each target how many rows, files and bytes were staged, and the digest of its rows."""
         return totals(reports)
 
     def first_difference(self, run: CommittedRun, target: str, spec: RunSpec, reports: Sequence[TaskReport]) -> str:
-        """Describe the first row of a target that a replay made differently."""
+        """Describe the first row of a target in which a replay differs from the committed run."""
         journal = self.journal(spec.job)
         before = staged_rows(journal, run.commit.attempt, target, self.reports(run))
         now = staged_rows(journal, spec.attempt.id, target, reports)
@@ -208,33 +211,36 @@ class CatalogTables:
         return find_checkpoint(head[0] if head else None, state.basis(spec.parent), self.reports)
 
     def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
-        """Let the journal hold a snapshot; return the row that makes it count. Raises `StorageError` (74)."""
+        """Let the journal hold a snapshot; return the ledger row that makes the snapshot valid. Raises `StorageError` (74)."""
         return stage_snapshot(self.journal(run.spec.job), state, run, uuid4().hex, self.reports)
 
     def stage(self, spec: RunSpec, reports: Sequence[TaskReport]) -> JournalFile:
-        """Let the journal hold the report of the run as a whole. Raises `StorageError` (74) if it has other ones."""
+        """Let the journal hold the report of the run as a whole. Raises `StorageError` (74) if the journal has other reports."""
         return stage(self.journal(spec.job), spec, reports)
 
     def check_repeats(self, spec: RunSpec, reports: Sequence[TaskReport], feed: Feed) -> None:
-        """Check that an attempt made the same rows as the attempt that it repeats, if that one staged a complete run."""
+        """Check that an attempt made the same rows as the attempt that it repeats, if the repeated attempt is complete."""
         check_repeats(self.journal(spec.job), spec, reports, feed)
 
     def staged_batches(
         self, spec: RunSpec, reports: Sequence[TaskReport], target: str, names: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
-        """Yield some columns of the rows that an attempt staged for a target, from its blocks in the journal."""
+        """Yield the columns ``names`` of the rows that an attempt staged for a target, from its blocks in the journal."""
         return block_batches(self.journal(spec.job), spec.attempt.id, target, reports, names)
 
     def run_batches(self, run: CommittedRun, target: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield some columns of the rows of a committed run, from its blocks in the journal."""
+        """Yield the columns ``names`` of the rows of a committed run, from its blocks in the journal."""
         return block_batches(self.journal(run.spec.job), run.commit.attempt, target, self.reports(run), names)
 
     def audit(self, state: JobState, spec: RunSpec, staged: JournalFile, feed: Feed) -> Commit:
-        """Read back all that was staged; return the COMMIT of the attempt. Raises as the adapter of files does."""
+        """Check all that an attempt staged; return its COMMIT. Raises as `DeltaTables.audit` does."""
         return audit(self.journal(spec.job), state, spec, staged, feed)
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
-        """Bring a branch's tables up to the ledger; yield before each commit. Any process may do so at any time."""
+        """Bring a branch's tables up to date with the ledger; yield the name of each commit before making it.
+
+        Any process may do so at any time.
+        """
         yield from self.finish_reset(job, state)
         for due in published_tables(state, branch):
             if lacking(due, 0):
@@ -243,9 +249,10 @@ class CatalogTables:
         yield from publish(self._spark_of, journal, state, branch, self.name_of, self.reports, self.known_tables(job))
 
     def finish_reset(self, job: str, state: JobState) -> Iterator[str]:
-        """Empty the tables that the last RESET names; yield before each commit. Nothing to do once a run was committed since.
+        """Empty the tables that the last RESET names; yield the name of each commit before making it.
 
-        The metrics view shows rows of the journal, so those of the ended identity are deleted there.
+        Does nothing if a run was committed since. The metrics are a view of the journal, so the metrics of the former ledger
+        identity are deleted from the journal.
         """
         if is_finished(state):
             return
@@ -255,21 +262,21 @@ class CatalogTables:
         listed = [f"{item.attempt}/{item.part}" for item in rows.listed() if item.part == METRIC]
         now = self._states.fold(
             job, self.own.ledger(job).read_afresh()
-        )  # after the list: it has no metrics of a later COMMIT
+        )  # read after the journal was listed, so that the list has no metrics of a later COMMIT
         if listed and not is_finished(now):
             yield "empty metrics"
             rows.delete(listed)
 
     def unknown_tables(self, job: str, state: JobState, outputs: Sequence[str]) -> list[str]:
-        """Return the tables with rows of the job that its ledger did not publish; see `reset.unknown_tables`."""
+        """Return the tables with rows of the job that its ledger did not publish; see `publish.unknown_tables`."""
         return unknown_tables(self._spark_of(), job, state, outputs, self.name_of)
 
     def unpublished(self, job: str, state: JobState, attempts: Collection[str]) -> set[str]:
-        """Return those of some attempts whose rows a publication to some branch's table still adds."""
+        """Return the attempts whose rows a publication must still add to a table of any branch; see `publish.unpublished`."""
         return unpublished(self._spark_of, job, state, attempts, self.name_of, self.known_tables(job))
 
     def lagging(self, job: str, state: JobState, branch: str) -> dict[str, int]:
-        """Return how many commits each of a branch's tables lacks, by target, without those that lack none."""
+        """Return, by target, how many publications each table of a branch lacks. Complete tables are left out."""
         return lagging(self._spark_of, job, state, branch, self.name_of, self.known_tables(job))
 
     def check_published(self, job: str, state: JobState, branch: str, *, brief: bool = False) -> None:  # noqa: ARG002
@@ -287,30 +294,30 @@ class CatalogTables:
         )
 
     def drift(self, job: str, state: JobState, branch: str) -> list[Drift]:
-        """Return the tables of a branch that are not what was published. Reads all their rows."""
+        """Return the tables of a branch that differ from what was published. Reads all rows of the tables."""
         return list(find_drift(self._spark_of(), job, state, branch, self.name_of, self.known_tables(job)))
 
     def reports(self, run: CommittedRun) -> list[TaskReport]:
-        """Return what a committed run's tasks reported. Raises `StorageError` (74) if the journal was altered."""
+        """Return the reports of a committed run's tasks. Raises `StorageError` (74) if the journal was altered."""
         return self._reports.of(run)
 
     def known_reports(self, run: CommittedRun) -> None:  # noqa: ARG002
-        """Return None: reports are rows of the journal, so a query reads them."""
+        """Return None: reports are rows of the journal, and reading them takes a query."""
         return
 
     def check_next(self, job: str, state: JobState, branch: str) -> None:
-        """Do nothing: tables and state are rows, whose files are the platform's to keep."""
+        """Check nothing: tables and state are rows in the catalog, and the platform is responsible for their files."""
 
     def step_times(self, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:  # noqa: ARG002
-        """Return nothing: one commit stages, makes true and reports."""
+        """Return nothing: the staged rows, the reports and the COMMIT of a small run are in one commit."""
         return {}
 
     def later_refusals(self, job: Job, state: JobState) -> CatalogRefusals:
-        """Return the checks of the published tables. What only a run refuses, it refuses."""
+        """Return the checks of the published tables. Other checks are made only by the run."""
         return CatalogRefusals(partial(self.check_published, job.name, state))
 
     def stored_tables(self) -> list[StoredTable]:
-        """Return the parts of the table of rewindow's own rows with the formats that they state. Raises `StorageError` (74)."""
+        """Return the parts of rewindow's own table, with the formats that their rows state. Raises `StorageError` (74)."""
         return stored_tables(self.own.table)
 
     def measures(self, runs: Sequence[CommittedRun]) -> list[dict[str, Any]]:
@@ -327,7 +334,7 @@ class CatalogTables:
         return sum(file.rows for file in files), sum(file.bytes for file in files)
 
     def location_of(self, table: TableSpec) -> str:
-        """Return a table's full name; for a store that of rewindow's own table, which keeps its changes."""
+        """Return a table's full name; for a store, that of rewindow's own table, which has the rows of its changelog."""
         return str(self._home if table.path.startswith("state/") else self.name_of(table.path))
 
     def count_rows(self, table: TableSpec) -> int:
@@ -336,33 +343,33 @@ class CatalogTables:
             return self._frame(table).count()
 
     def first_rows(self, table: TableSpec, limit: int, *, last: bool = False, keys: Sequence[str] = ()) -> pa.Table:
-        """Return the rows of an output that come first, or last, in the order of timestamp, record and ``keys``."""
+        """Return the first ``limit`` rows of an output, or the last, in the order of timestamp, record and ``keys``."""
         frame = self._frame(table)
         names = [column.name for column in OUTPUT_META if column.name != "_run"]
         with mapped():
             return first_of(frame, [name for name in (*names, *keys) if name in frame.columns], limit, last=last)
 
     def rows_of_runs(self, table: TableSpec, runs: Collection[int]) -> pa.Table:
-        """Return the rows of some runs in an output, in no particular order."""
+        """Return the rows of these runs in an output, in no particular order."""
         with mapped():
             return self._frame(table).where(F.col("_run").isin(list(runs))).toArrow()
 
     def frame(self, session: SparkSession, table: TableSpec) -> DataFrame:
-        """Return an output as a data frame of a Spark session with the catalog."""
+        """Return an output as a data frame of a Spark session that has the catalog."""
         return session.table(self.name_of(table.path).quoted)
 
     def rows_of_key(self, table: TableSpec, key: Mapping[str, Sequence[Any]]) -> pa.Table:
-        """Return the rows of an output whose key columns have one of the given values, as they were written one after another."""
+        """Return the rows of an output whose key columns have one of the given values, in the order in which runs wrote them."""
         with mapped():
             return rows_of_key(self._frame(table), key)
 
     def similar_key(self, table: TableSpec, column: str, text: str) -> str | None:
-        """Return a key of an output that differs from a text only in case or in blanks around it; None if there is none."""
+        """Return a value of a key column that differs from ``text`` only in case or surrounding blanks; None if there is none."""
         with mapped():
             return similar_value(self._frame(table), column, text)
 
     def has_foreign_rows(self, table: TableSpec) -> bool:  # noqa: ARG002
-        """Return False: `check_published` finds what is known without reading rows."""
+        """Return False: only `check_published` finds out without reading rows whether an output was changed."""
         return False
 
     def log_path(self, feed: str, topic: str) -> str:
@@ -370,11 +377,11 @@ class CatalogTables:
         return str(self.log_name(feed, topic))
 
     def first_batches(self, feed: str, topic: str) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
-        """Yield nothing: a query takes longer than a small landing."""
+        """Yield nothing, because a query takes longer than a small landing."""
         yield from ()
 
     def only_spark_reads(self, feed: Feed, topic: str) -> str:
-        """Return why only Spark can read the records of a log; an empty text if this process can, because they were landed."""
+        """Return why only Spark can read the records of a log; an empty text if they were landed, so that this process can."""
         return "its offsets are those of its source" if topic in feed.definition.source_offsets else ""
 
     def log_parts(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
@@ -383,16 +390,16 @@ class CatalogTables:
         return landed_files(self.landings(feed.definition.feed), where.topic, where.partition, spans)
 
     def as_files(self, feed: Feed, parts: Sequence[LogFile]) -> Sequence[LogFile]:
-        """Return landed blocks as local files, which last as long as this object."""
+        """Return landed blocks as local files, in the same order. The files last as long as this object."""
         return self._copies.files(self.journal(feed_name(feed.definition.feed)), parts)
 
     def quarantine(self, feeds: Iterable[str]) -> CatalogQuarantine | None:
-        """Return the quarantine without the replaced landings of some feeds; None if there is none."""
+        """Return the quarantine without rows of replaced landings of these feeds; None if there is no quarantine."""
         ledgers = {feed: (self.journal(feed_name(feed)), self.feed_rows(feed)) for feed in feeds}
         return open_quarantine(self._spark_of(), self.name_of(QUARANTINE), ledgers)
 
     def version_of(self, table: TableSpec) -> int | None:
-        """Return a table's Delta version; None if there is no table. The metrics are a view of rewindow's own table."""
+        """Return a table's Delta version; None if there is no table. For the metrics, a view, that of rewindow's own table."""
         return table_version(self._spark_of(), self._home if table.path == METRICS else self.name_of(table.path))
 
     def compare(
@@ -412,7 +419,7 @@ class CatalogTables:
         return {target: self.content_hash(table) for target, table in tables.items() if target.startswith(OUTPUT)}
 
     def _create(self, job: str, branch: str, table: TableSpec) -> None:
-        """Create a missing table, once in a process. Raises `ConfigError` (78) if another job or branch owns it."""
+        """Create a table if it is missing. Done once per process. Raises `ConfigError` (78) if another job or branch owns it."""
         if (table.path, branch) in self._created:
             return
         properties = {} if table.path in SHARED_TABLES else {OWNER: owner(job, branch)}
@@ -424,7 +431,7 @@ class CatalogTables:
 
 
 class CatalogRefusals:
-    """The checks of a run that are made before it is planned."""
+    """The checks that a run makes outside planning: only those of published tables (`LaterRefusals`)."""
 
     def __init__(self, check_published: Callable[[str], None]) -> None:
         """``check_published`` checks the tables of a branch."""
@@ -435,4 +442,4 @@ class CatalogRefusals:
         self._check_published(branch)
 
     def check_run(self, spec: RunSpec) -> None:
-        """Check nothing more: a run checks its tables when it creates missing ones."""
+        """Check nothing: the run itself checks its tables when it creates missing ones."""

@@ -168,7 +168,7 @@ def first_difference(before: pa.Table | None, now: pa.Table | None, *, ignored: 
 
 
 def _only_difference(row: Sequence[Any], other: Sequence[Any]) -> int | None:
-    """Return the position of the only value in which two rows differ; None if they differ in more."""
+    """Return the position of the only value in which two rows differ; None if they differ in several values or in none."""
     # `is not`: every NaN is the same object here (`_comparable`), but `!=` would call NaN unequal to itself.
     pairs = enumerate(zip(row, other, strict=True))
     different = [index for index, (old, new) in pairs if old is not new and old != new]
@@ -176,7 +176,7 @@ def _only_difference(row: Sequence[Any], other: Sequence[Any]) -> int | None:
 
 
 def _shown(columns: Sequence[str], row: Sequence[Any]) -> str:
-    """Return a row as text, with times as people read them."""
+    """Return a row as text, with epoch milliseconds as dates and times."""
     pairs = zip(columns, row, strict=True)
     texts = (
         f"{name!r}: {instant(value, str(value)) if name in _TIMES and isinstance(value, int) else repr(value)}"

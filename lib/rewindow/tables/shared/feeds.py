@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rewindow.tables.shared.warehouse import Warehouse
 
 DELTA = "delta"
-"""The kind of a table's position: table id, version, its arrival, and versions that arrived too late to be landed."""
+"""The kind of a position in a Delta table: table id, version, arrival, and versions that arrived too late for the landing."""
 
 LOG_PARTITIONS = ("generation", "partition")
 
@@ -130,7 +130,7 @@ def output_gone(table: str) -> SourceError:
 
 
 def altered(job: str, table: str, change: str) -> StorageError:
-    """Return the error for an output whose rows to be landed differ from those that were published."""
+    """Return the error of an output whose rows, which are to be landed, differ from the published rows."""
     return StorageError(
         "job-output-altered",
         "{table} {change}: it was altered outside rewindow (UPDATE, DELETE, RESTORE, a rewrite, deleted "
@@ -209,7 +209,7 @@ def _epochs_after(
 
 
 def _watermarks(tables: Warehouse, feed: str, generation: int) -> Callable[[int], int]:
-    """Return the function from the number of a landing to its watermark, in one generation of a feed."""
+    """Return a function that takes the number of a landing in a generation of a feed, and returns the landing's watermark."""
     now = tables.feed(feed)
     if now.definition.generation == generation:
         return lambda number: now.landings[number - 1].watermark_ms

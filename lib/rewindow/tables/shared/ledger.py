@@ -43,7 +43,7 @@ _DIGEST_BYTES = 16
 
 
 def dated(rows: Iterable[LedgerRow]) -> list[LedgerRow]:
-    """Return the rows; those without a time get the current one (`LedgerRow.recorded_at`)."""
+    """Return the rows. Rows without a time get the current time (`LedgerRow.recorded_at`)."""
     now = now_ms()
     return [replace(row, recorded_at=row.recorded_at or now) for row in rows]
 
@@ -54,7 +54,7 @@ def now_ms() -> int:
 
 
 def check_numbered(name: str, rows: Sequence[LedgerRow]) -> None:
-    """Raise `InvariantError` (70) unless rows to append are numbered one after the other."""
+    """Raise `InvariantError` (70) unless rows to append have consecutive numbers."""
     numbers = [row.seq for row in rows]
     if not rows or numbers[0] < 1 or numbers != list(range(numbers[0], numbers[0] + len(rows))):
         raise InvariantError(

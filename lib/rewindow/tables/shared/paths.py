@@ -1,4 +1,4 @@
-"""Where rewindow's tables are below a warehouse, and which names are safe there."""
+"""The paths of rewindow's tables below a warehouse, and which names are safe in paths."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def missing(due: Due, published: int) -> range:
 
 
 def net(publications: Sequence[Publication]) -> Publication:
-    """Return the net effect of several publications: the runs whose rows the table has in the end."""
+    """Return the net effect of several publications: one publication that adds the runs whose rows the table has after them."""
     runs: dict[int, CommittedRun] = {}
     for publication in publications:
         for run in publication.removes:
@@ -98,7 +98,7 @@ def publication_id(ledger: str, job: str, target: str, epoch: int = 1) -> str:
 
 
 def reset_id(ledger: str) -> str:
-    """Return the application id of the commit that empties a table when a RESET begins this ledger identity."""
+    """Return the application id of the commit that empties a table after the RESET that began this ledger identity."""
     return f"rewindow.reset/{ledger}"
 
 

@@ -108,7 +108,7 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def rows_of_runs(self, table: TableSpec, runs: Collection[int]) -> pa.Table:
-        """Return the rows of some runs in an output, in no particular order."""
+        """Return the rows of these runs in an output, in no particular order."""
         ...
 
     def frame(self, session: Any, table: TableSpec) -> Any:
@@ -191,7 +191,7 @@ class LaterRefusals(Protocol):
 
 
 def check_not_deleted(job: str, branch: Branch, version_of: Callable[[TableSpec], int | None]) -> None:
-    """Raise `UsageError` (2) if a branch was dropped and an output to which its runs added rows is gone."""
+    """Raise `UsageError` (2) if a branch was dropped and `gc` has deleted an output to which the branch's runs added rows."""
     if branch.standing is not Standing.DROPPED:
         return
     for target, table in branch.tables.items():
