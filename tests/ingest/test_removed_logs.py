@@ -9,7 +9,8 @@ import pytest
 from rewindow.config.feed import FeedConfig
 from rewindow.control.ingest.feed_progress import Progress, fold_progress
 from rewindow.control.ingest.land import _first_above
-from rewindow.control.ingest.landings import LANDING, HeldFile, release_offset
+from rewindow.control.ingest.landings import LANDING
+from rewindow.control.ingest.watermarks import HeldFile, release_offset
 from rewindow.streams.record import TopicPartition
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import HOUR, T0, land_locally, write_rows

@@ -17,7 +17,8 @@ from rewindow.tables.delta.commit import commit_files
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.handle import Handle
 from rewindow.tables.delta.table_rows import content_hash, count_rows, read_rows
-from rewindow.tables.shared.arrow_tables import arrow_schema, hash_rows
+from rewindow.tables.shared.arrow_tables import arrow_schema
+from rewindow.tables.shared.content_hash import hash_rows
 from tests.refusals import containing, refused
 from tests.tables.scene import spoil
 from tests.tables.test_tables import APP, COLUMNS, SCHEMA, staged

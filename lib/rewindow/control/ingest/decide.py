@@ -21,13 +21,11 @@ from typing import Any
 from rewindow.contracts.ingest import EpochTimes, FeedSpec, PendingLanding, SourceLook
 from rewindow.contracts.landing import Block
 from rewindow.control.ingest.feed_progress import Flat, Progress, flat_columns, held_file, held_range
-from rewindow.control.ingest.landings import (
+from rewindow.control.ingest.landings import Feed, LandedRange, Landing
+from rewindow.control.ingest.watermarks import (
     Delivery,
-    Feed,
     FirstAbove,
     HeldFile,
-    LandedRange,
-    Landing,
     WatermarkPolicy,
     decide_watermark,
     release_offset,

@@ -45,8 +45,8 @@ from rewindow.control.ingest.intervals import (
     with_later,
     without_finished,
 )
-from rewindow.control.ingest.landings import WatermarkPolicy, decide_watermark
 from rewindow.control.ingest.protocols import Call
+from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
 from rewindow.errors import ConfigError, DataError, LandedFileError, ReasonMessage, SourceError, StorageError
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewindow.contracts.ingest import DAY_GRID, GRID_OF_1970, FeedSpec
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, Delivery, Feed, HeldFile, LandedRange, fold_feed
+from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, Feed, LandedRange, fold_feed
 from rewindow.control.ingest.stored_progress import (
     attempts_data,
     deliveries_data,
@@ -27,6 +27,7 @@ from rewindow.control.ingest.stored_progress import (
     held_of,
     made_by,
 )
+from rewindow.control.ingest.watermarks import Delivery, HeldFile
 from rewindow.control.plan.ledger_state import NOTE
 from rewindow.control.plan.spec import Attempt
 from rewindow.control.plan.stored_rows import known_part

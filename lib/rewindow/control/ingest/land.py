@@ -53,8 +53,9 @@ from rewindow.control.ingest.generations import (
     null_in_kept,
 )
 from rewindow.control.ingest.intervals import kept_grid
-from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, HeldFile
+from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
+from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.ledger_state import NOTE
 from rewindow.control.plan.spec import Attempt

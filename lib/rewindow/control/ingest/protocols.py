@@ -15,7 +15,8 @@ from rewindow.contracts.ingest import (
 from rewindow.contracts.landing import LandingEngine
 from rewindow.control.ingest.feed_progress import Progress
 from rewindow.control.ingest.generations import Generation
-from rewindow.control.ingest.landings import HeldFile, Landing, LogSchema
+from rewindow.control.ingest.landings import Landing, LogSchema
+from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import Attempt
 from rewindow.control.steps import Ledger

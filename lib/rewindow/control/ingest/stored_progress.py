@@ -13,13 +13,12 @@ from typing import Any, overload
 from rewindow.control.ingest.landings import (
     GENERATION,
     LANDING,
-    Delivery,
     Feed,
-    HeldFile,
     Landing,
     definition_as_json,
     definition_from_json,
 )
+from rewindow.control.ingest.watermarks import Delivery, HeldFile
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.sequence import History
 from rewindow.control.plan.spec import Attempt

@@ -23,9 +23,10 @@ from rewindow.tables.delta.commit import open_table, table_path, takes_shared_fi
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.journal import Journal, audit_files
 from rewindow.tables.delta.table_rows import TableFile, read_file, table_files
-from rewindow.tables.shared.arrow_tables import arrow_schema, hash_rows
+from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.audit import totals
 from rewindow.tables.shared.checkpoints import Checkpoint, current_rows, since_last_added, snapshot_rows
+from rewindow.tables.shared.content_hash import hash_rows
 from rewindow.tables.shared.drift import publish_again
 from rewindow.tables.shared.paths import JOURNAL
 from rewindow.tables.shared.publications import Reports

@@ -29,7 +29,7 @@ from rewindow.tables.delta.checkpoints import store_rows
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.table_rows import content_hash, count_rows, read_batches, read_rows
-from rewindow.tables.shared.arrow_tables import canonical_values, hash_rows, sorted_rows
+from rewindow.tables.shared.content_hash import canonical_values, hash_rows, sorted_rows
 from rewindow.tables.shared.diff import PARTITION_ROWS, TableDiff, check_keys, compare_pairs
 from rewindow.tables.shared.paths import METRICS
 from rewindow.tables.shared.publications import Reports

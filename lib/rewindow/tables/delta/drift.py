@@ -22,7 +22,7 @@ from rewindow.tables.delta.check_published import published_tables
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.table_rows import TableFile, read_file, table_files, table_schema
-from rewindow.tables.shared.arrow_tables import sorted_rows
+from rewindow.tables.shared.content_hash import sorted_rows
 from rewindow.tables.shared.diff import first_difference
 from rewindow.tables.shared.drift import Drift, difference_of, repeatable
 from rewindow.tables.shared.publications import SHARED_TABLES, Due, Reports, due_rows, net

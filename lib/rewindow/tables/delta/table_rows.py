@@ -21,7 +21,8 @@ from rewindow.tables.delta.commit import added_files, existing_table, open_table
 from rewindow.tables.delta.delta_log import way_out
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Handle
-from rewindow.tables.shared.arrow_tables import arrow_schema, hash_rows
+from rewindow.tables.shared.arrow_tables import arrow_schema
+from rewindow.tables.shared.content_hash import hash_rows
 
 _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _FACTS = {"path", "num_records", "size_bytes", "min._run", "max._run", "min.seq", "max.seq"}

@@ -10,7 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.shared.arrow_tables import arrow_schema, hash_rows
+from rewindow.tables.shared.arrow_tables import arrow_schema
+from rewindow.tables.shared.content_hash import hash_rows
 from rewindow.tables.shared.diff import PARTITION_ROWS, TableDiff, check_keys, compare_pairs
 
 

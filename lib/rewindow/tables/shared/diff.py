@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from rewindow.contracts.instants import instant
 from rewindow.errors import UsageError
-from rewindow.tables.shared.arrow_tables import canonical_values
+from rewindow.tables.shared.content_hash import canonical_values
 
 _TIMES = frozenset({"window_start", "window_end", "_timestamp", "_buffer_time"})
 """Columns of epoch milliseconds."""

@@ -15,8 +15,9 @@ import numpy.typing as npt
 from rewindow.contracts.ingest import LogSpec, ProducedEpoch
 from rewindow.contracts.source_fields import marked
 from rewindow.control.ingest.feed_progress import landing_bodies, progress_lines
-from rewindow.control.ingest.landings import GENERATION, LANDING, Feed, HeldFile, fold_feed
+from rewindow.control.ingest.landings import GENERATION, LANDING, Feed, fold_feed
 from rewindow.control.ingest.stored_progress import feed_of
+from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
 from rewindow.control.plan.stored_rows import identity, known_part

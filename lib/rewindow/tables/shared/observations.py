@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from rewindow.contracts.expectations import MOST_EXAMPLES, Expectation, Kind, Observation
 from rewindow.contracts.instants import instant
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.shared.arrow_tables import arrow_schema, canonical_values
+from rewindow.tables.shared.arrow_tables import arrow_schema
+from rewindow.tables.shared.content_hash import canonical_values
 
 _ORDER = ("_epoch", "_partition", "_offset")
 """The columns that order output rows, so that the first offending row does not depend on files."""
