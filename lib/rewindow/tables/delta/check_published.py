@@ -137,7 +137,7 @@ def publications_of(table: DeltaTable, job: str, state: JobState, due: Due) -> i
 def published_tables(
     warehouse: str, job: str, state: JobState, branch: str
 ) -> Iterator[tuple[Due, DeltaTable | None, int]]:
-    """Yield each table of a branch: its publications by the ledger, its handle (None: no table), and how many it has.
+    """Yield, for each table of a branch: its publications in the ledger, its handle (None: no table), and how many it has.
 
     Tables that are about to be republished are left out. If a table has more publications than the state names, another process
     has published since, or the ledger is an older copy.
@@ -184,7 +184,7 @@ def _drift(
 
 
 def lacking(path: str, files: Sequence[TableFile], *, brief: bool = False) -> str | None:
-    """Describe the files of a table that are missing or have another size; None without any. ``brief``: check only a few."""
+    """Describe files of a table that are missing or have another size; None if no file is. ``brief``: check only a few files."""
     checked = _of_last_run(files) if brief else files
     sizes = Folder(path).sizes([file.path for file in checked]) if checked else {}
     lost = {file.path for file in checked if sizes.get(file.path) != file.bytes}

@@ -91,8 +91,8 @@ def changelog_files(
 def _partition_of(path: str) -> int | None:
     """Return the partition whose directory a changelog's file is in; None for a file that tasks share.
 
-    A shared file is read by all tasks. Delta's statistics also name its partitions, but the log has no checksum: if the
-    statistics were damaged, a task would not notice that it lacks a file.
+    All tasks read a shared file. Delta's statistics also name the partitions in the file, but the log has no checksum: with a
+    wrong bit in the statistics, a task would lack a file without noticing it.
     """
     directory = path.rpartition("/")[0]
     return int(directory.removeprefix(f"{PARTITION}=")) if directory else None

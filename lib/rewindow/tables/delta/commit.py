@@ -3,7 +3,7 @@
 A commit is identified by an application id and a version, and lands exactly once. The handle that has read the last version
 writes the next one. After an error, the log is read again to find out what has landed (`docs/internals/design.md`, "The commit").
 
-Tables may only have features that direct access supports, because ignoring a feature damages a table without an error. A table
+Tables may only have features that direct access supports, because ignoring a feature breaks a table without an error. A table
 must be inside the warehouse: no symbolic link may lead out of it.
 """
 
@@ -40,7 +40,7 @@ Retract = Callable[[str, DeltaTable], Actions]
 
 _ATTEMPTS = 8
 _LOOKS = 3
-"""How many times in a row the log must show a gap before the commit fails: a stale handle or listing may show one, too."""
+"""How many times in a row the log must show a gap before the commit fails: a stale handle or listing may show a gap, too."""
 _CLOSED = 2**62
 """The version that closes an application id: all other versions are lower."""
 
@@ -202,7 +202,7 @@ def commit_actions(
 
 
 def _was_appended(table: DeltaTable, actions: Actions, transactions: Mapping[str, int]) -> bool:
-    """Write a commit without delta-rs, if it is an append. Return False if it is none, or if another commit came first."""
+    """Write a commit without delta-rs. Return False if the commit is not an append, or if another commit came first."""
     # delta-rs lists the log and builds the table's state twice for each commit; an append needs neither (ADR-124).
     if not isinstance(table, Handle) or not is_append(actions, table.path, table):
         return False

@@ -1,4 +1,4 @@
-"""Bring tables up to date with the ledger: a ledger row that changes what is published becomes one Delta commit to each table.
+"""Bring tables up to date with the ledger: a row that changes what is published becomes one Delta commit to each affected table.
 
 The k-th publication of a table is computed from the ledger alone. So any process may publish at any time, repeatedly and
 concurrently: a publication that is in the table is skipped, and only the next one can follow it.
@@ -8,7 +8,7 @@ table, each publishes the rows of all of them. Rows are removed from a shared ta
 (FORGET), because its readers select the runs that count. In an output table, rows are added and removed run by run.
 
 After a reset, a job first empties its tables, with one commit each; their history stays readable. `FileRefusals` makes the checks
-that a run makes only after planning, so that `plan` can report what a run would refuse.
+that a run makes outside planning, so that `plan` can report what a run would refuse.
 """
 
 from __future__ import annotations

@@ -123,7 +123,10 @@ def _difference(
     state: JobState,
     only: AbstractSet[int] | None = None,
 ) -> str | None:
-    """Describe how a table's rows differ from what was published; None if they are equal. ``only``: compare only these runs."""
+    """Describe how a table's rows differ from what was published; None if they are equal.
+
+    ``published``: the table's last ordinal. ``only``: the ids of the runs to compare; all runs if it is None.
+    """
     columns = [column.name for column in due.table.columns]
     rows = spark.table(name.quoted).where(own_rows(due.table.path, job)).select(*columns)
     if only is not None:

@@ -60,7 +60,7 @@ def generations(
 
 
 def first_above(timestamps: npt.NDArray[np.int64], file: HeldFile, offset: int, time_ms: int) -> int | None:
-    """Return the first offset of a landed file, from ``offset`` on, whose timestamp is above ``time_ms``; None without any.
+    """Return the first offset of a landed file, from ``offset`` on, whose timestamp is above ``time_ms``, or None.
 
     ``timestamps``: those of all rows of the file.
     """
