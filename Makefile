@@ -64,7 +64,7 @@ $(VENV)/.locked: requirements.lock $(VENV)/.run
 jars: java package
 	@$(PY) -m rewindow.engine.spark.class_archive | sed 's/^/[4\/4] /'
 
-test: setup ## all tests: first the fast ones (nine minutes), then those with Spark or processes
+test: setup ## all tests: first the fast ones (seven minutes), then those with Spark or processes
 	@$(MAKE) test-fast test-spark
 
 test-fast: bytecode ## the tests that need neither Spark nor processes

@@ -1,16 +1,11 @@
 """A Delta table or another job's output as a source: what is new in it, and whether landed rows were changed since.
 
-New rows are the rows of files that newer versions of the table added with new data. OPTIMIZE adds no such files. A version that
-removes rows is rejected, because a log is append-only. The arrival of a row is the value of its ``arrived_at`` column. Without
-such a column it is the time of the row's commit, or that of an earlier commit if that is later.
+New rows are in files that newer versions added with new data. A version that removes rows is rejected: a log is append-only. A row
+arrives at its ``arrived_at``, or without this column at the time of its commit. A first landing reads the files of older versions.
+If VACUUM has deleted one of them, it reads the files that the table has now, and their rows have no arrival.
 
-OPTIMIZE keeps the files of older versions until VACUUM deletes them. A first landing reads these files, with the times of their
-commits. If one of these files is gone, the landing reads the files that the table has now, and their rows have no arrival.
-
-Another job's output is landed epoch by epoch, one landing for each. Only published runs of the branch main count. If other runs
-have replaced the runs of landed epochs, the output counts as another source. Before epochs are landed, the rows of their runs
-are counted in the output. That takes the table's Delta log, and the sizes of the files with rows of these runs. Files are read
-only if something other than these runs has written such rows, as UPDATE, DELETE and OPTIMIZE do.
+Another job's output is landed epoch by epoch, of published runs of main only. Before that, the rows of these runs are counted by
+the Delta log and the sizes of their files. Files are read only if UPDATE, DELETE or OPTIMIZE has written such rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Typed rows as Arrow tables: their schema, their hash (L2), and their values for `json`.
-
-Two sets of rows have the same hash if and only if they hold the same rows.
-"""
+"""Typed rows as Arrow tables: their schema, the rows with given values, and their values for `json`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The content hash of rows: independent of their order, of files and of how a number is written."""
+"""The content hash of rows (L2): two sets of rows have the same hash if and only if they hold the same rows, in any order."""
 
 from __future__ import annotations
 
