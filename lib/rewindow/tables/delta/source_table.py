@@ -1,8 +1,8 @@
 """A Delta table or another job's output as a source: what is new in it, and whether landed rows were changed since.
 
-New rows are in files that newer versions added with new data. A version that removes rows is rejected: a log is append-only. A row
-arrives at its ``arrived_at``, or without this column at the time of its commit. A first landing reads the files of older versions.
-If VACUUM has deleted one of them, it reads the files that the table has now, and their rows have no arrival.
+New rows are in files that newer versions added with new data. A version that removes rows is rejected, because a log is
+append-only. A row arrives at its ``arrived_at``, or without this column at the time of its commit. A first landing reads files
+of older versions. If VACUUM has deleted one, it reads the files that the table has now, and their rows have no arrival.
 
 Another job's output is landed epoch by epoch, of published runs of main only. Before that, the rows of these runs are counted by
 the Delta log and the sizes of their files. Files are read only if UPDATE, DELETE or OPTIMIZE has written such rows.
