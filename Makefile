@@ -113,7 +113,9 @@ check: env ## formatting, lint, types, and the pages of measurements with their 
 	@$(PY) -m tests.measured
 
 # .ci/run runs them, so that no long command breaks unnoticed.
-smoke: smoke-bench smoke-kills smoke-airflow smoke-cluster ## short forms of the long commands: every benchmark, kills, Airflow's DAGs, a cluster (minutes)
+smoke: setup ## short forms of the long commands: every benchmark, kills, Airflow's DAGs, a cluster (minutes)
+	@# Two at a time: a cluster and the kills mostly wait for processes to start.
+	@$(MAKE) --jobs 2 --output-sync=line smoke-bench smoke-kills smoke-airflow smoke-cluster
 
 smoke-bench: setup ## the smallest size of each benchmark; writes nothing
 	$(PY) -m tests.bench.small $(NAMES)
