@@ -51,7 +51,7 @@ def output_rows(
     if of is not None:
         raise UsageError(
             "of-without-quarantine",
-            "--of selects records of rewindow.quarantine, and {name!r} is not that: leave it out",
+            "--of works only for rewindow.quarantine, not for {name!r}: leave --of out",
             name=name,
         )
     config, topics = find_outputs(project, name, or_else=f", or {_QUARANTINE}")

@@ -136,7 +136,7 @@ def parse(text: str, shown: str) -> Document:
 
 
 def position_of(root: yaml.Node, keys: Sequence[int | str], *, at_key: bool = False) -> _Position:
-    """Return where the value of ``keys`` begins; the place of its key if the value is a block of lines, or if ``at_key``.
+    """Return where the value at the path ``keys`` begins; for a mapping or list over several lines, or ``at_key``: its key.
 
     If there is no such value, return the place of the innermost block on the path to it.
     """

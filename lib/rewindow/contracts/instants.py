@@ -59,7 +59,8 @@ def as_argument(time_ms: int) -> str:
 def unit_of(time: int, near_ms: int) -> str | None:
     """Return the unit in which a number is a plausible time, if it is not plausible as milliseconds; None otherwise.
 
-    ``near_ms`` is when the record arrived. It must be closer to the time in the unit than to the number as milliseconds.
+    ``near_ms`` is when the record arrived. A unit is plausible only if the number, read in this unit, is closer to the arrival
+    than the number read as milliseconds.
     """
     for unit, (first, end) in RANGES.items():
         if first <= time < end and abs(as_ms(time, unit) - near_ms) < abs(time - near_ms):

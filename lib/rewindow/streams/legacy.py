@@ -112,7 +112,7 @@ class ValueContext(LegacyContext):
         del record, value_and_child, to
         raise DataError(
             "value-transformer-forwards",
-            "{node}: a value transformer returns its result and cannot forward: use process_values, on a stream",
+            "{node}: a value transformer returns its result and cannot forward: use process_values of a stream",
             node=self.name,
         )
 

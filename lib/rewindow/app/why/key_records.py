@@ -172,10 +172,10 @@ Where = tuple[str, int]
 class Outcomes:
     """What happened in a replay to the records in ``followed``.
 
-    ``kept``: the records that a store above the output took. ``in_windows``: from record to the starts of the windows whose store
-    took it; any store counts if the output has no windows. ``sessions``: the sessions that these records made, oldest first. Two
-    sessions may be within the gap of each other, if the clock had closed the first before the second began. ``drops``: what nodes
-    that lead to the output dropped.
+    ``kept``: the records that a store above the output took. ``in_windows``: maps a record to the starts of the windows in whose
+    store it was kept; if the output has no windows, each store counts. ``sessions``: the sessions that these records made, oldest
+    first. Two sessions may be within the gap of each other, if the clock had closed the first before the second began.
+    ``drops``: what nodes that lead to the output dropped.
     """
 
     followed: Candidates = field(default_factory=dict)

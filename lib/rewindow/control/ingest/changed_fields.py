@@ -1,8 +1,8 @@
 """Refuse new files whose fields differ from the landed fields. Pure.
 
 A reader with a schema lands null for a field that a file lacks, and skips a field that is not in the schema. Both happen if a
-field is renamed. So a new file must have every landed field that all landed files have, and no new field that would have to
-be landed, unless the feed's file says otherwise (``optional``, ``ignore``; ADR-77).
+field is renamed. So a new file is refused if it lacks a landed field that all landed files have, or if it has a new field that
+would be landed. ``optional`` and ``ignore`` in the feed's file permit these (ADR-77).
 """
 
 from __future__ import annotations

@@ -347,7 +347,7 @@ def _arrivals(
             fix = f"{other_form(spec.source, column)}Fix `arrived_at: {column}`, `units:` or the source"
             raise DataError(
                 "log-without-valid-arrival",
-                "feed {feed}: no row of the log {topic} has a valid arrival, the first because: {reason}. "
+                "feed {feed}: no row of the log {topic} has a valid arrival. Of the first row: {reason}. "
                 "Nothing was landed. {fix}",
                 feed=call.feed.feed,
                 topic=spec.topic,

@@ -186,7 +186,9 @@ def _fold_forget(state: JobState, row: LedgerRow) -> JobState:
 def _fold_restage(state: JobState, row: LedgerRow) -> JobState:
     before = state.find_run(row.body["run"])
     if before is None or before.commit.attempt != row.body["was"]:
-        raise _broken(row, f"it replaces attempt {row.body['was']} of run {row.body['run']}, which has other files")
+        raise _broken(
+            row, f"it replaces attempt {row.body['was']} of run {row.body['run']}, which committed another one"
+        )
     commit = replace(before.commit, attempt=row.body["attempt"], journal=JournalFile(**row.body["journal"]))
     now = replace(before, commit=commit)
 

@@ -157,7 +157,7 @@ class Ledger:
             snapshot = self._look_or_create()
         if len(snapshot.rows) < first_seq:
             raise not_committed(f"row {first_seq} of the ledger {self.name}", _ATTEMPTS, failure) from failure
-        # Rows that the stored fold covers were there before this process appended anything, so they are not this process's.
+        # The index is negative for rows that were folded and stored before this process appended anything: another process's.
         index = first_seq - 1 - self._skipped
         # The text of a row contains the token of its append, so equal rows of two writers differ.
         is_ours = index >= 0 and tuple(text for text, _ in snapshot.known[index : index + len(texts)]) == texts

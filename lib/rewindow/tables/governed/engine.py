@@ -1,7 +1,7 @@
 """The engine for governed tables: tasks receive and return rows through Spark instead of opening files.
 
-The task itself is the same as for files. The blocks of internal logs and stores are written to a temporary folder of the worker.
-The task reads and writes files in that folder, and the files that it wrote become blocks of the journal.
+The task itself is the same as for files. Before it starts, the worker copies the stored data of its internal logs and stores to a
+temporary folder. The task reads and writes files there, and the files that it wrote are stored as rows of the journal.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class CatalogFeedTables:
     def publish_steps(self, feed: str) -> Iterator[str]:
         """Publish as `publish` does; yield the name of each commit before making it. Raises `StorageError` (74).
 
-        Names of commits that are only made again are not yielded.
+        A commit that was made before and is only repeated yields no name.
         """
         ledger, generations_landed = self._tables.landings(feed), self._landed(feed)
         token, count = identity(ledger.read()), ledger.count
@@ -204,7 +204,7 @@ class CatalogFeedTables:
 
     def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:  # noqa: ARG002
         """Remove from the journal what attempts staged that can never land."""
-        # Until the next PLAN is committed, a server may still execute the append of a client that died.
+        # Commit the PLAN first: until then, a server may still execute the append of a client that died, after its rows are gone.
         self._tables.landings(feed).flush()
         self.journal(feed).drop(attempts)
 
@@ -240,7 +240,7 @@ class CatalogFeedTables:
         is_empty = self._is_empty(log.name)
         is_last_append = is_newest and last == log.landed.number
         if not (is_empty or log.is_shared or is_last_append):
-            # Later landings were appended, so this one was published before.
+            # The ledger has later landings, and each is published only after the one before it.
             return
         name = log.create()
         is_first = len(due) == 1 and log.topic not in log.landed.last

@@ -208,7 +208,7 @@ class SparkLedger:
                 break
             if ledger.rows != first_seq - 1:
                 raise not_next(self.name, ledger.rows, first_seq)
-            # Delta accepts any higher version, so only the next number makes this a compare-and-set.
+            # Delta accepts any higher version of a transaction. Only with the next number is the append a compare-and-set.
             number = ledger.appends + 1
             try:
                 values = (self.name, number, kind, text, rows[0].recorded_at)

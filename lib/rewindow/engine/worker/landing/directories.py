@@ -87,7 +87,7 @@ def check_values(spec: LogSpec, values: Values, types: dict[str, str]) -> None:
             shown = "DATE" if kind == "date" else "whole number"
             raise SourceError(
                 "directory-value-invalid",
-                "log {topic}: the directory {column}={value} is not a valid {type}, as those of earlier files are. "
+                "log {topic}: the directory {column}={value} has no valid {type}, the type of {column} in earlier files. "
                 "Nothing was landed. Rename the directory",
                 topic=spec.topic,
                 column=name,

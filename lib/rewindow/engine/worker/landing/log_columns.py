@@ -136,9 +136,9 @@ def log_columns(spec: LogSpec, schema: str) -> LogColumns:
 
 
 def missing_columns(spec: LogSpec, names: Sequence[str]) -> ConfigError | None:
-    """Return the error for the columns that the configuration names and a source with the columns ``names`` lacks.
+    """Return the error for configured columns that the source lacks; None if it lacks none. ``names``: the source's columns.
 
-    Returns None if no column is missing. A nested field does not count as missing if the source has its outermost column.
+    A nested field does not count as missing if the source has its outermost column.
     """
     renames, maybe = spec.renames or {}, nested_renames(spec, names)
     wrong = [(name, "columns") for name in sorted(set(renames) - {*names, *maybe})]
