@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rewindow.engine.spark.spark_engine import SparkEngine
-from rewindow.engine.worker import record_execution
+from rewindow.engine.worker import task_execution
 from rewindow.engine.worker.local import LocalEngine
 from tests.conformance import verdict
 from tests.conformance.on_spark import NotLandedError, as_epochs, check_can_be_landed, cuts
@@ -57,7 +57,7 @@ def test_the_carried_recordings_of_joins_on_columns() -> None:
         case for case in cases if [node["op"] for node in case.scenario.get("nodes", ())] == ["stream_stream_join"]
     ]
     assert len(joins) == 5
-    with patch.object(record_execution, "run_vectorized", wraps=record_execution.run_vectorized) as run:
+    with patch.object(task_execution, "run_vectorized", wraps=task_execution.run_vectorized) as run:
         verdicts = [verdict.judge_on_spark(case, LocalEngine()) for case in joins]
     assert [f"{v.case.name}: {v.reason}" for v in verdicts if v.status == verdict.FAILED] == []
     assert run.called
