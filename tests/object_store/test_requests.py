@@ -121,7 +121,8 @@ def test_a_small_run_lists_no_folder_of_files_and_others_find_an_old_one_that_is
     assert lists
     assert all("_delta_log" in path for path in lists), lists
     assert all("start-after" in path for path in lists), "a log is listed from its checkpoint on"
-    assert len(made) <= MOST
+    # A run that takes longer writes more heartbeats.
+    assert sum("/heartbeats/" not in path for _, path in made) <= MOST
     (finding,) = there.found()
     assert (finding["level"], finding["about"]) == ("broken", "altered")
     assert f"alerts/totals lacks 1 of {files + 1} files" in finding["message"]
