@@ -127,7 +127,7 @@ class JobBranches:
             rewound = [run.spec.name for run in before.runs[len(after.runs) :]]
             head = after.head.spec.name if after.head else None
             done = {"branch": branch, "at": head, "rewound": rewound, "lagged": lagged}
-            observed.done(lambda: self._project.gather.branch_changed(self._project.locator, self.state, branch, done))
+            observed.done(lambda: self._project.gatherer.branch_changed(self.state, branch, done))
         return {**done, "outdated": self._outdated(branch)}
 
     def backfill(
@@ -153,7 +153,9 @@ class JobBranches:
         with self._project.telemetry.operation(BACKFILL, self._job) as observed:
             done = self._backfill(start, end, branch, on_step, observed, accept_changes=accept_changes)
             observed.done(
-                lambda: self._project.gather.backfill_done(done.branch, done.stands_on, done.first_epoch, done.results)
+                lambda: self._project.gatherer.backfill_done(
+                    done.branch, done.stands_on, done.first_epoch, done.results
+                )
             )
         return done
 
@@ -222,9 +224,7 @@ class JobBranches:
         """
         with self._project.telemetry.operation(PROMOTE, self._job, branch) as observed:
             done = self._promote(branch, into, on_step, observed.watching(on_step))
-            observed.done(
-                lambda: self._project.gather.branch_changed(self._project.locator, self.state, into, done, branch)
-            )
+            observed.done(lambda: self._project.gatherer.branch_changed(self.state, into, done, branch))
         published = describe_published(self._tables, self._job, into)
         return {**done, "published": published, "outdated": self._outdated(into), "waiting": self._waiting(into)}
 

@@ -25,7 +25,7 @@ from rewindow.errors import SourceError, naming
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rewindow.app.telemetry.gather import Locator
+    from rewindow.app.telemetry.gather import Gatherer
     from rewindow.app.watch import Watch
     from rewindow.config.job import JobConfig
     from rewindow.config.target import TargetConfig
@@ -85,7 +85,7 @@ class OpenProject:
             # Within one command, rows that it appends to the ledger are not read again.
             with self.tables.command(feed=feed):
                 with naming_kept(self.tables, config):
-                    observed.planned(lambda: self.gather.landing_planned(self.locator, feed))
+                    observed.planned(lambda: self.gatherer.landing_planned(feed))
                     report = land(
                         config,
                         self.feed_tables,
@@ -98,7 +98,7 @@ class OpenProject:
                         extractors=extractor_versions(config, self.root),
                         on_step=observed.watching(on_step),
                     )
-                    observed.done(lambda: self.gather.landing_done(self.locator, report))
+                    observed.done(lambda: self.gatherer.landing_done(report))
                 return naming_unlikely_columns(report, self.tables, config, str(self.root))
 
     def bind(self, job: str, branch: str = MAIN) -> Job:
@@ -188,11 +188,11 @@ class OpenProject:
 
         if request.is_bounded_by_time and not self.was_landed(config.feed):
             nothing = UpToDate(never_landed(config.feed).followed(self._lands_next(config.feed)))
-            observed.done(lambda: self.gather.run_skipped(nothing))
+            observed.done(lambda: self.gatherer.run_skipped(nothing))
             return nothing
         self.feed_tables.publish(config.feed)
         bound = self.bind(job, request.branch)
-        observed.planned(lambda: self.gather.run_planned(self.locator, bound))
+        observed.planned(lambda: self.gatherer.run_planned(bound))
         pending, attempt = self.tables.state(job).branch(request.branch).pending, this_attempt()
         if self._watch and pending:
             from rewindow.app.branch_status import killed_hint
@@ -202,7 +202,7 @@ class OpenProject:
         with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
             machine = steps(bound, request, attempt, self.engine, self.tables, self.is_alive)
             done = drive(machine, observed.watching(on_step))
-        observed.done(lambda: self.gather.run_done(self.locator, bound, done))
+        observed.done(lambda: self.gatherer.run_done(bound, done))
         if isinstance(done, UpToDate):
             from rewindow.app.branch_status import with_all_reasons
 
@@ -210,18 +210,11 @@ class OpenProject:
         return replace(done, hints=tuple(hints(bound, done)))
 
     @cached_property
-    def locator(self) -> Locator:
-        """Where the tables are, for telemetry."""
-        from rewindow.app.telemetry.gather import Locator
+    def gatherer(self) -> Gatherer:
+        """What gathers facts for telemetry. Its module is loaded only if there is an observer."""
+        from rewindow.app.telemetry.gather import Gatherer, Locator
 
-        return Locator(self.root, self.target, self.warehouse, self.tables)
-
-    @property
-    def gather(self) -> Any:
-        """The module that gathers facts for telemetry. It is loaded only if there is an observer."""
-        from rewindow.app.telemetry import gather
-
-        return gather
+        return Gatherer(Locator(self.root, self.target, self.warehouse, self.tables))
 
     @property
     def feed_tables(self) -> DeltaFeedTables | CatalogFeedTables:

@@ -54,7 +54,7 @@ def publish(
         not_on_hold = run if accepts and made is None else None
         done = Published(name, made, lagged, describe_holds(state, name), not_on_hold, accepts)
         said = {**asdict(done), "on_hold": [hold["run"] for hold in done.on_hold]}
-        observed.done(lambda: project.gather.branch_changed(project.locator, state, name, said))
+        observed.done(lambda: project.gatherer.branch_changed(state, name, said))
     return done
 
 

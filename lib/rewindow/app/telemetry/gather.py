@@ -116,155 +116,174 @@ def catalog_host(target: TargetConfig, environ: Mapping[str, str]) -> str:
 COMMITTED, NOTHING_TO_DO = "committed", "nothing_to_do"
 
 
-def landing_planned(locator: Locator, feed: str) -> Facts:
-    """Return the sources that a landing reads."""
-    return Facts(tuple(Read(table) for table in locator.sources(feed).values()))
+@dataclass(frozen=True, slots=True)
+class Gatherer:
+    """Gathers the facts of operations on a project, for the observers of telemetry."""
 
+    locator: Locator
 
-def landing_done(locator: Locator, report: LandReport) -> Facts:
-    """Return what a landing read and wrote. If it added no landing, it read and wrote nothing."""
-    details: dict[str, Any] = {
-        "outcome": COMMITTED if report.landings else NOTHING_TO_DO,
-        "reason": report.waiting or None,
-        "generation": report.generation,
-        "landings": list(report.landings),
-        "watermark_ms": known_time(report.watermark_ms),
-        "quarantined": report.quarantined,
-        "rows_behind": report.behind,
-    }
-    if not report.landings:
-        return Facts(details=details)
-    feed = locator.tables.feed(report.feed)
-    positions = _last_positions(locator, report.feed)
-    landed = [landing for landing in feed.landings if landing.number in report.landings]
-    records, sources = {topic: _records(landed, topic) for topic in feed.definition.logs}, locator.sources(report.feed)
-    inputs = [
-        Read(replace(table, version=positions.get(topic, {}).get("version")), records.get(topic))
-        for topic, table in sources.items()
-    ]
-    outputs = [
-        Written(
-            replace(table, version=locator.log_version(feed, topic)),
-            records[topic],
-            landings=_landings(feed, topic, report.landings[0], report.landings[-1]),
-            origins=_copied(feed, topic, sources[topic]) if topic in sources else None,
+    def landing_planned(self, feed: str) -> Facts:
+        """Return the sources that a landing reads."""
+        return Facts(tuple(Read(table) for table in self.locator.sources(feed).values()))
+
+    def landing_done(self, report: LandReport) -> Facts:
+        """Return what a landing read and wrote. If it added no landing, it read and wrote nothing."""
+        details: dict[str, Any] = {
+            "outcome": COMMITTED if report.landings else NOTHING_TO_DO,
+            "reason": report.waiting or None,
+            "generation": report.generation,
+            "landings": list(report.landings),
+            "watermark_ms": known_time(report.watermark_ms),
+            "quarantined": report.quarantined,
+            "rows_behind": report.behind,
+        }
+        if not report.landings:
+            return Facts(details=details)
+        feed = self.locator.tables.feed(report.feed)
+        positions = _last_positions(self.locator, report.feed)
+        landed = [landing for landing in feed.landings if landing.number in report.landings]
+        records, sources = (
+            {topic: _records(landed, topic) for topic in feed.definition.logs},
+            self.locator.sources(report.feed),
         )
-        for topic, table in locator.logs(feed).items()
-        if topic not in feed.definition.source_offsets  # the source is the log
-    ]
-    measures = [Measure("landed", count, {"topic": topic}) for topic, count in records.items()]
-    measures += [Measure("dropped", report.quarantined, {"kind": "quarantined"})] if report.quarantined else []
-    measures += [Measure("rows_behind", report.behind)] if report.behind else []
-    return Facts(tuple(inputs), tuple(outputs), {**details, "records": records}, tuple(measures))
+        inputs = [
+            Read(replace(table, version=positions.get(topic, {}).get("version")), records.get(topic))
+            for topic, table in sources.items()
+        ]
+        outputs = [
+            Written(
+                replace(table, version=self.locator.log_version(feed, topic)),
+                records[topic],
+                landings=_landings(feed, topic, report.landings[0], report.landings[-1]),
+                origins=_copied(feed, topic, sources[topic]) if topic in sources else None,
+            )
+            for topic, table in self.locator.logs(feed).items()
+            if topic not in feed.definition.source_offsets  # the source is the log
+        ]
+        measures = [Measure("landed", count, {"topic": topic}) for topic, count in records.items()]
+        measures += [Measure("dropped", report.quarantined, {"kind": "quarantined"})] if report.quarantined else []
+        measures += [Measure("rows_behind", report.behind)] if report.behind else []
+        return Facts(tuple(inputs), tuple(outputs), {**details, "records": records}, tuple(measures))
 
-
-def run_planned(locator: Locator, job: Job) -> Facts:
-    """Return the logs that a run reads, and the tables that it writes."""
-    logs = locator.logs(job.feed)
-    inputs = tuple(Read(logs[topic]) for topic in _topics(job))
-    outputs = {
-        target: Written(locator.output(table))
-        for target, table in job.binding.tables.items()
-        if target.startswith(OUTPUT)
-    }
-    origins = _origins(job, logs)
-    return Facts(inputs, tuple(replace(written, origins=origins.get(target)) for target, written in outputs.items()))
-
-
-def run_done(locator: Locator, job: Job, result: RunReport | UpToDate) -> Facts:
-    """Return what a run read and wrote, with its counts. A run that had nothing to do read and wrote nothing."""
-    if isinstance(result, UpToDate):
-        return run_skipped(result)
-    spec, commit, logs = result.spec, result.commit, locator.logs(job.feed)
-    origins = _origins(job, logs)
-    inputs = tuple(
-        Read(
-            replace(logs[topic], version=locator.log_version(job.feed, topic)),
-            commit.consumed.get(topic, 0),
-            _landings(job.feed, topic, spec.input.first, spec.input.last) if spec.epochs else None,
+    def run_planned(self, job: Job) -> Facts:
+        """Return the logs that a run reads, and the tables that it writes."""
+        logs = self.locator.logs(job.feed)
+        inputs = tuple(Read(logs[topic]) for topic in _topics(job))
+        outputs = {
+            target: Written(self.locator.output(table))
+            for target, table in job.binding.tables.items()
+            if target.startswith(OUTPUT)
+        }
+        origins = _origins(job, logs)
+        return Facts(
+            inputs, tuple(replace(written, origins=origins.get(target)) for target, written in outputs.items())
         )
-        for topic in _topics(job)
-    )
-    outputs = []
-    for target, table in spec.binding.tables.items():
-        total = commit.targets.get(target)
-        if not target.startswith(OUTPUT) or not result.is_published:
-            continue  # readers see nothing new while a run is on hold
-        last_commit = {"run": spec.name, "rows": total.rows if total else 0, "digest": total.digest if total else None}
-        counts = (total.rows, total.bytes, total.files) if total else (0, 0, 0)
-        wrote = Written(
-            locator.output(table, with_version=True), *counts, commit=last_commit, origins=origins.get(target)
+
+    def run_done(self, job: Job, result: RunReport | UpToDate) -> Facts:
+        """Return what a run read and wrote, with its counts. A run that had nothing to do read and wrote nothing."""
+        if isinstance(result, UpToDate):
+            return self.run_skipped(result)
+        spec, commit, logs = result.spec, result.commit, self.locator.logs(job.feed)
+        origins = _origins(job, logs)
+        inputs = tuple(
+            Read(
+                replace(logs[topic], version=self.locator.log_version(job.feed, topic)),
+                commit.consumed.get(topic, 0),
+                _landings(job.feed, topic, spec.input.first, spec.input.last) if spec.epochs else None,
+            )
+            for topic in _topics(job)
         )
-        outputs.append(wrote)
-    dropped = dropped_by_reason(result.metrics)
-    behind = len(not_taken(job.feed, spec.input.last))
-    details = {
-        "outcome": COMMITTED,
-        "run": spec.name,
-        "epochs": [spec.input.first, spec.input.last] if spec.epochs else None,
-        "generation": spec.input.generation,
-        "watermark_ms": known_time(commit.watermark_ms),
-        "records": dict(commit.consumed),
-        "rows": rows_by_output(commit),
-        "dropped": dropped,
-        **{kind: sum(dropped.get(kind, {}).values()) for kind in ("late", "quarantined")},
-        "behind": behind,
-        "digests": {target.removeprefix(OUTPUT): commit.targets[target].digest for target in _outputs(commit.targets)},
-        "chain": commit.chain,
-        "completes_dead_attempt": spec.takes_over is not None,
-    }
-    met = [
-        Measure(
-            "expectations",
-            1,
-            {
-                "output": expectation.output,
-                "on_fail": expectation.on_fail,
-                "result": "met" if expectation.is_met else "unmet",
+        outputs = []
+        for target, table in spec.binding.tables.items():
+            total = commit.targets.get(target)
+            if not target.startswith(OUTPUT) or not result.is_published:
+                continue  # readers see nothing new while a run is on hold
+            last_commit = {
+                "run": spec.name,
+                "rows": total.rows if total else 0,
+                "digest": total.digest if total else None,
+            }
+            counts = (total.rows, total.bytes, total.files) if total else (0, 0, 0)
+            wrote = Written(
+                self.locator.output(table, with_version=True), *counts, commit=last_commit, origins=origins.get(target)
+            )
+            outputs.append(wrote)
+        dropped = dropped_by_reason(result.metrics)
+        behind = len(not_taken(job.feed, spec.input.last))
+        details = {
+            "outcome": COMMITTED,
+            "run": spec.name,
+            "epochs": [spec.input.first, spec.input.last] if spec.epochs else None,
+            "generation": spec.input.generation,
+            "watermark_ms": known_time(commit.watermark_ms),
+            "records": dict(commit.consumed),
+            "rows": rows_by_output(commit),
+            "dropped": dropped,
+            **{kind: sum(dropped.get(kind, {}).values()) for kind in ("late", "quarantined")},
+            "behind": behind,
+            "digests": {
+                target.removeprefix(OUTPUT): commit.targets[target].digest for target in _outputs(commit.targets)
             },
+            "chain": commit.chain,
+            "completes_dead_attempt": spec.takes_over is not None,
+        }
+        met = [
+            Measure(
+                "expectations",
+                1,
+                {
+                    "output": expectation.output,
+                    "on_fail": expectation.on_fail,
+                    "result": "met" if expectation.is_met else "unmet",
+                },
+            )
+            for expectation in commit.expectations
+        ]
+        return Facts(inputs, tuple(outputs), details, (*_run_measures(details), *met))
+
+    @staticmethod
+    def run_skipped(result: UpToDate) -> Facts:
+        """Return the facts of a run that had nothing to do."""
+        return Facts(details={"outcome": NOTHING_TO_DO, "reason": result.reason})
+
+    @staticmethod
+    def backfill_done(
+        branch: str, stands_on: str | None, first_epoch: int, results: Sequence[RunReport | UpToDate]
+    ) -> Facts:
+        """Return the facts of a backfill, without what its runs read and wrote. Each run reports that as its own operation."""
+        runs = [result.spec.name for result in results if isinstance(result, RunReport)]
+        outcome = COMMITTED if runs else NOTHING_TO_DO
+        return Facts(
+            details={
+                "outcome": outcome,
+                "branch": branch,
+                "stands_on": stands_on,
+                "first_epoch": first_epoch,
+                "runs": runs,
+            }
         )
-        for expectation in commit.expectations
-    ]
-    return Facts(inputs, tuple(outputs), details, (*_run_measures(details), *met))
 
+    def branch_changed(
+        self, state: JobState, into: str, details: Mapping[str, Any], source: str | None = None
+    ) -> Facts:
+        """Return the state of a branch's output tables after a promotion, a rewind or a publication.
 
-def run_skipped(result: UpToDate) -> Facts:
-    """Return the facts of a run that had nothing to do."""
-    return Facts(details={"outcome": NOTHING_TO_DO, "reason": result.reason})
-
-
-def backfill_done(
-    branch: str, stands_on: str | None, first_epoch: int, results: Sequence[RunReport | UpToDate]
-) -> Facts:
-    """Return the facts of a backfill, without what its runs read and wrote. Each run reports that as its own operation."""
-    runs = [result.spec.name for result in results if isinstance(result, RunReport)]
-    outcome = COMMITTED if runs else NOTHING_TO_DO
-    return Facts(
-        details={"outcome": outcome, "branch": branch, "stands_on": stands_on, "first_epoch": first_epoch, "runs": runs}
-    )
-
-
-def branch_changed(
-    locator: Locator, state: JobState, into: str, details: Mapping[str, Any], source: str | None = None
-) -> Facts:
-    """Return the state of a branch's output tables after a promotion, a rewind or a publication.
-
-    ``source``: the branch that was promoted.
-    """
-    branch = state.branch(into)
-    head = branch.published_runs[-1] if branch.published_runs else None
-    outputs = []
-    for target, table in branch.tables.items():
-        if not target.startswith(OUTPUT):
-            continue
-        total = head.commit.targets.get(target) if head else None
-        last_commit = {"run": head.spec.name if head else None, "digest": total.digest if total else None}
-        outputs.append(Written(locator.output(table, with_version=True), commit=last_commit))
-    inputs = _outputs_of(locator, state.branch(source)) if source else ()
-    did_something = any(details.get(name) for name in ("is_new", "rewound", "accepted", "lagged"))
-    if not did_something:
-        return Facts(details={"outcome": NOTHING_TO_DO, **details})
-    return Facts(inputs, tuple(outputs), {"outcome": COMMITTED, **details})
+        ``source``: the branch that was promoted.
+        """
+        branch = state.branch(into)
+        head = branch.published_runs[-1] if branch.published_runs else None
+        outputs = []
+        for target, table in branch.tables.items():
+            if not target.startswith(OUTPUT):
+                continue
+            total = head.commit.targets.get(target) if head else None
+            last_commit = {"run": head.spec.name if head else None, "digest": total.digest if total else None}
+            outputs.append(Written(self.locator.output(table, with_version=True), commit=last_commit))
+        inputs = _outputs_of(self.locator, state.branch(source)) if source else ()
+        did_something = any(details.get(name) for name in ("is_new", "rewound", "accepted", "lagged"))
+        if not did_something:
+            return Facts(details={"outcome": NOTHING_TO_DO, **details})
+        return Facts(inputs, tuple(outputs), {"outcome": COMMITTED, **details})
 
 
 def _run_measures(details: Mapping[str, Any]) -> list[Measure]:
