@@ -71,7 +71,7 @@ _ODD_SPACE = re.compile("[\u00a0\u2000-\u200b\u202f\u205f\u3000\ufeff]")
 """Matches characters that look like a space, but are no space in YAML."""
 
 
-class _Position(NamedTuple):
+class Position(NamedTuple):
     """A place in a file, counted from 1. The column is None if the line alone is enough."""
 
     line: int
@@ -82,10 +82,10 @@ class _Position(NamedTuple):
         return f"line {self.line}" if self.column is None else f"line {self.line}, column {self.column}"
 
 
-class _Mistake(NamedTuple):
+class Mistake(NamedTuple):
     """What is wrong at a place of a file, as the error that says how to fix it."""
 
-    position: _Position
+    position: Position
     error: ConfigError
 
 
@@ -94,7 +94,7 @@ class Document(NamedTuple):
 
     values: dict[str, Any]
     root: yaml.MappingNode
-    mistakes: list[_Mistake]
+    mistakes: list[Mistake]
 
 
 def parse(text: str, shown: str) -> Document:
@@ -135,7 +135,7 @@ def parse(text: str, shown: str) -> Document:
     return Document(values, root, list(_mistakes(root, ())))
 
 
-def position_of(root: yaml.Node, keys: Sequence[int | str], *, at_key: bool = False) -> _Position:
+def position_of(root: yaml.Node, keys: Sequence[int | str], *, at_key: bool = False) -> Position:
     """Return where the value at the path ``keys`` begins; for a mapping or list over several lines, or ``at_key``: its key.
 
     If there is no such value, return the place of the innermost block on the path to it.
@@ -150,7 +150,7 @@ def position_of(root: yaml.Node, keys: Sequence[int | str], *, at_key: bool = Fa
     mark = node.start_mark
     if key is not None and (at_key or (isinstance(node, yaml.CollectionNode) and not node.flow_style)):
         mark = key.start_mark
-    return _Position(mark.line + 1, mark.column + 1 if is_flow else None)
+    return Position(mark.line + 1, mark.column + 1 if is_flow else None)
 
 
 def _below(node: yaml.Node, step: int | str) -> tuple[yaml.Node | None, yaml.Node] | None:
@@ -161,7 +161,7 @@ def _below(node: yaml.Node, step: int | str) -> tuple[yaml.Node | None, yaml.Nod
     return None
 
 
-def _mistakes(node: yaml.Node, path: tuple[str, ...]) -> Iterator[_Mistake]:
+def _mistakes(node: yaml.Node, path: tuple[str, ...]) -> Iterator[Mistake]:
     """Yield duplicate keys, templates and typographic quotes, which `construct_document` lets pass."""
     if isinstance(node, yaml.MappingNode):
         seen: dict[str, int] = {}
@@ -174,7 +174,7 @@ def _mistakes(node: yaml.Node, path: tuple[str, ...]) -> Iterator[_Mistake]:
                     key=name,
                     line=seen[name],
                 )
-                yield _Mistake(_Position(line, None), error)
+                yield Mistake(Position(line, None), error)
             seen.setdefault(name, line)
             yield from _mistakes(key, path)
             yield from _mistakes(value, (*path, name))
@@ -187,7 +187,7 @@ def _mistakes(node: yaml.Node, path: tuple[str, ...]) -> Iterator[_Mistake]:
             "{key} contains a template ({{{{), which is not rendered here: write the value itself",
             key=".".join(path) or "a key",
         )
-        yield _Mistake(_Position(node.start_mark.line + 1, None), error)
+        yield Mistake(Position(node.start_mark.line + 1, None), error)
     elif isinstance(node, yaml.ScalarNode) and node.style is None and node.value[:1] in _TYPOGRAPHIC:
         error = ConfigError(
             "config-quote-typographic",
@@ -195,29 +195,29 @@ def _mistakes(node: yaml.Node, path: tuple[str, ...]) -> Iterator[_Mistake]:
             key=".".join(path),
             quote=node.value[0],
         )
-        yield _Mistake(_Position(node.start_mark.line + 1, None), error)
+        yield Mistake(Position(node.start_mark.line + 1, None), error)
 
 
-def _position_of_character(text: str, index: int) -> _Position:
+def _position_of_character(text: str, index: int) -> Position:
     """Return the place of a character."""
     before = text[:index]
-    return _Position(before.count("\n") + 1, index - before.rfind("\n"))
+    return Position(before.count("\n") + 1, index - before.rfind("\n"))
 
 
-def _explain(error: yaml.MarkedYAMLError, text: str) -> tuple[_Position, str]:
+def _explain(error: yaml.MarkedYAMLError, text: str) -> tuple[Position, str]:
     """Return the place of the mistake behind an error of PyYAML, and how to fix it."""
     problem, context = str(error.problem or ""), str(error.context or "")
     mark = error.problem_mark or error.context_mark
     if mark is None:
-        return _Position(1, None), problem or context
-    here = _Position(mark.line + 1, mark.column + 1)
-    begin = error.context_mark and _Position(error.context_mark.line + 1, error.context_mark.column + 1)
+        return Position(1, None), problem or context
+    here = Position(mark.line + 1, mark.column + 1)
+    begin = error.context_mark and Position(error.context_mark.line + 1, error.context_mark.column + 1)
     lines = [*text.splitlines(), ""]
     line = lines[min(mark.line, len(lines) - 1)]
 
     if found := _ODD_SPACE.search(line) or (begin and _ODD_SPACE.search(lines[begin.line - 1])):
         number = here.line if found.string is line else begin.line if begin else here.line
-        where = _Position(number, found.start() + 1)
+        where = Position(number, found.start() + 1)
         return where, f"an invisible character U+{ord(found[0]):04X} that is not a space: replace it with a space"
     if "found character '\\t'" in problem:
         return here, "a tab, which YAML does not allow here: use spaces"
@@ -282,7 +282,7 @@ _TYPES = {
 }
 
 
-def mistakes_of(error: ValidationError, model: type[BaseModel], document: Document) -> Iterator[_Mistake]:
+def mistakes_of(error: ValidationError, model: type[BaseModel], document: Document) -> Iterator[Mistake]:
     """Yield what is wrong with a file that does not fit a model."""
     details = error.errors(include_url=False)
     meant = {
@@ -300,7 +300,7 @@ def mistakes_of(error: ValidationError, model: type[BaseModel], document: Docume
         position = position_of(
             document.root, exactly, at_key=at_key or detail["type"] in {"extra_forbidden", "missing"}
         )
-        yield _Mistake(position, _error(detail, where, model))
+        yield Mistake(position, _error(detail, where, model))
 
 
 def nearest(word: str, known: Sequence[str]) -> str | None:

@@ -392,7 +392,7 @@ def _commit(spec: RunSpec, commit: Commit, tables: Tables, step: Step) -> Genera
     return state
 
 
-class _SnapshotTables(Ledger[JobState], Protocol):
+class SnapshotTables(Ledger[JobState], Protocol):
     """The part of a job's tables that snapshots need."""
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
@@ -404,7 +404,7 @@ class _SnapshotTables(Ledger[JobState], Protocol):
         ...
 
 
-def write_snapshot(job: str, run: CommittedRun, tables: _SnapshotTables, every: int) -> Generator[str, None, bool]:
+def write_snapshot(job: str, run: CommittedRun, tables: SnapshotTables, every: int) -> Generator[str, None, bool]:
     """Stage the snapshot of the state after a run and append its SNAPSHOT row; return whether the row was appended."""
 
     def stage(state: JobState) -> LedgerRow | None:
@@ -424,7 +424,7 @@ def write_snapshot(job: str, run: CommittedRun, tables: _SnapshotTables, every: 
     return row is not None
 
 
-def publish_all(job: str, tables: _SnapshotTables) -> Iterator[str]:
+def publish_all(job: str, tables: SnapshotTables) -> Iterator[str]:
     """Add the commits to the tables of all branches that they lack; yield the name of each commit before it."""
     state = tables.state(job)
     for branch in state.branches:

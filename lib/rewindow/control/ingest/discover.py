@@ -222,7 +222,7 @@ def _another(call: Call, spec: LogSpec, was: str | None, why: str) -> ConfigErro
     )
 
 
-_Interval = tuple[int, int]
+Interval = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,12 +236,12 @@ class Due:
     inspected: Mapping[str, SourceLook]
     columns: Mapping[str, LogColumns]
     window: ReadWindow
-    intervals: tuple[_Interval | None, ...]
+    intervals: tuple[Interval | None, ...]
     slots: tuple[PendingLanding, ...]
     epochs: Mapping[int, EpochTimes] | None = None
     """For a feed of another job's outputs: the times of the job's new epochs by number. Then these epochs are the intervals."""
 
-    def positions(self, interval: _Interval | None) -> dict[str, Mapping[str, Any]]:
+    def positions(self, interval: Interval | None) -> dict[str, Mapping[str, Any]]:
         """Return the sources' positions after the landing of an interval."""
         if self.epochs is None or interval is None:
             return {topic: look.position for topic, look in self.inspected.items()}

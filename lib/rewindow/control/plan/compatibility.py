@@ -138,7 +138,7 @@ class Fit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Verdict:
+class Verdict:
     """What happens to one store, and for an incompatible store the reason."""
 
     store: str
@@ -150,7 +150,7 @@ class _Verdict:
         return f"store {self.store} {self.fit}" + (f": {self.why}" if self.why else "")
 
 
-def verdicts(before: JobBinding, now: JobBinding) -> list[_Verdict]:
+def verdicts(before: JobBinding, now: JobBinding) -> list[Verdict]:
     """Return the verdict on each store of either job, sorted by name.
 
     Buffers of suppresses that may be added or removed (`job_diff.without_edits`) are left out.
@@ -159,12 +159,12 @@ def verdicts(before: JobBinding, now: JobBinding) -> list[_Verdict]:
     result = []
     for name in sorted({**before.stores, **now.stores}):
         if name not in before.stores:
-            result.append(_Verdict(name, Fit.NEW))
+            result.append(Verdict(name, Fit.NEW))
         elif name not in now.stores:
-            result.append(_Verdict(name, Fit.REMOVED))
+            result.append(Verdict(name, Fit.REMOVED))
         else:
             why = "; ".join(_changes(before, now, name))
-            result.append(_Verdict(name, Fit.INCOMPATIBLE if why else Fit.KEPT, why))
+            result.append(Verdict(name, Fit.INCOMPATIBLE if why else Fit.KEPT, why))
     return result
 
 

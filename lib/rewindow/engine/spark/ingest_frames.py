@@ -47,27 +47,27 @@ _ZONED = r"(Z|z|[+-]\d{2}:?\d{2}|UTC|GMT)\s*$"
 _DATE = r"^\s*[+-]?\d{4,6}-\d"
 
 
-class _SourceColumn(NamedTuple):
+class SourceColumn(NamedTuple):
     """A source column: the expression that reads it, and its Spark type."""
 
     read: Expression
     type: T.DataType
 
 
-def source_columns(spec: LogSpec, schema: T.StructType, hidden: Sequence[str] = ()) -> dict[str, _SourceColumn]:
+def source_columns(spec: LogSpec, schema: T.StructType, hidden: Sequence[str] = ()) -> dict[str, SourceColumn]:
     """Return a source's columns, by the names that they have after the renames of ``columns:``.
 
     Raises the errors of `log_columns.source_types`.
     """
     return {
-        name: _SourceColumn(
+        name: SourceColumn(
             F.col(".".join(f"`{name_in_path.replace('`', '``')}`" for name_in_path in path)), _type_at(schema, path)
         )
         for name, (path, _) in source_types(spec, schema.json(), hidden).items()
     }
 
 
-def landed(spec: LogSpec, column: Column, sources: Mapping[str, _SourceColumn]) -> Expression:
+def landed(spec: LogSpec, column: Column, sources: Mapping[str, SourceColumn]) -> Expression:
     """Return the expression of a landed column. Raises `SourceError` (66) if the source's column has another type now."""
     source = sources.get(column.name)
     found_type = None if source is None else landed_type(source.type.jsonValue())
@@ -95,7 +95,7 @@ def landed(spec: LogSpec, column: Column, sources: Mapping[str, _SourceColumn]) 
     return _converted(source, spec.zone).alias(column.name)
 
 
-def time_ms(spec: LogSpec, name: str, sources: Mapping[str, _SourceColumn]) -> Expression:
+def time_ms(spec: LogSpec, name: str, sources: Mapping[str, SourceColumn]) -> Expression:
     """Return a column as epoch milliseconds. Values that are not times become null.
 
     Raises `ConfigError` (78) if the column's type cannot be a time.
@@ -118,7 +118,7 @@ def time_ms(spec: LogSpec, name: str, sources: Mapping[str, _SourceColumn]) -> E
     raise not_a_time(spec, name, kind.simpleString())
 
 
-def _arrival_unit(spec: LogSpec, sources: Mapping[str, _SourceColumn]) -> Expression | None:
+def _arrival_unit(spec: LogSpec, sources: Mapping[str, SourceColumn]) -> Expression | None:
     """Return the unit of each arrival that cannot be milliseconds, null for other arrivals.
 
     Returns None if the column of arrivals is not checked.
@@ -135,7 +135,7 @@ def unit_of_number(time: Expression) -> Expression:
     return F.coalesce(*units)
 
 
-def offset_columns(spec: LogSpec, sources: Mapping[str, _SourceColumn]) -> tuple[Expression, Expression]:
+def offset_columns(spec: LogSpec, sources: Mapping[str, SourceColumn]) -> tuple[Expression, Expression]:
     """Return the partition column and the offset column, as longs, of a table whose records have their own offsets."""
     partition, offset = spec.source_offsets or ("", "")
     return sources[partition].read.cast("long"), sources[offset].read.cast("long")
@@ -158,7 +158,7 @@ def _in_ms(time: Expression, unit: str) -> Expression:
     return F.when(time < 0, time).otherwise(divided)
 
 
-def _converted(source: _SourceColumn, zone: str) -> Expression:
+def _converted(source: SourceColumn, zone: str) -> Expression:
     read, kind = source
     if isinstance(kind, T.TimestampType):
         return F.unix_millis(read)
@@ -296,7 +296,7 @@ class SourceFrame:
         )
 
     def _arrived(
-        self, sources: dict[str, _SourceColumn], pieces: Sequence[Piece]
+        self, sources: dict[str, SourceColumn], pieces: Sequence[Piece]
     ) -> tuple[Expression, Expression | None]:
         """Return the arrival of a row, and the reason if the row has no arrival because its number has another unit.
 
@@ -307,7 +307,7 @@ class SourceFrame:
             return arrival, None
         return F.when(unit.isNull(), arrival), _wrong_arrival(arrival, unit)
 
-    def _arrival(self, sources: dict[str, _SourceColumn], pieces: Sequence[Piece]) -> Expression:
+    def _arrival(self, sources: dict[str, SourceColumn], pieces: Sequence[Piece]) -> Expression:
         if self._spec.arrived_at:
             return time_ms(self._spec, self._spec.arrived_at, sources)
         governed = self._look.governed
@@ -315,12 +315,12 @@ class SourceFrame:
             return F.col(_PIECE_ARRIVAL)
         return F.lit(None).cast("long")
 
-    def _timestamp(self, sources: dict[str, _SourceColumn], arrival: Expression) -> Expression:
+    def _timestamp(self, sources: dict[str, SourceColumn], arrival: Expression) -> Expression:
         if self._spec.extractor:
             return F.lit(None).cast("long")
         return arrival if self._spec.timestamp == ARRIVAL else time_ms(self._spec, self._spec.timestamp, sources)
 
-    def _no_time(self, sources: dict[str, _SourceColumn]) -> list[Expression]:
+    def _no_time(self, sources: dict[str, SourceColumn]) -> list[Expression]:
         """Return a column of the texts that are not valid times, for the quarantine and messages.
 
         Returns no column if the timestamps are not text.

@@ -402,7 +402,7 @@ def hold_rows(
     return files
 
 
-class _Listed(NamedTuple):
+class Listed(NamedTuple):
     """The rows of one part of an attempt. ``recorded_at``: when the last of them was appended (epoch ms)."""
 
     attempt: str
@@ -417,16 +417,16 @@ class JournalRows:
         """``name``: the name of a job, or the `feed_name` of a feed. Nothing is read."""
         self._table, self._name = table, name
 
-    def listed(self) -> list[_Listed]:
+    def listed(self) -> list[Listed]:
         """Return the attempts and parts that have rows, without reading a block."""
         if not self._table.exists():
             return []
         grouped = self._rows().groupBy("attempt", F.expr(_PART).alias("part"))
         with mapped():
             parts = grouped.agg(F.coalesce(F.max("recorded_at"), F.lit(_NEVER)).alias("last")).collect()
-        return sorted(_Listed(row["attempt"], row["part"], row["last"]) for row in parts)
+        return sorted(Listed(row["attempt"], row["part"], row["last"]) for row in parts)
 
-    def garbage(self, garbage: Sequence[tuple[_Listed, str]]) -> Iterator[Garbage]:
+    def garbage(self, garbage: Sequence[tuple[Listed, str]]) -> Iterator[Garbage]:
         """Yield garbage with its size. ``garbage``: pairs of rows to delete and the reason. A path is an attempt and a part."""
         for some in _in_parts(garbage):
             attempts = sorted({item.attempt for item, _ in some})

@@ -125,7 +125,7 @@ class Bodies:
         return body, token
 
 
-class _Unpacked(NamedTuple):
+class Unpacked(NamedTuple):
     """A stored fold, and its parsed head."""
 
     fold: StoredFold
@@ -140,7 +140,7 @@ def packed(name: str, fold: StoredFold, more: Mapping[str, Any]) -> bytes:
     return f"{_digest_of(body)} {len(data)}\n".encode() + body
 
 
-def unpacked(name: str, data: bytes, removal: str) -> _Unpacked | None:
+def unpacked(name: str, data: bytes, removal: str) -> Unpacked | None:
     """Return the stored fold of a ledger; None if the bytes are damaged, of another ledger or of another version.
 
     ``removal``: see `StoredFold`.
@@ -155,7 +155,7 @@ def unpacked(name: str, data: bytes, removal: str) -> _Unpacked | None:
         head = json.loads(head_line)
         if head["version"] == _VERSION and head["name"] == name:
             covers = frozenset(head.get("files", ()))
-            return _Unpacked(StoredFold(head["rows"], head["token"], covers, lines, digest, removal), head)
+            return Unpacked(StoredFold(head["rows"], head["token"], covers, lines, digest, removal), head)
     return None
 
 
@@ -188,13 +188,13 @@ class JobStates:
         self._known[job] = (rows, state)
         return state
 
-    def store(self, job: str, ledger: _KeepsFold) -> None:
+    def store(self, job: str, ledger: KeepsFold) -> None:
         """Store the state after row `StoredRows.keeps_until` of a job's ledger, if `fold` has computed it since the last call."""
         if (state := self._kept.pop(job, None)) is not None:
             ledger.keep_fold(state.rows, state_lines(state))
 
 
-class _KeepsFold(Protocol):
+class KeepsFold(Protocol):
     """A ledger that stores the fold of its rows for later processes."""
 
     def keep_fold(self, rows: int, lines: Sequence[str]) -> None:

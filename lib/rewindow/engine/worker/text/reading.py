@@ -44,7 +44,7 @@ _IS_MARK = bytes(sign in b'"{}[]\n' for sign in range(256))
 
 
 @dataclass(frozen=True, slots=True)
-class _JsonLines:
+class JsonLines:
     """Some objects of a file, one per line."""
 
     data: bytes
@@ -62,7 +62,7 @@ class UndividedError(ValueError):
         self.reason = reason
 
 
-def json_lines(chunks: Iterable[bytes]) -> Iterator[_JsonLines]:
+def json_lines(chunks: Iterable[bytes]) -> Iterator[JsonLines]:
     """Yield the objects of a file in order, in blocks.
 
     ``chunks`` are the bytes of the file, without a byte order mark. A chunk may end anywhere. It should have some MB, because a
@@ -109,7 +109,7 @@ class _Division:
         self.is_closed = False
         self.has_objects = False
 
-    def divide(self, text: bytes) -> tuple[_JsonLines | None, bytes]:
+    def divide(self, text: bytes) -> tuple[JsonLines | None, bytes]:
         """Return the objects that end in a text (None if there are none), and the rest of the text."""
         text = self._begin(text)
         if self.is_closed or not text:
@@ -152,7 +152,7 @@ class _Division:
             self.is_closed = True
             position = closing + 1
         self.line += int(np.searchsorted(breaks, position))
-        records = _JsonLines(b"\n".join(objects), lines[: len(objects)]) if objects else None
+        records = JsonLines(b"\n".join(objects), lines[: len(objects)]) if objects else None
         return records, text[position:]
 
     def _begin(self, text: bytes) -> bytes:
