@@ -290,7 +290,8 @@ def test_a_pending_plan_and_an_idle_branch_are_explained():
     assert "Run main/1 was planned by process 7 on here and is not committed. This run replaces it." in text
     done = run_rows([], "a")
     described = describe_plan(fold(done), a_feed(), UpToDate(nothing("all is done")), "main", BINDING)
-    assert explain(described) == ["Nothing to run: all is done."]
+    assert described["reason_code"] == "all-epochs-taken"
+    assert explain(described) == [f"Nothing to run: {described['reason']}."]
     assert described["run"] is None
     changed = replace(BINDING, fingerprint="e" * 64, semantics={"wall_clock": "run"})
     told = explain(describe_plan(fold(done), a_feed(), UpToDate(nothing("all is done")), "main", changed))

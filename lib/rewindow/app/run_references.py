@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rewindow.app.open_project import OpenProject
 from rewindow.app.times import parse_time, whole_number
@@ -15,6 +15,10 @@ from rewindow.control.plan.job_state import Branch, CommittedRun, JobState
 from rewindow.control.plan.spec import BEGINNING, MAIN, RunRequest
 from rewindow.errors import UsageError
 from rewindow.tables.shared.paths import safe_name
+
+if TYPE_CHECKING:
+    from rewindow.tables.shared.state_query import Stores
+    from rewindow.tables.shared.warehouse import Warehouse
 
 
 def starting_epoch(state: JobState, main: Branch, feed: Feed, text: str) -> int:
@@ -93,6 +97,12 @@ class AsOf(NamedTuple):
     def runs(self) -> tuple[CommittedRun, ...]:
         """The runs of the branch up to and including ``run``."""
         return self.branch.runs[: self.branch.index_of(self.run.spec.run)]
+
+    def stores(self, tables: Warehouse) -> Stores:
+        """Return the job's stores after ``run``. Raises `CheckpointError` (76) if `gc` has deleted this state."""
+        from rewindow.tables.shared.state_query import Stores  # noqa: PLC0415 - most commands name runs and read no store
+
+        return Stores(tables, self.state, self.run)
 
 
 def as_of(project: OpenProject, job: str, branch: str, at: str | None) -> AsOf:

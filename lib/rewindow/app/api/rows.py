@@ -23,7 +23,6 @@ from rewindow.errors import UsageError
 from rewindow.storage.locations import is_uri
 from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.shared.arrow_tables import arrow_schema
-from rewindow.tables.shared.state_query import Stores
 from rewindow.tables.shared.warehouse import check_not_deleted
 
 if TYPE_CHECKING:
@@ -219,8 +218,7 @@ class StoreSource(Source):
 
     def arrow(self, project: OpenProject) -> pa.Table:
         """Return the entries in the order of their keys. Raises `CheckpointError` (76) if `gc` has deleted them."""
-        at_run = self.as_of(project)
-        stores = Stores(project.tables, at_run.state, at_run.run)
+        stores = self.as_of(project).stores(project.tables)
         return readable(stores.rows(self.name), stores.keys(self.name))
 
     def frame(self, project: OpenProject, session: SparkSession | None) -> DataFrame:
@@ -266,7 +264,7 @@ def store_source(project: OpenProject, job: str, store: str, *, branch: str, run
     Raises `UsageError` (2) for an unknown store or run, `CheckpointError` (76) if `gc` has deleted the state after the run.
     """
     at_run = as_of(project, job, branch, run)
-    Stores(project.tables, at_run.state, at_run.run).keys(store)
+    at_run.stores(project.tables).keys(store)
     return StoreSource(job, branch, at_run.run.spec.name, store)
 
 

@@ -160,8 +160,7 @@ def _values(row: Mapping[str, Any] | None) -> str:
 
 
 def _stores(project: OpenProject, job: str, branch: str, at: str | None) -> Stores:
-    at_run = as_of(project, job, branch, at)
-    return Stores(project.tables, at_run.state, at_run.run)
+    return as_of(project, job, branch, at).stores(project.tables)
 
 
 def _where(stores: Stores, store: str, words: Sequence[str]) -> dict[str, str]:
