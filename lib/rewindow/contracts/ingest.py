@@ -18,6 +18,8 @@ JOB = "job"
 """The format of a source that is another job's output. Its rows arrive in epochs."""
 ARRIVAL = "arrival"
 """The timestamp setting that means: use the arrival time."""
+FILE_ORDER = "file"
+"""The order setting that means: files by name, and the rows of a file as they stand in it."""
 OUTPUT_ORDER = ("_partition", "_offset")
 """The columns of another job's output that give the order of its rows."""
 OUTPUT_TIME = "_timestamp"
@@ -68,6 +70,8 @@ class LogSpec:
     timestamp: str
     arrived_at: str | None = None
     order: tuple[str, ...] = ()
+    in_file_order: bool = False
+    """Whether rows of equal arrival are in the order of `FILE_ORDER`. Then ``order`` is empty."""
     renames: Mapping[str, str] | None = None
     invalid: str = FAIL
     unreadable: str = FAIL
@@ -187,6 +191,10 @@ class SourceLook:
     """New CSV files whose last line has no line end, although last lines of landed files have: they may be incomplete."""
     keys: tuple[str, ...] = ()
     """The key columns of a job's output, without the bounds of windows; empty if they are unknown."""
+
+    def file_numbers(self) -> dict[str, int]:
+        """Return the number of each file of the source among all of them, by name."""
+        return {name: number for number, name in enumerate(sorted(piece.name for piece in (*self.rest, *self.fresh)))}
 
 
 class Intervals(Protocol):

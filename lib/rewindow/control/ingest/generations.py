@@ -15,7 +15,16 @@ from itertools import takewhile
 from typing import Any
 
 from rewindow.config.feed import TABLE_FORMATS
-from rewindow.contracts.ingest import JOB, FeedSpec, LogColumns, LogSpec, SourceLook, SourceOffsets, SourceSpec
+from rewindow.contracts.ingest import (
+    FILE_ORDER,
+    JOB,
+    FeedSpec,
+    LogColumns,
+    LogSpec,
+    SourceLook,
+    SourceOffsets,
+    SourceSpec,
+)
 from rewindow.contracts.instants import MILLISECONDS
 from rewindow.contracts.reserved_names import other_name
 from rewindow.contracts.text_options import TEXT_FORMATS, text_options
@@ -381,7 +390,7 @@ def _declared_log(spec: LogSpec) -> dict[str, Any]:
         "value": None if spec.value is None else spec.value[0] if spec.scalar_value else list(spec.value),
         "timestamp": spec.timestamp,
         "arrived_at": spec.arrived_at,
-        "order": list(spec.order),
+        "order": FILE_ORDER if spec.in_file_order else list(spec.order),
         "columns": {new: old for old, new in (spec.renames or {}).items()},
         **(
             {"units": units}

@@ -35,7 +35,7 @@ from rewindow.engine.worker.landing.log_columns import (
     source_types,
     unknown_column,
 )
-from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP, order_name
+from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, FILE, NO_TIME, PARTITION, ROW, TIMESTAMP, order_name
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED
 from rewindow.errors import SourceError
 from rewindow.streams.serde.schema import Column
@@ -293,6 +293,7 @@ class SourceFrame:
             *converted.values(),
             *self._no_time(sources),
             *(sources[name].read.alias(order_name(name)) for name in spec.order if name not in converted),
+            *(_place_of_row(has_rows=bool(pieces)) if spec.in_file_order else ()),
         )
 
     def _arrived(
@@ -440,6 +441,12 @@ def _path_of_row() -> Expression:
     """Return the path of a row's file, decoded from the URI that Spark provides."""
     decoded = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
     return F.regexp_replace(decoded, "^file:/+", "/")
+
+
+def _place_of_row(*, has_rows: bool) -> list[Expression]:
+    """Return the columns of `FILE_ORDER`. A frame without rows has no files, and so no names of files."""
+    file, row = (_path_of_row(), F.col("_metadata.row_index")) if has_rows else (F.lit(""), F.lit(0))
+    return [file.alias(FILE), row.alias(ROW)]
 
 
 def _named(piece: Piece) -> str:

@@ -31,7 +31,7 @@ from rewindow.engine.worker.landing.source_types import (
     in_micros,
     shown_type,
 )
-from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP, order_name
+from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, FILE, NO_TIME, PARTITION, ROW, TIMESTAMP, order_name
 from rewindow.engine.worker.text.pages import Page
 from rewindow.engine.worker.text.rows import BadValueError, TextRows
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED, UNREADABLE
@@ -55,7 +55,8 @@ class Portion:
     """Some row groups of a file, or a page of a text file. Their rows that arrived in ``[from_ms, until_ms)`` are due.
 
     A bound of None is no bound. ``with_unknown``: whether rows without an arrival are due. ``first_line`` is the number of lines
-    before the page's part of the file.
+    before the page's part of the file, and ``first_row`` the number of its rows before the page. ``file`` is the number of the
+    file among all files of the look, by name.
     """
 
     piece: Piece
@@ -65,6 +66,8 @@ class Portion:
     with_unknown: bool = True
     page: Page | None = None
     first_line: int = 0
+    first_row: int = 0
+    file: int = 0
 
     def due(self, arrived: pa.Array) -> pa.Array:
         """Return a mask of the rows that are due, given their arrivals (epoch ms)."""
@@ -107,13 +110,14 @@ class RowReader:
         type, and `LimitError` (71) if the rows do not fit into memory.
         """
         with _fitting(portion.piece.path), self._naming():
-            for rows in self._found(portion, self.needed()):
+            for rows, first_row in self._found(portion, self.needed()):
                 arrived, faults = self._arrived(rows)
                 due = portion.due(arrived)
-                if pc.all(due).as_py():
-                    yield from self._converted(rows, arrived, faults)
-                else:
-                    yield from self._converted(rows.filter(due), arrived.filter(due), faults.filter(due))
+                place = self._place(portion, first_row, rows.rows)
+                if not pc.all(due).as_py():
+                    rows, arrived, faults = rows.filter(due), arrived.filter(due), faults.filter(due)
+                    place = {name: column.filter(due) for name, column in place.items()}
+                yield from self._converted(rows, arrived, faults, place)
 
     def arrivals(self, portion: Portion) -> Iterator[tuple[pa.Array, pa.Array]]:
         """Yield the arrivals of the due rows of a portion (epoch ms), and the faults of these rows.
@@ -122,7 +126,7 @@ class RowReader:
         """
         name = self.spec.arrived_at
         with self._naming():
-            for batch in self._found(portion, {self.sources[name]} if name else set()):
+            for batch, _ in self._found(portion, {self.sources[name]} if name else set()):
                 arrived, faults = self._arrived(batch)
                 due = portion.due(arrived)
                 faults = pc.coalesce(batch.faults(), faults) if isinstance(batch, TextRows) else faults
@@ -166,13 +170,21 @@ class RowReader:
         # The statistics of nanoseconds are cut off, so the last arrival may be a little later than `last`.
         return None if last is None else last + 1
 
-    def _found(self, portion: Portion, names: set[str]) -> Iterator[_StoredRows | TextRows]:
+    def _place(self, portion: Portion, first_row: int, rows: int) -> dict[str, pa.Array]:
+        """Return the columns of `FILE_ORDER`; none if another order is declared."""
+        if not self.spec.in_file_order:
+            return {}
+        numbers = pa.array(np.arange(first_row, first_row + rows))
+        return {FILE: pa.repeat(pa.scalar(portion.file, pa.int64()), rows), ROW: numbers}
+
+    def _found(self, portion: Portion, names: set[str]) -> Iterator[tuple[_StoredRows | TextRows, int]]:
+        """Yield rows of a portion, with the number of the file's rows before them."""
         if portion.page is not None:
-            yield self.text_rows(portion)
+            yield self.text_rows(portion), portion.first_row
             return
         keys = [source for column in self.columns.key if self.types[source := self.sources[column.name]] == "string"]
-        for batch in _batches(portion, names, [key for key in keys if key in names]):
-            yield _StoredRows(batch, portion.piece, self.types)
+        for batch, first_row in _batches(portion, names, [key for key in keys if key in names]):
+            yield _StoredRows(batch, portion.piece, self.types), first_row
 
     @contextmanager
     def _naming(self) -> Iterator[None]:
@@ -189,7 +201,7 @@ class RowReader:
             ) from error
 
     def _converted(
-        self, batch: _StoredRows | TextRows, arrived: pa.Array, faults: pa.Array
+        self, batch: _StoredRows | TextRows, arrived: pa.Array, faults: pa.Array, place: Mapping[str, pa.Array]
     ) -> Iterator[pa.RecordBatch]:
         if not batch.rows:
             return
@@ -216,6 +228,7 @@ class RowReader:
             FAULT: faults,
             **landed,
             **ordered,
+            **place,
             **no_time,
         }
         yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
@@ -362,7 +375,8 @@ def _fitting(path: str) -> Iterator[None]:
         ) from error
 
 
-def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Yield batches of a portion of a Parquet file, with the number of the file's rows before each."""
     # Columns with values outside the file are not read, because the file may have columns of these names with other values.
     outside = dict(portion.piece.values)
     with open_parquet(portion.piece.path, [name for name in coded if name not in outside]) as file:
@@ -370,7 +384,10 @@ def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> It
         for number in portion.row_groups:
             group = file.metadata.row_group(number)
             rows = max(1, min(_READ_ROWS, group.num_rows * _READ_BYTES // max(group.total_byte_size, 1)))
-            yield from file.iter_batches(rows, row_groups=[number], columns=stored)
+            first_row = sum(file.metadata.row_group(before).num_rows for before in range(number))
+            for batch in file.iter_batches(rows, row_groups=[number], columns=stored):
+                yield batch, first_row
+                first_row += batch.num_rows
 
 
 def _ordered(column: pa.Array) -> Any:
