@@ -25,6 +25,7 @@ from rewindow.engine.worker.faults import BadRowsError, fix_of
 from rewindow.engine.worker.landing.source_types import (
     INTEGERS,
     TIMES,
+    UnsuitableError,
     arrow_type,
     as_landed,
     as_time,
@@ -42,6 +43,7 @@ from rewindow.streams.serde.key_bytes import encode_key
 _READ_ROWS = 1 << 18
 _READ_BYTES = 32 << 20
 """The most rows and (uncompressed) bytes of a batch."""
+_CODED = frozenset({"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"})
 _NULL_PARTITION = 0
 """The partition of records without a key."""
 _MOST_KEPT = 1 << 16
@@ -114,10 +116,11 @@ class RowReader:
                 arrived, faults = self._arrived(rows)
                 due = portion.due(arrived)
                 place = self._place(portion, first_row, rows.rows)
-                if not pc.all(due).as_py():
-                    rows, arrived, faults = rows.filter(due), arrived.filter(due), faults.filter(due)
+                if pc.all(due).as_py():
+                    yield from self._converted(rows, arrived, faults, place)
+                else:
                     place = {name: column.filter(due) for name, column in place.items()}
-                yield from self._converted(rows, arrived, faults, place)
+                    yield from self._converted(rows.filter(due), arrived.filter(due), faults.filter(due), place)
 
     def arrivals(self, portion: Portion) -> Iterator[tuple[pa.Array, pa.Array]]:
         """Yield the arrivals of the due rows of a portion (epoch ms), and the faults of these rows.
@@ -270,20 +273,23 @@ class RowReader:
 
 @contextmanager
 def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file. The columns ``coded`` are read dictionary-encoded.
+    """Open a Parquet file. Of the columns ``coded``, those that Arrow can read so are read dictionary-encoded.
 
-    Raises `StorageError` (74) if the file cannot be opened, or cannot be read within the block.
+    If the file cannot be opened, or cannot be read within the block, raises `UnsuitableError` if Arrow lacks what it takes, and
+    otherwise `StorageError` (74).
     """
     try:
         system, location = filesystem_of(path)
         with system.open_input_file(location) as stream:
             footer = pq.read_metadata(stream)
-            stored = [name for name in coded if name in footer.schema.names]
+            stored = [name for name in coded if _is_coded(footer, name)]
             file = pq.ParquetFile(stream, metadata=footer, read_dictionary=stored, page_checksum_verification=True)
             yield file
     except MemoryError:
         # Arrow's error for lack of memory is also a `pa.ArrowException`, and must not be translated below.
         raise
+    except pa.ArrowNotImplementedError as error:
+        raise UnsuitableError(f"{path}: {error}") from error
     except (OSError, pa.ArrowException) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise StorageError(
@@ -292,6 +298,13 @@ def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFil
             file=path,
             reason=reason,
         ) from error
+
+
+def _is_coded(footer: pq.FileMetaData, name: str) -> bool:
+    """Return whether Arrow can read a column dictionary-encoded: it cannot if a page has another encoding, such as a DELTA one."""
+    paths = [footer.schema.column(index).path for index in range(footer.num_columns)]
+    groups = map(footer.row_group, range(footer.num_row_groups))
+    return name in paths and all(_CODED.issuperset(group.column(paths.index(name)).encodings) for group in groups)
 
 
 def partitions_of(keys: Sequence[pa.Array], *, is_scalar: bool, partitions: int) -> pa.Array:
