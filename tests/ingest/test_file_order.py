@@ -35,7 +35,7 @@ def write(root, name, rows, kind):
         path.write_text("".join(f"{json.dumps(row)}\n" for row in turned))
 
 
-def shuffled(rng, count, first=0):
+def out_of_order(rng, count, first=0):
     """Return rows in an order that neither times nor values have; ``x`` counts them. Times and arrivals repeat."""
     return [
         {"user": rng.choice("ab"), "t": T0 + rng.randrange(50), "got": T0 + rng.randrange(3) * HOUR, "x": first + n}
@@ -63,7 +63,7 @@ def memory(request, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.usefixtures("memory")
 def test_rows_stand_in_the_log_as_in_the_files_by_name(tmp_path, kind):
-    rows = shuffled(random.Random(kind), 60)
+    rows = out_of_order(random.Random(kind), 60)
     # `sorted` by code points: capitals first, and 10 before 2.
     for number, name in enumerate(["B", "a/10", "a/2", "ä"]):
         write(tmp_path, name, rows[15 * number : 15 * number + 15], kind)
@@ -75,7 +75,7 @@ def test_rows_stand_in_the_log_as_in_the_files_by_name(tmp_path, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_stand_so_in_each_landing_and_each_generation(tmp_path, kind):
-    rows = shuffled(random.Random(kind), 30)
+    rows = out_of_order(random.Random(kind), 30)
     tables = DeltaFeedTables(f"{tmp_path}/w")
     for number in range(3):
         write(tmp_path, f"{number}", rows[10 * number : 10 * number + 10], kind)
@@ -88,7 +88,7 @@ def test_rows_stand_so_in_each_landing_and_each_generation(tmp_path, kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("is_bit_by_bit", [False, True])
 def test_with_intervals_rows_of_one_arrival_stand_so(tmp_path, kind, is_bit_by_bit):
-    rows = shuffled(random.Random(kind), 40)
+    rows = out_of_order(random.Random(kind), 40)
     tables, hourly = DeltaFeedTables(f"{tmp_path}/w"), feed(kind, every="1h", arrived_at="got")
     for number in range(2):
         write(tmp_path, f"{number}", rows[20 * number : 20 * number + 20], kind)
@@ -100,7 +100,7 @@ def test_with_intervals_rows_of_one_arrival_stand_so(tmp_path, kind, is_bit_by_b
 def test_an_extractor_sees_the_partition_time_of_the_files(tmp_path, monkeypatch):
     (tmp_path / "times.py").write_text("def so_far(record, partition_time):\n    return record.value.t\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    rows = shuffled(random.Random(5), 20)
+    rows = out_of_order(random.Random(5), 20)
     write(tmp_path, "0", rows, "csv")
     tables = DeltaFeedTables(f"{tmp_path}/w")
     land(feed("csv", timestamp="times:so_far"), tables, arrow_at(tmp_path), now_ms=T0)
@@ -108,7 +108,7 @@ def test_an_extractor_sees_the_partition_time_of_the_files(tmp_path, monkeypatch
 
 
 def test_another_order_needs_a_new_generation(tmp_path):
-    write(tmp_path, "0", shuffled(random.Random(1), 9), "csv")
+    write(tmp_path, "0", out_of_order(random.Random(1), 9), "csv")
     tables, by_time = DeltaFeedTables(f"{tmp_path}/w"), feed("csv", order=["x"])
     land(by_time, tables, arrow_at(tmp_path), now_ms=T0)
     with refused("feed-definition-changed", changes='logs.events.order: ["x"] -> "file"'):
@@ -126,21 +126,21 @@ def test_only_files_have_an_order(wrong):
 
 
 def test_land_says_once_that_no_record_of_a_landing_is_late(tmp_path):
-    tables, plain = DeltaFeedTables(f"{tmp_path}/w"), one_log(source={"path": "raw", "format": "csv"})
+    tables, by_time = DeltaFeedTables(f"{tmp_path}/w"), one_log(source={"path": "raw", "format": "csv"})
     found = []
     for number in range(2):
-        write(tmp_path, f"{number}", shuffled(random.Random(number), 5), "csv")
-        found.append(land(plain, tables, arrow_at(tmp_path), now_ms=T0))
+        write(tmp_path, f"{number}", out_of_order(random.Random(number), 5), "csv")
+        found.append(land(by_time, tables, arrow_at(tmp_path), now_ms=T0))
     told(found[0].orders, "order-of-records", topic="events", order="file")
     assert found[0].as_json()["order_codes"] == ["order-of-records"]
     assert found[1].orders == ()
-    again = land(plain, tables, arrow_at(tmp_path), now_ms=T0, new_generation=True)
+    again = land(by_time, tables, arrow_at(tmp_path), now_ms=T0, new_generation=True)
     told(again.orders, "order-of-records", topic="events", unit="landing")
 
 
 @pytest.mark.parametrize("log", [{"arrived_at": "got"}, {"order": ["x"]}, {"order": "file"}])
 def test_land_says_nothing_of_an_order_that_the_feed_names(tmp_path, log):
-    write(tmp_path, "0", shuffled(random.Random(1), 5), "csv")
+    write(tmp_path, "0", out_of_order(random.Random(1), 5), "csv")
     named = one_log(source={"path": "raw", "format": "csv"}, **log)
     assert land(named, DeltaFeedTables(f"{tmp_path}/w"), arrow_at(tmp_path), now_ms=T0).orders == ()
 
@@ -151,7 +151,7 @@ def test_workers_of_spark_keep_the_order_of_files(spark, tmp_path, kind, monkeyp
     from rewindow.engine.spark.spark_landing import SparkLandingEngine, SparkPasses
 
     monkeypatch.setattr("rewindow.engine.worker.landing.text_source.PART_BYTES", 200)
-    rows = shuffled(random.Random(kind), 80)
+    rows = out_of_order(random.Random(kind), 80)
     for number, name in enumerate(["a b+c", "b", "ä", "z/y"]):
         write(tmp_path, name, rows[20 * number : 20 * number + 20], kind)
     passes = SparkPasses(lambda: spark, slots=2, project_root=str(tmp_path))

@@ -293,7 +293,7 @@ class SourceFrame:
             *converted.values(),
             *self._no_time(sources),
             *(sources[name].read.alias(order_name(name)) for name in spec.order if name not in converted),
-            *(_place_of_row(has_rows=bool(pieces)) if spec.in_file_order else ()),
+            *(_file_order(has_rows=bool(pieces)) if spec.in_file_order else ()),
         )
 
     def _arrived(
@@ -443,7 +443,7 @@ def _path_of_row() -> Expression:
     return F.regexp_replace(decoded, "^file:/+", "/")
 
 
-def _place_of_row(*, has_rows: bool) -> list[Expression]:
+def _file_order(*, has_rows: bool) -> list[Expression]:
     """Return the columns of `FILE_ORDER`. A frame without rows has no files, and so no names of files."""
     file, row = (_path_of_row(), F.col("_metadata.row_index")) if has_rows else (F.lit(""), F.lit(0))
     return [file.alias(FILE), row.alias(ROW)]

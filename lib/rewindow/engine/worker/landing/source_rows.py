@@ -115,12 +115,12 @@ class RowReader:
             for rows, first_row in self._found(portion, self.needed()):
                 arrived, faults = self._arrived(rows)
                 due = portion.due(arrived)
-                place = self._place(portion, first_row, rows.rows)
+                file_order = self._file_order(portion, first_row, rows.rows)
                 if pc.all(due).as_py():
-                    yield from self._converted(rows, arrived, faults, place)
+                    yield from self._converted(rows, arrived, faults, file_order)
                 else:
-                    place = {name: column.filter(due) for name, column in place.items()}
-                    yield from self._converted(rows.filter(due), arrived.filter(due), faults.filter(due), place)
+                    file_order = {name: column.filter(due) for name, column in file_order.items()}
+                    yield from self._converted(rows.filter(due), arrived.filter(due), faults.filter(due), file_order)
 
     def arrivals(self, portion: Portion) -> Iterator[tuple[pa.Array, pa.Array]]:
         """Yield the arrivals of the due rows of a portion (epoch ms), and the faults of these rows.
@@ -173,7 +173,7 @@ class RowReader:
         # The statistics of nanoseconds are cut off, so the last arrival may be a little later than `last`.
         return None if last is None else last + 1
 
-    def _place(self, portion: Portion, first_row: int, rows: int) -> dict[str, pa.Array]:
+    def _file_order(self, portion: Portion, first_row: int, rows: int) -> dict[str, pa.Array]:
         """Return the columns of `FILE_ORDER`; none if another order is declared."""
         if not self.spec.in_file_order:
             return {}
@@ -204,7 +204,7 @@ class RowReader:
             ) from error
 
     def _converted(
-        self, batch: _StoredRows | TextRows, arrived: pa.Array, faults: pa.Array, place: Mapping[str, pa.Array]
+        self, batch: _StoredRows | TextRows, arrived: pa.Array, faults: pa.Array, file_order: Mapping[str, pa.Array]
     ) -> Iterator[pa.RecordBatch]:
         if not batch.rows:
             return
@@ -231,7 +231,7 @@ class RowReader:
             FAULT: faults,
             **landed,
             **ordered,
-            **place,
+            **file_order,
             **no_time,
         }
         yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
@@ -301,7 +301,7 @@ def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFil
 
 
 def _is_coded(footer: pq.FileMetaData, name: str) -> bool:
-    """Return whether Arrow can read a column dictionary-encoded: it cannot if a page has another encoding, such as a DELTA one."""
+    """Return whether Arrow can read a column dictionary-encoded: not if a page has another encoding, such as a DELTA one."""
     paths = [footer.schema.column(index).path for index in range(footer.num_columns)]
     groups = map(footer.row_group, range(footer.num_row_groups))
     return name in paths and all(_CODED.issuperset(group.column(paths.index(name)).encodings) for group in groups)
