@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from typing import Any
 
 import pytest
 
@@ -80,8 +82,7 @@ def record(bench: Bench, name: str, records: list[Click]) -> None:
 
 
 def windows(bench: Bench) -> set[tuple[str, int, int]]:
-    rows = read_rows(table_path(str(bench.warehouse), "windows")).to_pylist()
-    return {(row["user"], row["window_start"], row["value"]) for row in rows}
+    return {(row["user"], row["window_start"], row["value"]) for row in rows_of(bench)}
 
 
 @pytest.mark.parametrize("files_of_a_landing", [1, 2, 4])
@@ -114,3 +115,125 @@ def test_a_file_whose_name_comes_too_early_is_noticed(recorded: Bench) -> None:
             told(report.warnings, "file-before-landed", file=f"{name}.csv", landed="2.csv")
         else:
             assert report.warnings == ()
+
+
+DUMP = """\
+feed: clicks
+partitions: 2
+logs:
+  clicks:
+    source: {format: json, path: raw}
+    partition: partition
+    offset: offset
+    key: %s
+    value: %s
+    timestamp: %s
+"""
+KCAT, CONSUMER = DUMP % ("key", "payload", "ts"), DUMP % ("key", "value", "timestamp")
+Recorded = tuple[int, int, Click]
+
+
+def recorded_topic(seed: int, count: int = 60) -> list[Recorded]:
+    """Return partition, offset and click of each record. Keys are in Kafka's partitions; a transaction leaves gaps in offsets."""
+    rng, next_offset = random.Random(seed), [1000, 5]
+    found = []
+    for click in clicks(seed, count):
+        partition = "ab".index(click[0])
+        next_offset[partition] += rng.choice([1, 1, 2])
+        found.append((partition, next_offset[partition], click))
+    return found
+
+
+def by_kcat(record: Recorded) -> dict[str, Any]:
+    partition, offset, (key, ts, page) = record
+    topic = {"topic": "clicks", "partition": partition, "offset": offset, "tstype": "create", "ts": ts, "broker": 0}
+    return {**topic, "headers": ["trace", "1"], "key": key, "payload": page}
+
+
+def by_consumer(record: Recorded) -> dict[str, Any]:
+    partition, offset, (key, ts, page) = record
+    position = {"partition": partition, "offset": offset, "timestamp": ts, "headers": {}}
+    return {**position, "key": key, "value": page}
+
+
+def dump(bench: Bench, name: str, records: list[dict[str, Any]]) -> None:
+    bench.write(f"raw/{name}.json", "".join(json.dumps(record) + "\n" for record in records))
+
+
+def windows_of_partitions(records: list[Recorded]) -> set[tuple[str, int, int]]:
+    """Return the windows of Kafka, which has a task with a stream time of its own for each partition."""
+    return set().union(
+        *(windows_of_kafka([click for own, _, click in records if own == number]) for number in range(2))
+    )
+
+
+@pytest.mark.parametrize(("feed", "written"), [(KCAT, by_kcat), (CONSUMER, by_consumer)])
+def test_a_dump_of_a_topic_keeps_its_partitions_and_the_order_of_offsets(
+    recorded: Bench, feed: str, written: Any
+) -> None:
+    recorded.write("conf/feeds/clicks.yaml", feed)
+    records = recorded_topic(3)
+    # Consumers mix the partitions, and each file has them in another order.
+    mixed = [sorted(records[:30], key=lambda record: record[0]), records[30:]]
+    for number, part in enumerate(mixed):
+        dump(recorded, str(number), [written(record) for record in part])
+        recorded.done("land clicks", "run windows")
+    found = {(row["key"], row["window_start"], row["value"]) for row in rows_of(recorded)}
+    assert found == windows_of_partitions(records)
+
+
+def rows_of(bench: Bench) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = read_rows(table_path(str(bench.warehouse), "windows")).to_pylist()
+    return rows
+
+
+def test_an_offset_that_occurs_again_is_refused(recorded: Bench) -> None:
+    recorded.write("conf/feeds/clicks.yaml", KCAT)
+    records = [by_kcat(record) for record in recorded_topic(3, 10)]
+    dump(recorded, "0", [*records, records[4]])
+    recorded.refuses("land clicks", "topic-offset-repeated", offset=records[4]["offset"])
+    dump(recorded, "0", records)
+    recorded.done("land clicks")
+    dump(recorded, "1", records[-1:])
+    recorded.refuses("land clicks", "topic-offset-repeated", offset=records[-1]["offset"])
+
+
+@pytest.mark.parametrize("wrong", [{"partition": 2}, {"partition": -1}, {"offset": -3}, {"partition": None}])
+def test_a_record_without_a_valid_position_is_refused_or_quarantined(recorded: Bench, wrong: dict[str, Any]) -> None:
+    recorded.write("conf/feeds/clicks.yaml", KCAT)
+    records = [by_kcat(record) for record in recorded_topic(3, 10)]
+    dump(recorded, "0", [*records[:4], records[4] | wrong, *records[5:]])
+    assert recorded.run("land", "clicks").code == 65
+    recorded.write("conf/feeds/clicks.yaml", KCAT + "    unreadable: skip\n")
+    report = recorded.land("clicks")
+    assert (report.rows, report.quarantined) == (9, 1)
+
+
+def test_a_deletion_in_a_dump_is_a_null_value(recorded: Bench) -> None:
+    recorded.write("conf/feeds/clicks.yaml", KCAT)
+    records = [by_kcat(record) for record in recorded_topic(3, 10)]
+    dump(recorded, "0", [*records[:-1], records[-1] | {"payload": None}])
+    recorded.done("land clicks")
+    rows = read_rows(table_path(str(recorded.warehouse), "logs/clicks/clicks")).to_pylist()
+    assert [row["payload"] for row in rows].count(None) == 1
+
+
+def test_a_repartition_cannot_meet_the_partitions_of_a_topic(recorded: Bench) -> None:
+    other = KCAT[KCAT.index("  clicks:") :].replace("clicks", "pages")
+    recorded.write("conf/feeds/clicks.yaml", KCAT + other)
+    recorded.write("jobs/windows.py", JOINED)
+    dump(recorded, "0", [by_kcat(record) for record in recorded_topic(3, 10)])
+    recorded.done("land clicks")
+    recorded.refuses("plan windows", "log-keeps-source-partitions", log="pages")
+
+
+JOINED = """\
+from rewindow import StreamsBuilder
+
+
+def build_topology():
+    builder = StreamsBuilder()
+    clicks = builder.stream("clicks").select_key(lambda key, value: value, key=str).to_table(store="by-page")
+    builder.stream("pages").join(clicks, lambda page, click: click, value=str).to("windows")
+    return builder.build()
+"""

@@ -169,3 +169,32 @@ def test_workers_of_spark_keep_the_order_of_files(spark, tmp_path, kind, monkeyp
         land(feed(kind, every="1h", arrived_at="got", value=["x"]), hourly, engine, now_ms=T0 + 9 * HOUR)
         by_hour = sorted((rows[x] for x in in_order), key=lambda row: row["got"])
         assert landed(hourly) == [row["x"] for row in by_hour], way
+
+
+@pytest.mark.spark
+def test_spark_lands_a_recorded_topic_like_arrow(spark, tmp_path):
+    from rewindow.engine.spark.spark_landing import SparkLandingEngine
+
+    rng = random.Random(4)
+    rows = [{"user": f"u{n}", "t": T0 - n, "got": rng.randrange(4), "at": 2 * n, "x": n} for n in range(40)]
+    path = tmp_path / "raw" / "0.parquet"
+    path.parent.mkdir()
+    pq.write_table(pa.Table.from_pylist(rng.sample(rows, 40)), path, row_group_size=9)
+    log = {
+        "partition": "got",
+        "offset": "at",
+        "source": {"path": "raw", "format": "parquet"},
+        "invalid_timestamp": "skip",
+    }
+    found = {}
+    for way, engine in (
+        ("arrow", arrow_at(tmp_path)),
+        ("spark", SparkLandingEngine(spark, project_root=str(tmp_path))),
+    ):
+        tables = DeltaFeedTables(f"{tmp_path}/{way}")
+        recorded = one_log(**log, value=["x"], unreadable="skip")
+        report = land(recorded, tables, engine, now_ms=T0)
+        # The feed has the partitions 0 to 2.
+        assert report.quarantined == sum(row["got"] == 3 for row in rows)
+        found[way] = [(row["partition"], row["x"]) for row in log_rows(tables)]
+    assert found["spark"] == found["arrow"] == sorted((row["got"], row["x"]) for row in rows if row["got"] < 3)

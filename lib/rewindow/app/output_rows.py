@@ -47,7 +47,9 @@ def output_rows(
     The name ``rewindow.quarantine`` stands for the quarantine, which belongs to no job. There, ``of`` selects the records of a
     job or feed, and ``branch`` those of one of the job's branches (None: all branches). For outputs, None is the main branch.
 
-    ``current``: yield only the `current_rows`. ``keys`` are the columns of the table's key. A row has the table's key and value columns, ``_timestamp``, and as ``_run`` the
+    ``current``: yield only the `current_rows`.
+
+    ``keys`` are the columns of the table's key. A row has the table's key and value columns, ``_timestamp``, and as ``_run`` the
     name of the run that wrote the row. ``count`` is None for a table that does not exist yet. Raises `UsageError` (2) for a name
     of no job and no output, for a branch that the job does not have, and for a dropped branch whose rows `gc` has deleted. Raises
     `StorageError` (74) if a table or its files are gone.

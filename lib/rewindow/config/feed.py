@@ -119,7 +119,8 @@ class LogConfig(ConfigValue):
     """The unit of BIGINT times (s, ms, us, ns), by the column of ``timestamp`` or ``arrived_at``. Default: ms, checked.
     For a function of `timestamp`, ``ms`` disables the check."""
     partition: Column | None = None
-    """Together with `offset`: the source's columns of Kafka partitions and offsets. Such a log is not copied."""
+    """Together with `offset`: the source's columns of Kafka partitions and offsets. A table with them is not copied. From files,
+    records get these partitions, in the order of these offsets."""
     offset: Column | None = None
     """The source's column of Kafka offsets. Needs ``partition``."""
 
@@ -131,13 +132,17 @@ class LogConfig(ConfigValue):
             )
         if self.partition is None:
             return self
-        if self.source.table is None:
-            raise ValueError("partition and offset need a table of the warehouse: source: {table: raw.events}")
-        if self.arrived_at or self.order or self.invalid_timestamp != "fail":
+        if self.source.table is None and self.source.format in {None, "delta"}:
+            raise ValueError(
+                "partition and offset need files, or a table of the warehouse: source: {table: raw.events}"
+            )
+        if self.arrived_at or self.order or (self.source.table and self.invalid_timestamp != "fail"):
             raise ValueError(
                 "a log with source offsets can neither reorder nor skip records: remove arrived_at, order and "
                 "invalid_timestamp"
             )
+        if self.source.table is None:
+            return self
         if ":" in self.timestamp or self.timestamp == "arrival":
             raise MisfitError("a log with source offsets needs a column of the source as timestamp", "timestamp")
         return self
@@ -334,17 +339,23 @@ def _log(topic: str, log: LogConfig, config: FeedConfig, project_root: str, ware
         invalid=log.invalid_timestamp,
         unreadable=log.unreadable,
         zone=config.zone,
-        source_offsets=(log.partition, log.offset) if log.partition and log.offset else None,
+        source_offsets=_positions(log) if log.source.table else None,
+        topic_positions=_positions(log) if not log.source.table else None,
         units=log.units,
         ignore=log.ignore,
         optional=log.optional,
     )
 
 
+def _positions(log: LogConfig) -> tuple[str, str] | None:
+    return (log.partition, log.offset) if log.partition and log.offset else None
+
+
 def _order(log: LogConfig) -> tuple[str, ...]:
     """Return what decides the order of a log's rows in a landing. With an extractor, only an output's own times are known."""
     if log.source.job is None:
-        return () if isinstance(log.order, str) else log.order
+        columns = () if isinstance(log.order, str) else log.order
+        return (log.offset,) if log.offset and not log.source.table else columns
     return (*OUTPUT_ORDER, OUTPUT_TIME) if ":" in log.timestamp else OUTPUT_ORDER
 
 

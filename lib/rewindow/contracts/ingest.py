@@ -78,6 +78,8 @@ class LogSpec:
     zone: str = "UTC"
     source_offsets: tuple[str, str] | None = None
     """The names of the partition and offset columns of a source that has them; `land` does not copy such a source."""
+    topic_positions: tuple[str, str] | None = None
+    """The names of the partition and offset columns of files that recorded a topic; the log gets its partitions and its order."""
     units: Mapping[str, str] = field(default_factory=dict)
     """From a column (or extractor) to the unit of its integers. Without a unit, milliseconds are expected, and checked."""
     ignore: tuple[str, ...] = ()
@@ -89,6 +91,11 @@ class LogSpec:
     def is_output(self) -> bool:
         """Whether the source is another job's output. Its rows arrive by epoch."""
         return self.source.format == JOB
+
+    @property
+    def position_columns(self) -> tuple[str, ...]:
+        """The names of the partition and offset columns of a source that has them."""
+        return self.source_offsets or self.topic_positions or ()
 
     @property
     def output_keys(self) -> tuple[str, ...]:

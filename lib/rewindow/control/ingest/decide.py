@@ -190,7 +190,7 @@ class Numbering:
             block = taken.get(tp)
             start, end = (block.start, block.end) if block else (before.end, before.end)
             largest = block.max_timestamp if block else before.max_timestamp
-            base = before.base if before.end else block.base if block else 0
+            base = block.base if block else before.base
             held: list[HeldFile] = [*self._held.get(tp, ())]
             if block and block.files:
                 held += [held_file(tp.topic, file) for file in block.files]

@@ -124,6 +124,7 @@ def generation_body(
         _fingerprint(feed),
         generation.kept,
         _source_offsets(feed, columns),
+        tuple(spec.topic for spec in feed.logs if spec.topic_positions),
     )
     return {
         **definition_as_json(definition),
@@ -397,7 +398,7 @@ def _declared_log(spec: LogSpec) -> dict[str, Any]:
             if (units := {name: unit for name, unit in spec.units.items() if unit != MILLISECONDS})
             else {}
         ),
-        **({"source_offsets": list(spec.source_offsets)} if spec.source_offsets else {}),
+        **({"source_offsets": list(spec.position_columns)} if spec.position_columns else {}),
     }
 
 

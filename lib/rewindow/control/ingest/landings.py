@@ -51,6 +51,8 @@ class FeedDefinition:
     """Landings 1 to ``kept`` are shared with the previous generation."""
     source_offsets: Mapping[str, SourceOffsets] = field(default_factory=dict)
     """Logs that are tables with source offsets: all logs of the feed, or none."""
+    recorded: tuple[str, ...] = ()
+    """Logs of files that recorded a topic, whose partitions these logs have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,10 @@ class LandedRange:
     max_timestamp: int
     release: int
     base: int = 0
-    """With source offsets: the offset in the source of the record that has offset 0 here."""
+    """With source offsets: the offset in the source of the record that has offset 0 here.
+
+    In a log of files that recorded a topic: the offset after the last one in the topic, less the offset after the last one here.
+    """
 
     def as_list(self) -> list[int]:
         """Return the numbers as a list, which ends before ``base`` if that is 0."""
@@ -162,6 +167,7 @@ class Feed:
     def spans(self, topic_partition: TopicPartition, start: int, end: int) -> list[LogSpan]:
         """Return the offsets ``[start, end)`` of a topic-partition as one span per generation that landed them."""
         spans: dict[int, LogSpan] = {}
+        is_source = topic_partition.topic in self.definition.source_offsets
         first_landing = bisect_right(self.landings, start, key=lambda landing: _end(landing, topic_partition))
         for index in range(first_landing, len(self.landings)):
             landing = self.landings[index]
@@ -174,7 +180,7 @@ class Feed:
             before = spans.get(landing.generation)
             if before is not None:
                 first, last = min(before.first, first), max(before.last, last)
-            spans[landing.generation] = LogSpan(landing.generation, first, last, landed.base)
+            spans[landing.generation] = LogSpan(landing.generation, first, last, landed.base if is_source else 0)
         return [spans[generation] for generation in sorted(spans)]
 
     def is_enforced(self, epoch: int, topics: Collection[str], partition: int) -> bool:
@@ -231,6 +237,7 @@ def definition_as_json(definition: FeedDefinition) -> dict[str, Any]:
         "kept": definition.kept,
         "logs": logs,
         **({"source_offsets": source_offsets} if source_offsets else {}),
+        **({"recorded": list(definition.recorded)} if definition.recorded else {}),
     }
 
 
@@ -239,7 +246,14 @@ def definition_from_json(body: Mapping[str, Any]) -> FeedDefinition:
     logs = {topic: LogSchema.from_json(schema) for topic, schema in body["logs"].items()}
     source_offsets = {topic: SourceOffsets(**log) for topic, log in body.get("source_offsets", {}).items()}
     return FeedDefinition(
-        body["feed"], body["generation"], body["partitions"], logs, body["fingerprint"], body["kept"], source_offsets
+        body["feed"],
+        body["generation"],
+        body["partitions"],
+        logs,
+        body["fingerprint"],
+        body["kept"],
+        source_offsets,
+        tuple(body.get("recorded", ())),
     )
 
 

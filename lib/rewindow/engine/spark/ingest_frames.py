@@ -35,6 +35,7 @@ from rewindow.engine.worker.landing.log_columns import (
     source_types,
     unknown_column,
 )
+from rewindow.engine.worker.landing.source_rows import no_position
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, FILE, NO_TIME, PARTITION, ROW, TIMESTAMP, order_name
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED
 from rewindow.errors import SourceError
@@ -285,8 +286,14 @@ class SourceFrame:
         arrival, wrong = self._arrived(sources, pieces)
         fault = F.lit(None).cast("string") if wrong is None else wrong
         key = [(converted[column.name], column.type) for column in columns.key]
+        partition = partition_column(key, is_scalar=columns.scalar_key, partitions=partitions)
+        if spec.topic_positions:
+            partition, offset = (sources[name].read.cast("long") for name in spec.topic_positions)
+            is_valid = F.coalesce((partition >= 0) & (partition < partitions) & (offset >= 0), F.lit(False))
+            fault = F.coalesce(fault, F.when(~is_valid, F.lit(no_position(spec, partitions))))
+            partition = F.when(is_valid, partition).otherwise(0).cast("int")
         return frame.select(
-            partition_column(key, is_scalar=columns.scalar_key, partitions=partitions).alias(PARTITION),
+            partition.alias(PARTITION),
             arrival.alias(ARRIVED),
             self._timestamp(sources, arrival).alias(TIMESTAMP),
             fault.alias(FAULT),

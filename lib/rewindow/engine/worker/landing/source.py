@@ -350,7 +350,7 @@ def _check_columns(reader: RowReader, look: SourceLook) -> None:
         if source is None or (column.type == "json" and not reader.spec.is_output):
             raise UnsuitableError(f"the column {column.name} is nested or has another type now")
     spec = reader.spec
-    others = {*spec.order, *([spec.arrived_at] if spec.arrived_at else [])}
+    others = {*spec.order, *spec.position_columns, *([spec.arrived_at] if spec.arrived_at else [])}
     others |= set() if spec.timestamp == ARRIVAL or spec.extractor else {spec.timestamp}
     if not others <= set(reader.sources):
         raise UnsuitableError("it lacks a column, or the column is nested")

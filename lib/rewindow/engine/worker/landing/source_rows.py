@@ -224,8 +224,15 @@ class RowReader:
         if isinstance(batch, TextRows):
             faults = pc.coalesce(batch.faults(), faults)
             no_time = self._no_time(batch, timestamp)
+        partition = partitions_of(keys, is_scalar=self.columns.scalar_key, partitions=self.partitions)
+        if spec.topic_positions:
+            partition, offset = (batch.column(sources[name]).cast(pa.int64()) for name in spec.topic_positions)
+            is_in_range = pc.and_(pc.greater_equal(partition, 0), pc.less(partition, self.partitions))
+            is_valid = pc.and_(is_in_range, pc.greater_equal(offset, 0)).fill_null(fill_value=False)
+            faults = pc.coalesce(faults, pc.if_else(is_valid, None, no_position(spec, self.partitions)))
+            partition = pc.if_else(faults.is_valid(), _NULL_PARTITION, partition).cast(pa.int32())
         columns = {
-            PARTITION: partitions_of(keys, is_scalar=self.columns.scalar_key, partitions=self.partitions),
+            PARTITION: partition,
             ARRIVED: arrived,
             TIMESTAMP: timestamp,
             FAULT: faults,
@@ -269,6 +276,11 @@ class RowReader:
         if isinstance(batch, TextRows) and kind not in INTEGERS:
             return as_time(batch.instants(source), "timestamp", zone)
         return as_time(batch.column(source), kind, zone, self.spec.units.get(name, MILLISECONDS))
+
+
+def no_position(spec: LogSpec, partitions: int) -> str:
+    """Return why a record of a recorded topic is refused that has no valid partition or offset."""
+    return f"{UNREADABLE}: {' and '.join(spec.position_columns)} are not a partition from 0 to {partitions - 1} and an offset"
 
 
 @contextmanager
