@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rewindow.app.command_log import mute_others
 from rewindow.config.feed import TABLE_FORMATS, FeedConfig, feed_spec
 from rewindow.contracts.ingest import LogColumns, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.instants import instant
@@ -50,7 +49,6 @@ def extractor_versions(config: FeedConfig, root: Path) -> dict[str, str]:
     from rewindow.control.code_version import function_version  # noqa: PLC0415 - few feeds have code
     from rewindow.engine.worker.log_writer import load_extractor  # noqa: PLC0415
 
-    mute_others()
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
     return {name: function_version(load_extractor(name), root) for name in names}
