@@ -22,10 +22,11 @@ from rewindow.contracts.ingest import LogColumns, LogSpec, ReadWindow, SourceLoo
 from rewindow.contracts.instants import instant
 from rewindow.contracts.reserved_names import other_name
 from rewindow.contracts.text_options import CSV, text_options
+from rewindow.control.ingest.feed_definition import FeedDefinition
 from rewindow.control.ingest.feed_progress import landing_bodies
 from rewindow.control.ingest.generations import log_schemas
 from rewindow.control.ingest.intervals import grid_of
-from rewindow.control.ingest.landings import Feed, FeedDefinition
+from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.sequence import History
 from rewindow.errors import ConfigError, LandedFileError, LandedRunError, RewindowError, StorageError, WarningMessage
 from rewindow.streams.serde.schema import Column
@@ -33,7 +34,7 @@ from rewindow.streams.serde.schema import Column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rewindow.control.ingest.landings import LogSchema
+    from rewindow.control.ingest.feed_definition import LogSchema
     from rewindow.control.ingest.protocols import LandReport
     from rewindow.tables.shared.warehouse import Warehouse
 
