@@ -47,9 +47,10 @@ from rewindow.tables.governed.publish import (
     unpublished,
 )
 from rewindow.tables.governed.published import KnownTablesOfJobs, lacking
-from rewindow.tables.governed.quarantine import CatalogQuarantine, first_of, open_quarantine, rows_of_key, similar_value
+from rewindow.tables.governed.quarantine import CatalogQuarantine, open_quarantine
 from rewindow.tables.governed.run_rows import RunReports, block_batches
 from rewindow.tables.governed.table_history import table_version
+from rewindow.tables.governed.table_rows import first_of, rows_of_key, similar_value
 from rewindow.tables.shared.audit import INTERNAL, add_up_runs, reported, totals
 from rewindow.tables.shared.checkpoints import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
