@@ -361,7 +361,7 @@ class JobBranches:
         return list(self._tables.lagging(self._job, self.state, branch))
 
     def _interrupted_backfill(self, state: JobState, base: CommittedRun | None) -> str | None:
-        """Return the branch that an interrupted backfill forked from main's run ``base`` and named by number; None without one."""
+        """Return the branch that an interrupted backfill forked from main's run ``base`` and named by number, else None."""
         for branch in state.branches.values():
             is_live = branch.pending is not None and self._project.is_alive(branch.pending.attempt)
             is_unnamed = (
