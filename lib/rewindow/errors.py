@@ -117,7 +117,7 @@ class VerdictMessage(Message):
 
 
 class HintMessage(Message):
-    """Why a run has no rows, or is slow."""
+    """Why a run has no rows, is slow, or writes JSON text."""
 
     __slots__ = ()
 

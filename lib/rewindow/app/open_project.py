@@ -145,6 +145,7 @@ class OpenProject:
         from rewindow.app.branch_status import after_last_run, next_run
         from rewindow.control.health.phrases import Command
         from rewindow.control.plan.explain import describe_plan
+        from rewindow.control.plan.undeclared_types import undeclared_types
 
         bound = self.bind(job, request.branch)
         state, request = self.tables.state(job), self.with_acceptance(job, request)
@@ -152,7 +153,9 @@ class OpenProject:
         described = describe_plan(state, bound.feed, decided, request.branch, bound.binding)
         branch, again = state.branch(request.branch), Command(job, self.target.target, request.branch)("run")
         left = after_last_run(self.root, self.tables, branch, bound.feed, again)
-        return described | left | {"lagging": dict(self.tables.lagging(job, state, request.branch))}
+        hints = list(undeclared_types(bound.code.topology, branch.head.spec.binding if branch.head else None))
+        undeclared = {"undeclared": hints, "undeclared_codes": [hint.code for hint in hints]}
+        return described | left | undeclared | {"lagging": dict(self.tables.lagging(job, state, request.branch))}
 
     def run(self, job: str, request: RunRequest, on_step: OnStep = None) -> RunReport | UpToDate:
         """Execute one run of a job, or return `UpToDate` if there is nothing to do.
@@ -183,6 +186,7 @@ class OpenProject:
         from rewindow.control.health.lost_records import hints
         from rewindow.control.heartbeat import Heartbeat, this_attempt
         from rewindow.control.plan.planner import UpToDate, never_landed
+        from rewindow.control.plan.undeclared_types import undeclared_types
         from rewindow.control.run import steps
         from rewindow.control.steps import drive
 
@@ -193,7 +197,8 @@ class OpenProject:
         self.feed_tables.publish(config.feed)
         bound = self.bind(job, request.branch)
         observed.planned(lambda: self.gatherer.run_planned(bound))
-        pending, attempt = self.tables.state(job).branch(request.branch).pending, this_attempt()
+        before, attempt = self.tables.state(job).branch(request.branch), this_attempt()
+        pending = before.pending
         if self._watch and pending:
             from rewindow.app.branch_status import killed_hint
 
@@ -207,7 +212,8 @@ class OpenProject:
             from rewindow.app.branch_status import with_all_reasons
 
             return with_all_reasons(self.root, self.tables, bound, request, done)
-        return replace(done, hints=tuple(hints(bound, done)))
+        undeclared = undeclared_types(bound.code.topology, before.head.spec.binding if before.head else None)
+        return replace(done, hints=(*undeclared, *hints(bound, done)))
 
     @cached_property
     def gatherer(self) -> Gatherer:

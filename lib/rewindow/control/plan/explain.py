@@ -102,6 +102,7 @@ def explain(plan: dict[str, Any]) -> list[str]:
         lines.append(f"Run {pending['name']} was planned by {process} and is not committed. {then}.")
     lines += [f"{plan['ended']}."] if plan.get("ended") else []
     lines += explain_holds(plan["on_hold"])
+    lines += [f"{hint}." for hint in plan.get("undeclared", ())]
     return [*lines, *explain_lag(plan.get("lagging", {}), "The next run")]
 
 
