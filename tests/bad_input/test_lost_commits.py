@@ -1,4 +1,4 @@
-"""A ledger has lost its newest commits, or all of them, and tables have what they named: all commands say so, and what they advise works."""
+"""A ledger has lost its newest commits, or all, and tables still have the rows: all commands refuse, and their advice works."""
 
 from __future__ import annotations
 

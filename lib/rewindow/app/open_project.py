@@ -29,6 +29,7 @@ from rewindow.config.load import check_feed_exists, find_project, load_feed, loa
 from rewindow.contracts.tasks import Execution
 from rewindow.control.plan.spec import MAIN, RunRequest, TableSpec
 from rewindow.errors import ConfigError, SourceError, naming
+from rewindow.storage.progress import progressed
 from rewindow.tables.shared.publications import unknown_rows
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class OpenProject:
     def __init__(self, root: Path, target: TargetConfig, *, debug: bool = False) -> None:
         self.root, self.target, self._debug = root, target, debug
         self._watch: Watch | None = None
+        self._done = 0.0
         self._why_spark: list[str] = []
         self.warehouse = warehouse_location(root, target)
         setting = Setting(target, str(root), self._on_share, self._on_task, self._why_spark.append)
@@ -130,6 +132,7 @@ class OpenProject:
                         new_generation=new_generation,
                         keep=keep,
                         extractors=extractor_versions(config, self.root),
+                        stalled_ms=self.target.stalled_ms,
                         on_step=observed.watching(on_step),
                     )
                     observed.done(lambda: self.gatherer.landing_done(report))
@@ -233,7 +236,10 @@ class OpenProject:
 
             if killed := killed_hint(self.warehouse, pending, "This command takes its place"):
                 self._watch.say(f"{killed}.")
-        with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
+        with (
+            naming(JOB=job, FEED=bound.feed.definition.feed),
+            Heartbeat(self.warehouse, attempt, self.target.stalled_ms),
+        ):
             machine = steps(bound, request, attempt, self.engine, self.tables, self.is_alive)
             done = drive(machine, observed.watching(on_step))
         observed.done(lambda: self.gatherer.run_done(bound, done))
@@ -271,10 +277,15 @@ class OpenProject:
         self._watch = on_step if isinstance(on_step, Watch) else None
 
     def _on_share(self, done: float) -> None:
+        # Spark is asked for the share again and again, whether or not a task has finished.
+        if done != self._done:
+            self._done = done
+            progressed()
         if self._watch:
             self._watch.share(done)
 
     def _on_task(self, report: TaskReport) -> None:
+        progressed()
         self.telemetry.task(report)
         if self._watch:
             self._watch.task(report)

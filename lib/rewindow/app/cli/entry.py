@@ -104,7 +104,7 @@ def run_command(arguments: list[str], begin: Callable[[], object] = lambda: None
         return _fail(failure, log_format, as_json=as_json)
     except (KeyboardInterrupt, Abort):
         return _fail(failure_of(KeyboardInterrupt()), log_format, as_json=as_json)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - users never see a stack trace
+    except BaseException as error:  # noqa: BLE001 - users never see a stack trace, and Python's exit code 1 means a difference
         if isinstance(error, SystemExit) and (is_completion() or _is_of_the_command_line(error)):
             return error.code if isinstance(error.code, int) else 0
         return _fail(failure_of(error), log_format, as_json=as_json, error=error if debug else None)
@@ -124,7 +124,7 @@ def is_completion() -> bool:
 
 
 def _is_of_the_command_line(error: SystemExit) -> bool:
-    """Return whether Typer raised the `SystemExit`, as after ``--show-completion``. Otherwise a job's code raised it."""
+    """Return whether Typer raised the `SystemExit`, as after ``--show-completion``. Otherwise a library raised it."""
     raised, module = error.__traceback__, ""
     while raised is not None:
         module, raised = raised.tb_frame.f_globals.get("__name__", ""), raised.tb_next
@@ -149,9 +149,12 @@ def _usage(error: TyperException) -> str:
 def _fail(failure: Failure, log_format: str | None, *, as_json: bool, error: BaseException | None = None) -> int:
     if is_completion():  # the shell would show the message in the line that is being typed
         return failure.exit_code
-    from rewindow.app.cli.printing import Printer
-    from rewindow.app.command_log import configure_logs
+    try:
+        from rewindow.app.cli.printing import Printer
+        from rewindow.app.command_log import configure_logs
 
-    configure_logs(log_format)  # `_begin` is not called for an invalid command line
-    Printer(as_json=as_json).failed(failure, error)
+        configure_logs(log_format)  # `_begin` is not called for an invalid command line
+        Printer(as_json=as_json).failed(failure, error)
+    except BaseException:  # noqa: BLE001 - without memory or file handles, these modules cannot be loaded
+        os.write(2, f"rewindow: {failure.message}\n".encode(errors="replace"))
     return failure.exit_code

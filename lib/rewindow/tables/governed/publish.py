@@ -159,7 +159,8 @@ def publish(
 ) -> Iterator[str]:
     """Publish the committed runs that a branch's tables lack; yield the name of each commit before making it.
 
-    ``check_ledger`` is called for a table that has more publications than the ledger names. Raises `StorageError` (74) if a commit does not land, or if a table that lacks several publications was altered.
+    ``check_ledger`` is called for a table that has more publications than the ledger names. Raises `StorageError` (74) if a
+    commit does not land, or if a table that lacks several publications was altered.
     """
     for due in published_tables(state, branch):
         if not lacking(due, 0):
