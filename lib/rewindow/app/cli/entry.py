@@ -14,6 +14,7 @@ from typer.exceptions import Abort, TyperException
 from rewindow.app.cli.app import app
 from rewindow.app.failures import Failure, failure_of
 from rewindow.errors import UsageError, unrendered
+from rewindow.storage.scratch import remove_all, remove_at_signals
 
 
 class _Pipe(io.FileIO):
@@ -76,12 +77,14 @@ def take_log_format(arguments: Sequence[str]) -> tuple[list[str], str | None]:
 
 def main(begin: Callable[[], object] = lambda: None) -> None:
     """Execute the command line and exit with a documented exit code. ``begin`` is called once the command's module is loaded."""
+    remove_at_signals()
     tolerate_closed_pipes()
     leave(run_command(sys.argv[1:], begin))
 
 
 def leave(code: int) -> None:
     """Exit immediately with this code."""
+    remove_all()
     sys.stdout.flush()
     sys.stderr.flush()
     # Native code of the Delta libraries sometimes aborts a normal exit (ADR-13).

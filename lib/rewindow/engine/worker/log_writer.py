@@ -28,7 +28,6 @@ from rewindow.engine.worker.landing.sorted_runs import (
     merged,
     read_run,
     released,
-    scratch_folder,
     sorted_chunks,
     write_runs,
 )
@@ -45,6 +44,7 @@ from rewindow.engine.worker.log_blocks import (
 from rewindow.engine.worker.nested_json import canonical_json, json_readers
 from rewindow.engine.worker.timestamps import Extractor
 from rewindow.errors import ConfigError, SourceError
+from rewindow.storage.scratch import scratch_folder
 from rewindow.streams.record import UNKNOWN
 
 
