@@ -18,6 +18,22 @@ def test_without_new_data_a_changed_topology_is_refused(bench: Bench, line: str)
     bench.done(line)
 
 
+FOREIGN = """\
+    table, others = builder.table("events", store="table"), builder.stream("events").repartition(name="others")
+    table.join(others.to_table(store="other"), max, foreign_key=lambda _key, row: row.usr, store="joined")
+    return builder.build()
+"""
+
+
+@pytest.mark.parametrize("line", ["run counts", "plan counts"])
+def test_a_misspelt_field_in_changed_code_is_named_before_the_change_is(bench: Bench, line: str) -> None:
+    bench.edit("conf/jobs/counts.yaml", "on_code_change: accept\n", "")
+    bench.edit("bench_job.py", "    return builder.build()\n", FOREIGN)
+    bench.refuses(line, "unknown-attribute", field="usr")
+    bench.edit("bench_job.py", "row.usr", "row.x")
+    bench.refuses(line, "job-changed-since-checkpoint")
+
+
 def test_a_change_that_the_job_accepts_is_planned_and_shown_and_needs_no_option(bench: Bench) -> None:
     bench.edit("bench_job.py", "row.x * 2", "row.x * 3")
     assert any("score" in change for change in bench.json("plan counts")["changed"])

@@ -80,10 +80,10 @@ class KTable:
         A tombstone stays a tombstone. If the mapper returns None, a tombstone is sent. With ``store``, the mapped values are kept
         in a store. ``value`` declares their type. Results have the timestamps of the updates.
         """
-        function_of(mapper, "map_values", *(("key", "value") if with_key else ("value",)))
         derive = mapper if with_key else lambda _key, value: mapper(value)
         table = self._derived(TableDerive("table_map_values", derive), store, name, value or returned_type(mapper))
-        self.graph.reads(table.node, mapper, *((self.key, self.value) if with_key else (self.value,)))
+        arguments = {"key": self.key} if with_key else {}
+        self.graph.calls(table.node, "map_values", mapper, **arguments, value=self.value)
         return table
 
     def transform_values(
@@ -123,10 +123,8 @@ class KTable:
         """
         self.check_old("group_by")
         returned = returned_pair(mapper)
-        node = self.graph.add(
-            "table-group-by", TableGroupBy(function_of(mapper, "group_by", "key", "value")), self.node, name=name
-        )
-        self.graph.reads(node, mapper, self.key, self.value)
+        node = self.graph.add("table-group-by", TableGroupBy(mapper), self.node, name=name)
+        self.graph.calls(node, "group_by", mapper, key=self.key, value=self.value)
         return self.graph.fluent.grouped_table(self.graph, node, key or returned[0], value or returned[1])
 
     def join(
@@ -265,10 +263,8 @@ class KTable:
                 node=self.node,
                 other=repr(getattr(other, "node", other)),
             )
-        function_of(joiner, "join", "left", "right")
         if foreign_key is None:
             return join_tables(self, other, joiner, unmatched, store=store, value=value, name=name)
-        function_of(foreign_key, "foreign_key=", "key", "value")
         if store is None:
             raise TopologyError(
                 "foreign-key-join-without-store",
@@ -290,11 +286,11 @@ class KTable:
         is_versioned = self.view is not None and self.view.history_ms is not None
         supplier = TableDerive(
             verb,
-            kept_by(function_of(predicate, verb.removeprefix("table_"), "key", "value"), negate=negate),
+            kept_by(predicate, negate=negate),
             skips_empty=not is_versioned,
         )
         table = self._derived(supplier, store, name, self.value)
-        self.graph.reads(table.node, predicate, self.key, self.value)
+        self.graph.calls(table.node, verb.removeprefix("table_"), predicate, key=self.key, value=self.value)
         return table
 
     def _derived(self, supplier: TableDerive, store: StoreSpec | None, name: str | None, value: Any) -> KTable:
@@ -364,6 +360,7 @@ def _transform_values(
         graph.topology.add_store(kept.key_values(table.key, value))
         made, names, view = replace(made, store=kept.name), (*names, kept.name), StoreView(kept.name)
     node = graph.add("transform-values", made, table.node, name=name, stores=names)
+    graph.calls_method(node, supplier, "transform", key=table.key, value=table.value)
     return replace(table, node=node, value=value, view=view, knows_old=table.knows_old or store is not None)
 
 

@@ -60,7 +60,6 @@ def join_tables(
     own = None if store is None else materialized(store)
     name = name or (own.name if own is not None else graph.number("table-join"))
     left_view, right_view = view_of(left, name), view_of(right, name)
-    graph.topology.reads.append((f"{name}-left", EqualKeys("join", left.key, right.key)))
     if unmatched.left:
         left.check_old("a left or outer join")
     if unmatched.right:
@@ -73,6 +72,7 @@ def join_tables(
         is_versioned = view_of(table, name).history_ms is not None
         supplier = TableJoinSide(other, joined, keeps_own, keeps_other, is_versioned)
         graph.add("table-join", supplier, table.node, name=side, stores=other.stores)
+    graph.topology.reads.append((f"{name}-left", EqualKeys("join", left.key, right.key)))
     if own is not None:
         graph.topology.add_store(own.key_values(left.key, value))
     stores = (own.name,) if own is not None else ()
@@ -84,6 +84,7 @@ def join_tables(
         name=name,
         stores=stores,
     )
+    graph.calls(node, "join", joiner, left=left.value, right=right.value)
     shares_updates = _is_below(graph.topology, right.node, left_view) or _is_below(
         graph.topology, left.node, right_view
     )
@@ -136,6 +137,7 @@ def join_by_foreign_key(
     send = ForeignKeySend(foreign_key, to_copy, to_right, keeps_left, numbers)
     topology.add_store(StoreBuilder(numbers, KEY_VALUE, str, int))
     sending = graph.add("foreign-key", send, left.node, name=f"{name}-send", stores=(numbers,))
+    graph.calls(sending, "foreign_key=", foreign_key, key=left.key, value=left.value)
     left_rows = repartition("left", left.key, sending, number=int, is_row=bool, value=left.value, needs_no_answer=bool)
     subscriptions = repartition("subscription", right.key, sending, left_key=left.key, number=int, answered=str)
 
@@ -155,6 +157,7 @@ def join_by_foreign_key(
     topology.add_store(own.key_values(left.key, value))
     joining = ForeignKeyJoin(joiner, copy, own.name, keeps_left)
     joined = graph.add("foreign-key", joining, left_rows, answers, name=f"{name}-joined", stores=(copy, own.name))
+    graph.calls(joined, "join", joiner, left=left.value, right=right.value)
     node = graph.add("foreign-key", TableJoinResult(own.name), joined, name=name, stores=(own.name,))
     return replace(left, node=node, value=value, view=StoreView(own.name), knows_old=True)
 
