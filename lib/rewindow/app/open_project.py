@@ -143,6 +143,7 @@ class OpenProject:
         Raises all errors that `run` would raise before it executes.
         """
         from rewindow.app.branch_status import after_last_run, next_run
+        from rewindow.control.code_version import unaligned_schedules
         from rewindow.control.health.phrases import Command
         from rewindow.control.plan.explain import describe_plan
 
@@ -152,7 +153,9 @@ class OpenProject:
         described = describe_plan(state, bound.feed, decided, request.branch, bound.binding)
         branch, again = state.branch(request.branch), Command(job, self.target.target, request.branch)("run")
         left = after_last_run(self.root, self.tables, branch, bound.feed, again)
-        return described | left | {"lagging": dict(self.tables.lagging(job, state, request.branch))}
+        lagging = dict(self.tables.lagging(job, state, request.branch))
+        unaligned = unaligned_schedules(bound.code.topology, self.root)
+        return described | left | {"lagging": lagging, "unaligned_schedules": unaligned}
 
     def run(self, job: str, request: RunRequest, on_step: OnStep = None) -> RunReport | UpToDate:
         """Execute one run of a job, or return `UpToDate` if there is nothing to do.
