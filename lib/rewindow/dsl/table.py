@@ -134,11 +134,13 @@ class KTable:
         *,
         foreign_key: ForeignKey | None = None,
         store: StoreSpec | None = None,
+        with_key: bool = False,
         value: Any = None,
         name: str | None = None,
     ) -> KTable:
         """Inner-join with another table: ``joiner(value, other_value)`` for keys that both tables have.
 
+        With ``with_key``, the result is ``joiner(key, value, other_value)``, where the key is that of this table's row.
         An update of either table sends the joined row; a deletion sends a tombstone. Both have the larger of the two rows'
         timestamps. While the other table lacks the row, nothing is sent. While the other table has the row, a repeated tombstone
         is sent again. With ``store``, the joined rows are kept in a store. ``value`` declares their type. Late updates of a
@@ -159,7 +161,7 @@ class KTable:
 
         Raises `TopologyError` if a table keeps no values to look up, or for a foreign key without ``store``.
         """
-        return self._joined(Unmatched(), other, joiner, foreign_key, store, value, name)
+        return self._joined(Unmatched(), other, joiner, foreign_key, store, with_key=with_key, value=value, name=name)
 
     def left_join(
         self,
@@ -168,11 +170,14 @@ class KTable:
         *,
         foreign_key: ForeignKey | None = None,
         store: StoreSpec | None = None,
+        with_key: bool = False,
         value: Any = None,
         name: str | None = None,
     ) -> KTable:
         """Join as `join` does, and keep rows without a match in the other table: ``joiner(value, None)``."""
-        return self._joined(Unmatched(left=True), other, joiner, foreign_key, store, value, name)
+        return self._joined(
+            Unmatched(left=True), other, joiner, foreign_key, store, with_key=with_key, value=value, name=name
+        )
 
     def outer_join(
         self,
@@ -180,11 +185,14 @@ class KTable:
         joiner: Joiner,
         *,
         store: StoreSpec | None = None,
+        with_key: bool = False,
         value: Any = None,
         name: str | None = None,
     ) -> KTable:
         """Join as `left_join` does, and also keep the other table's rows without a match: ``joiner(None, other_value)``."""
-        return self._joined(Unmatched(left=True, right=True), other, joiner, None, store, value, name)
+        return self._joined(
+            Unmatched(left=True, right=True), other, joiner, None, store, with_key=with_key, value=value, name=name
+        )
 
     def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable:
         """Hold updates back and send only a key's last update: see `until_window_closes`, `until_time_limit` (KIP-328).
@@ -250,8 +258,7 @@ class KTable:
         joiner: Joiner,
         foreign_key: ForeignKey | None,
         store: StoreSpec | None,
-        value: Any,
-        name: str | None,
+        **options: Any,
     ) -> KTable:
         # User code may pass anything.
         given: object = other
@@ -264,16 +271,14 @@ class KTable:
                 other=repr(getattr(other, "node", other)),
             )
         if foreign_key is None:
-            return join_tables(self, other, joiner, unmatched, store=store, value=value, name=name)
+            return join_tables(self, other, joiner, unmatched, store=store, **options)
         if store is None:
             raise TopologyError(
                 "foreign-key-join-without-store",
                 "the foreign-key join of {node!r} must keep its result: give it a store=...",
                 node=self.node,
             )
-        return join_by_foreign_key(
-            self, other, foreign_key, joiner, store=store, keeps_left=unmatched.left, value=value, name=name
-        )
+        return join_by_foreign_key(self, other, foreign_key, joiner, store=store, keeps_left=unmatched.left, **options)
 
     def _filtered(
         self, predicate: Callable[[Any, Any], bool], store: StoreSpec | None, name: str | None, *, negate: bool

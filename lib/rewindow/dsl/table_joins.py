@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from rewindow.dsl.table import KTable
 
 
-Joiner = Callable[[Any, Any], Any]
-"""``joiner(left_value, right_value)`` returns the joined value. In left and outer joins, the value of a missing row is None."""
+Joiner = Callable[..., Any]
+"""``joiner(left_value, right_value)`` returns the joined value; with ``with_key``, ``joiner(key, left_value, right_value)``.
+
+In left and outer joins, the value of a missing row is None."""
 ForeignKey = Callable[[Any, Any], Any]
 """``foreign_key(key, value)`` returns the key of a row in the other table, or None."""
 
@@ -52,6 +54,7 @@ def join_tables(
     unmatched: Unmatched,
     *,
     store: StoreSpec | None,
+    with_key: bool,
     value: Any,
     name: str | None,
 ) -> KTable:
@@ -64,13 +67,14 @@ def join_tables(
         left.check_old("a left or outer join")
     if unmatched.right:
         right.check_old("an outer join")
+    turned = (lambda key, own, other: joiner(key, other, own)) if with_key else (lambda own, other: joiner(other, own))
     inputs = (
         (f"{name}-left", left, right_view, joiner, unmatched.left, unmatched.right),
-        (f"{name}-right", right, left_view, lambda value, other: joiner(other, value), unmatched.right, unmatched.left),
+        (f"{name}-right", right, left_view, turned, unmatched.right, unmatched.left),
     )
     for side, table, other, joined, keeps_own, keeps_other in inputs:
         is_versioned = view_of(table, name).history_ms is not None
-        supplier = TableJoinSide(other, joined, keeps_own, keeps_other, is_versioned)
+        supplier = TableJoinSide(other, joined, keeps_own, keeps_other, is_versioned, with_key)
         graph.add("table-join", supplier, table.node, name=side, stores=other.stores)
     graph.topology.reads.append((f"{name}-left", EqualKeys("join", left.key, right.key)))
     if own is not None:
@@ -84,7 +88,8 @@ def join_tables(
         name=name,
         stores=stores,
     )
-    graph.calls(node, "join", joiner, left=left.value, right=right.value)
+    arguments = {"key": left.key} if with_key else {}
+    graph.calls(node, "join", joiner, **arguments, left=left.value, right=right.value)
     shares_updates = _is_below(graph.topology, right.node, left_view) or _is_below(
         graph.topology, left.node, right_view
     )
@@ -92,7 +97,7 @@ def join_tables(
     view: TableView = (
         StoreView(own.name)
         if own is not None
-        else JoinedView(left_view, right_view, joiner, unmatched.left, unmatched.right)
+        else JoinedView(left_view, right_view, joiner, unmatched.left, unmatched.right, with_key)
     )
     windows = max(
         (left.windows, right.windows),
@@ -121,6 +126,7 @@ def join_by_foreign_key(
     *,
     store: StoreSpec,
     keeps_left: bool,
+    with_key: bool,
     value: Any,
     name: str | None,
 ) -> KTable:
@@ -155,9 +161,10 @@ def join_by_foreign_key(
 
     topology.add_store(StoreBuilder(copy, KEY_VALUE, left.key, RowType((("number", int), ("value", left.value)))))
     topology.add_store(own.key_values(left.key, value))
-    joining = ForeignKeyJoin(joiner, copy, own.name, keeps_left)
+    joining = ForeignKeyJoin(joiner, copy, own.name, keeps_left, with_key)
     joined = graph.add("foreign-key", joining, left_rows, answers, name=f"{name}-joined", stores=(copy, own.name))
-    graph.calls(joined, "join", joiner, left=left.value, right=right.value)
+    arguments = {"key": left.key} if with_key else {}
+    graph.calls(joined, "join", joiner, **arguments, left=left.value, right=right.value)
     node = graph.add("foreign-key", TableJoinResult(own.name), joined, name=name, stores=(own.name,))
     return replace(left, node=node, value=value, view=StoreView(own.name), knows_old=True)
 
