@@ -180,6 +180,7 @@ class OpenProject:
         Raises all errors that `run` would raise before it executes.
         """
         from rewindow.app.branch_status import after_last_run, next_run
+        from rewindow.control.code_version import unaligned_schedules
         from rewindow.control.health.phrases import Command
         from rewindow.control.plan.explain import describe_plan
         from rewindow.control.plan.undeclared_types import undeclared_types
@@ -191,8 +192,13 @@ class OpenProject:
         branch, again = state.branch(request.branch), Command(job, self.target.target, request.branch)("run")
         left = after_last_run(self.root, self.tables, branch, bound.feed, again)
         hints = list(undeclared_types(bound.code.topology, branch.head.spec.binding if branch.head else None))
-        undeclared = {"undeclared": hints, "undeclared_codes": [hint.code for hint in hints]}
-        return described | left | undeclared | {"lagging": dict(self.tables.lagging(job, state, request.branch))}
+        return (
+            described
+            | left
+            | {"undeclared": hints, "undeclared_codes": [hint.code for hint in hints]}
+            | {"lagging": dict(self.tables.lagging(job, state, request.branch))}
+            | {"unaligned_schedules": unaligned_schedules(bound.code.topology, self.root)}
+        )
 
     def run(self, job: str, request: RunRequest, on_step: OnStep = None) -> RunReport | UpToDate:
         """Execute one run of a job, or return `UpToDate` if there is nothing to do.

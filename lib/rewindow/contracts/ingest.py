@@ -87,6 +87,15 @@ class LogSpec:
     optional: tuple[str, ...] = ()
     """Landed fields that a file may lack; then they are null. These are names in the source, before ``renames``."""
 
+    def names_of(self, source: str) -> tuple[str, ...]:
+        """Return the names of a source's column in the log: its new name, and its own if the log's settings name that, too."""
+        renames = self.renames or {}
+        if source not in renames:
+            return (source,)
+        named = (*self.key, *(self.value or ()), *self.order, self.timestamp, self.arrived_at)
+        is_copied = source in named and source not in renames.values() and self.source_offsets is None
+        return (renames[source], source) if is_copied else (renames[source],)
+
     @property
     def is_output(self) -> bool:
         """Whether the source is another job's output. Its rows arrive by epoch."""
