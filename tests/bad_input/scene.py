@@ -33,6 +33,7 @@ from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.spec import MAIN, RunRequest
 from rewindow.control.run import RunReport
 from rewindow.engine.worker.local import LocalEngine as RunEngine
+from rewindow.errors import ReasonMessage
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.table_rows import content_hash, read_rows
@@ -99,12 +100,13 @@ def hour(number: int, rows: int = 12) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a command: what it printed, and why it failed."""
+    """The result of a command: what it printed, why it failed, and the JSON object with the facts of its messages."""
 
     code: int
     out: str
     err: str
     failure: Failure | None = None
+    said: Any = None
 
     @property
     def values(self) -> dict[str, Any]:
@@ -149,9 +151,9 @@ class Bench:
     def run(self, *words: str) -> Answer:
         """Run a command line in this process."""
         out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err), self.code_is_imported(), _noting() as failures:
+        with redirect_stdout(out), redirect_stderr(err), self.code_is_imported(), _noting() as noted:
             code = run_command([*words, "--project", str(self.root)] if words[:1] != ("--help",) else [*words])
-        return Answer(code, out.getvalue(), err.getvalue(), failures[-1] if failures else None)
+        return Answer(code, out.getvalue(), err.getvalue(), noted.get("failure"), noted.get("said"))
 
     def done(self, *lines: str) -> Answer:
         """Run command lines in this process, which must succeed. Return the last answer."""
@@ -170,10 +172,16 @@ class Bench:
         assert answer.code in {0, 1}, answer
         return answer.values
 
-    def why(self, words: str) -> str:
+    def said(self, line: str) -> dict[str, Any]:
+        """Return what `json` returns, whose messages have their codes and facts."""
+        answer = self.run(*line.split(), "--json")
+        assert answer.code in {0, 1}, answer
+        return dict(answer.said)
+
+    def why(self, words: str) -> list[ReasonMessage]:
         """Return why a key has no row: what `rewindow why --missing` says of these words."""
-        found = self.json(f"why {words} --missing")
-        return " ".join([found["headline"], *found["reasons"]])
+        found = self.said(f"why {words} --missing")
+        return [found["headline"], *found["reasons"]]
 
     def land(self, feed: str) -> LandReport:
         """Land a feed, for tests of what that returns to Python."""
@@ -230,18 +238,23 @@ class Bench:
 
 
 @contextmanager
-def _noting() -> Iterator[list[Failure]]:
-    """Yield a list that takes what commands in the block fail with."""
-    failures: list[Failure] = []
-    print_failure = Printer.failed
+def _noting() -> Iterator[dict[str, Any]]:
+    """Yield a dictionary that takes what a command in the block fails with, and what it prints as JSON."""
+    noted: dict[str, Any] = {}
+    print_failure, print_json = Printer.failed, Printer.json
 
     def failed(printer: Printer, failure: Failure, error: BaseException | None = None) -> None:
-        failures.append(failure)
+        noted["failure"] = failure
         print_failure(printer, failure, error)
+
+    def said(printer: Printer, value: Any) -> None:
+        noted["said"] = value
+        print_json(printer, value)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Printer, "failed", failed)
-        yield failures
+        patched.setattr(Printer, "json", said)
+        yield noted
 
 
 @contextmanager

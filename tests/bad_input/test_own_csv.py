@@ -26,9 +26,8 @@ def test_one_record_without_a_key_is_one(new_shop: Bench) -> None:
 
 
 def test_a_key_in_another_case_is_proposed(sample: Bench) -> None:
-    proposed = "has rows of the key 'ann'"
-    assert proposed in sample.why("daily_orders Ann")
-    assert proposed not in sample.why("daily_orders nobody")
+    told(sample.why("daily_orders Ann"), "similar-key-exists", key="ann")
+    assert "similar-key-exists" not in [reason.code for reason in sample.why("daily_orders nobody")]
 
 
 def test_a_row_without_an_arrival_is_not_a_late_one(new_shop: Bench) -> None:
@@ -52,12 +51,12 @@ def test_late_rows_are_those_of_landed_intervals(new_shop: Bench) -> None:
 def test_rows_that_arrive_in_the_future_are_shown_by_ls_status_and_why(new_shop: Bench) -> None:
     rows(new_shop, row(1), row(2, got="2031-01-01T00:00:10Z"))
     new_shop.done("land orders")
-    waits = "rows of landed files are waiting: the day 2031-01-01 is complete at 2031-01-02 00:00 UTC"
-    assert new_shop.json("ls")["feeds"][0]["detail"] == waits
+    (feed,) = new_shop.said("ls")["feeds"]
+    assert feed["detail_codes"] == ["interval-not-complete"]
     findings = [finding.message for finding in new_shop.findings()]
     told(findings, "rows-of-the-future", file="first_days.csv", topic="orders", time="2031-01-01 00:00:10Z")
     new_shop.done("run daily_orders")
-    assert waits in new_shop.why("daily_orders zoe")
+    told(new_shop.why("daily_orders zoe"), "key-may-arrive-later", waiting=feed["detail"])
 
 
 def test_rows_without_a_valid_time_are_counted_and_the_first_are_named_with_file_and_line(new_shop: Bench) -> None:

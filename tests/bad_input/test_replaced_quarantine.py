@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.bad_input.scene import Bench, hour
 from tests.ingest.local_engine import HOUR, T0
+from tests.refusals import told
 
 
 def test_rows_that_a_later_generation_has_put_into_the_quarantine_again_count_once(bench: Bench) -> None:
@@ -29,4 +30,4 @@ def test_rows_that_a_later_generation_has_put_into_the_quarantine_again_count_on
     of_job = table(" --of counts")
     assert (of_job["count"], of_job["replaced"]) == (0, 0)
     bench.done("rewind counts --to 0", "run counts")
-    assert "2 rows with this key are in the quarantine" in bench.why("totals zoe")
+    told(bench.why("totals zoe"), "key-in-quarantine", records="2 rows")

@@ -142,7 +142,8 @@ def test_json_says_what_is_on_hold_and_what_was_accepted(bench: Bench) -> None:
 
 
 def test_why_a_row_is_missing_names_the_run_on_hold(held_template: Bench) -> None:
-    assert "`rewindow publish counts --accept --run main/3`" in held_template.why("counts zoe")
+    accept = "rewindow publish counts --accept --run main/3"
+    told(held_template.why("counts zoe"), "rows-on-hold", run="main/3", accept=accept)
 
 
 def test_a_feed_of_outputs_says_that_the_run_it_waits_for_is_on_hold(bench: Bench) -> None:
@@ -152,7 +153,7 @@ def test_a_feed_of_outputs_says_that_the_run_it_waits_for_is_on_hold(bench: Benc
     replayed(bench, ON_HOLD)
     landed = bench.json("land totals")
     assert (landed["landings"], "run main/3 of its job is on hold" in landed["waiting"]) == ([], True)
-    assert "Run main/3 of counts" in bench.why("seen.seen zoe")
+    told(bench.why("seen.seen zoe"), "source-rows-on-hold", run="main/3", job="counts")
 
 
 def test_python_gives_the_results(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

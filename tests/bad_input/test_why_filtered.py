@@ -11,6 +11,7 @@ import pytest
 from tests.bad_input.newcomer import daily_project
 from tests.bad_input.scene import TARGET, Bench, without_spark
 from tests.ingest.local_engine import HOUR, T0
+from tests.refusals import containing, told
 
 FEED = """\
 feed: readings
@@ -75,40 +76,40 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 
 def facts_of(grid: Bench, *words: str) -> dict[str, Any]:
-    return grid.json(f"why {' '.join(words)} --missing")
+    return grid.said(f"why {' '.join(words)} --missing")
 
 
 def test_a_session_begins_with_the_first_record_that_reaches_the_windows(grid: Bench) -> None:
     for more in ((), ("--window", f"{DAY}T{HIGH}")):
         facts = facts_of(grid, "grid.sessions", "m1", *more)
         assert (facts["why"], len(facts["records"])) == ("open", 1)
-        assert f"the window from {DAY} 06:15:00Z is open" in facts["headline"]
+        told([facts["headline"]], "window-still-open", which=f"the window from {DAY} 06:15:00Z is open")
 
 
 def test_a_sliding_window_needs_a_record_that_reaches_the_windows(grid: Bench) -> None:
     facts = facts_of(grid, "grid.sliding", "m1")
     assert [(one["start_ms"], one["records"]) for one in facts["open_windows"]] == [(facts["window_start_ms"], 1)]
-    assert f"the window from {DAY} 05:55:00Z" in facts["headline"]
+    told([facts["headline"]], "window-still-open", which=containing(f"{DAY} 05:55:00Z"))
 
 
 def test_a_time_between_the_records_that_reach_the_windows_is_in_no_session(grid: Bench) -> None:
     facts = facts_of(grid, "grid.sessions", "m1", "--window", f"{DAY}T03:10")
     assert facts["why"] == "let_go"
-    assert f"{DAY} 06:15:00Z to {DAY} 06:15:00Z" in facts["reasons"][0]
-    assert "let 20 records go" in facts["reasons"][1]
+    told(facts["reasons"], "key-sessions", named=f"{DAY} 06:15:00Z to {DAY} 06:15:00Z")
+    told(facts["reasons"], "records-let-go", records="20 records")
     assert (len(facts["records"]), facts["window_start_ms"]) == (20, None)
 
 
 def test_the_session_of_records_that_may_be_filtered_is_named_as_such(grid: Bench) -> None:
     facts = facts_of(grid, "grid.sessions", "m1", "--window", f"{DAY}T00:10")
     assert facts["why"] == "never_landed"
-    assert "if the job leaves none out" in facts["reasons"][0]
+    told(facts["reasons"], "key-sessions", making=containing("if the job leaves none out"))
 
 
 def test_the_filtered_records_of_a_window_are_counted_apart(grid: Bench) -> None:
     facts = facts_of(grid, "grid.tumbling", "m2")
     assert (facts["why"], len(facts["records"]), facts["open_windows"][0]["records"]) == ("open", 2, 1)
-    assert "let 1 of the 2 records" in " ".join(facts["reasons"])
+    told(facts["reasons"], "records-let-go", records=containing("1 of the 2 records"))
 
 
 def test_records_that_reach_only_the_store_of_another_output_were_let_go(grid: Bench) -> None:

@@ -8,8 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewindow.contracts.instants import instant
+from rewindow.errors import ReasonMessage
 from tests.bad_input.newcomer import ROWS_FEED, daily_project
 from tests.bad_input.scene import HOUR, T0, without_spark
+from tests.refusals import containing, told
 
 CODE = """\
 from rewindow import JoinWindows, StreamsBuilder
@@ -37,7 +39,7 @@ INNER = (
 OTHERS = "  others: {source: {path: others, format: parquet}, key: user, timestamp: t, arrived_at: got, value: [x]}\n"
 
 
-def missing(tmp_path: Path, join: str) -> str:
+def missing(tmp_path: Path, join: str) -> list[ReasonMessage]:
     with without_spark():
         bench = daily_project(tmp_path / "project")
         if join == INNER:
@@ -52,12 +54,12 @@ def missing(tmp_path: Path, join: str) -> str:
 
 
 def test_a_record_without_a_partner_in_a_table_is_not_called_filtered(tmp_path: Path) -> None:
-    assert "`rewindow state show daily_orders big` lists what is joined" in missing(tmp_path, TABLE)
+    told(missing(tmp_path, TABLE), "records-without-partner", job="daily_orders", store="big")
 
 
 def test_a_record_that_waits_for_a_partner_has_a_deadline(tmp_path: Path) -> None:
-    assert instant(T0 + HOUR + HOUR // 6) in missing(tmp_path, STREAMS)
+    told(missing(tmp_path, STREAMS), "join-waits-for-partner", time=instant(T0 + HOUR + HOUR // 6))
 
 
 def test_the_log_without_a_partner_is_named(tmp_path: Path) -> None:
-    assert "none of the key was taken from others" in missing(tmp_path, INNER)
+    told(missing(tmp_path, INNER), "join-needs-partner", node="both", none=containing("others"))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rewindow.contracts.instants import instant
+from rewindow.errors import ReasonMessage
 from tests.bad_input.newcomer import JOB, ROWS_FEED, daily_project
 from tests.bad_input.scene import HOUR, T0, Bench
+from tests.refusals import containing, told
 
 DAY = 24 * HOUR
 MOVED = '.select_key(lambda key, row: "all", key=str)\n        .where("x > 0")'
@@ -24,27 +26,28 @@ def bench(tmp_path_factory: pytest.TempPathFactory, in_process: None) -> Bench:
     return bench
 
 
-def notes(bench: Bench, words: str) -> str:
-    found = bench.json(f"why daily_orders all {words}")
-    return " ".join([*found.get("notes", ()), *found.get("reasons", ())])
+def notes(bench: Bench, words: str) -> list[ReasonMessage]:
+    found = bench.said(f"why daily_orders all {words}")
+    return [*found.get("notes", ()), *found.get("reasons", ())]
 
 
 def test_dropped_records_of_the_windows_row_are_counted(bench: Bench) -> None:
-    dropped = "2 records with this key were dropped, the last one because of: window-closed"
-    assert dropped in notes(bench, f"--window {day(1)}")
-    assert "dropped," not in notes(bench, f"--window {day(2)}")
+    told(notes(bench, f"--window {day(1)}"), "key-in-quarantine", records="2 records", reason="window-closed")
+    assert "key-in-quarantine" not in [note.code for note in notes(bench, f"--window {day(2)}")]
 
 
 def test_a_window_without_a_row_names_what_was_dropped_of_it(bench: Bench) -> None:
-    assert "1 record with this key was dropped, because of: window-closed" in notes(
-        bench, f"--window {day(3)} --missing"
-    )
+    told(notes(bench, f"--window {day(3)} --missing"), "key-in-quarantine", records="1 record", reason="window-closed")
 
 
 def test_a_lag_that_holds_the_window_open_is_named_behind_a_repartition(bench: Bench) -> None:
     bench.write("conf/feeds/orders.yaml", f"{ROWS_FEED}lag: 2d\n")
     bench.done("land orders --new-generation", "run daily_orders --branch lags")
-    assert "`lag: 2d` behind its newest record" in notes(bench, f"--window {day(6)} --missing --branch lags")
+    told(
+        notes(bench, f"--window {day(6)} --missing --branch lags"),
+        "result-waits-for-clock",
+        reason=containing("lag: 2d"),
+    )
 
 
 def day(number: int) -> str:

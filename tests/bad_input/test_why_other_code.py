@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.bad_input.scene import Bench, goes_on
-from tests.refusals import containing
+from tests.refusals import containing, told
 
 SUMS = '.aggregate(lambda: 0, lambda key, value, total: total + value, store="sums", value=int)'
 SUPPRESS = 'suppress(until_window_closes(), name="closed")'
@@ -29,7 +29,12 @@ def test_a_row_that_depends_on_state_of_other_code_names_the_change(summed: Benc
     summed.done("why totals ann")
 
 
+def test_other_code_that_gives_the_same_row_is_noted(bench: Bench) -> None:
+    bench.edit("bench_job.py", "row.x * 2", "row.x * 3")
+    told(bench.said("why totals ann")["notes"], "code-changed-same-row", run="main/2")
+
+
 def test_a_removed_suppress_is_named_though_runs_resume_without_it(summed: Bench) -> None:
     goes_on(summed)
     summed.edit("bench_job.py", 'counts.suppress(until_window_closes(), name="closed")', "counts")
-    assert "suppress closed is removed" in summed.refuses(STRADDLES, "row-of-other-code").message
+    summed.refuses(STRADDLES, "row-of-other-code", changes=containing("suppress closed is removed"))

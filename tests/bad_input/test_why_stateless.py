@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.bad_input.scene import FEED, JOB, T0, TARGET, Bench, goes_on
+from tests.refusals import told
 
 MODULE = """\
 from rewindow import StreamsBuilder
@@ -49,31 +50,38 @@ def replayed(root: Path, steps: str, users: pa.Array, *more: str) -> Bench:
 
 
 def missing(bench: Bench, key: str) -> dict[str, Any]:
-    return bench.json(f"why counts {key} --missing")
+    return bench.said(f"why counts {key} --missing")
 
 
 def test_a_filter_lets_a_record_go_for_good_and_one_that_no_run_took_is_named_beside_it(tmp_path: Path) -> None:
     bench = replayed(tmp_path, LARGE, pa.array(list(USERS)))
     found = missing(bench, "a")
-    assert (found["why"], "let 1 record go" in found["reasons"][0]) == ("let_go", True)
+    assert found["why"] == "let_go"
+    told(found["reasons"], "records-let-go", records="1 record")
     bench.rows("h1", [{"user": "a", "t": T0 + 10, "got": T0 + 10, "x": 9}])
     bench.done("land activity")
     found = missing(bench, "a")
     assert found["why"] == "let_go"
-    assert any("1 record of the key landed after the last run" in one for one in found["reasons"])
+    told(found["reasons"], "key-records-not-taken", records="1 record of the key", why="landed after the last run")
 
 
 def test_a_key_that_the_job_makes_is_not_looked_for_in_the_logs(tmp_path: Path) -> None:
     bench = replayed(tmp_path, RENAMED + LARGE, pa.array(list(USERS)))
     found = missing(bench, "u-a")
-    assert (found["why"], "The key is made by prefixed" in " ".join(found["reasons"])) == ("waiting", True)
-    bench.done("why counts u-h")
+    assert found["why"] == "waiting"
+    told(found["reasons"], "key-not-looked-for", reason="The key is made by prefixed")
+    found = bench.said("why counts u-h")
+    told(found["notes"], "drops-only-in-quarantine", because="The key is made by prefixed")
+    assert found["note_codes"] == ["drops-only-in-quarantine"]
 
 
 def test_a_global_table_makes_no_key(tmp_path: Path) -> None:
-    reasons = replayed(tmp_path, JOINED, pa.array(list(USERS)), "names").why("counts zoe")
-    assert "The job reads a global table" in reasons
-    assert "is made by" not in reasons
+    bench = replayed(tmp_path, JOINED, pa.array(list(USERS)), "names")
+    told(bench.why("counts zoe"), "key-not-looked-for", reason="The job reads a global table")
+    bench.rows("h1", [{"user": "a", "t": T0 + 10, "got": T0 + 10, "x": 9}])
+    goes_on(bench)
+    codes = bench.done("why counts a --json").values["note_codes"]
+    assert codes == ["drops-only-in-quarantine", "global-records-read-by-key"]
 
 
 @pytest.mark.parametrize(
