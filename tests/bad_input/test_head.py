@@ -69,7 +69,7 @@ def test_quarantined_records_are_shown_with_their_reasons(bench: Bench) -> None:
         (table,) = bench.json(f"head rewindow.quarantine{more}")["tables"]
         return dict(table)
 
-    assert bench.done("head rewindow.quarantine").out == "rewindow.quarantine has no rows.\n"
+    assert shown()["count"] in (0, None)
     bench.edit("conf/feeds/activity.yaml", "timestamp: t,", "timestamp: t, invalid_timestamp: skip,")
     bench.edit(
         "conf/jobs/counts.yaml", "on_code_change: accept\n", "on_code_change: accept\non_error: {scores: quarantine}\n"
@@ -100,5 +100,7 @@ def test_quarantined_records_are_shown_with_their_reasons(bench: Bench) -> None:
 
 
 def test_a_store_without_the_key_has_no_entries(template: Bench) -> None:
-    assert template.json("state show counts sums --key zed") == {"entries": [], "count": 0}
-    assert "ann" in template.done("state show counts sums --key user=ann").out
+    shown = template.json("state show counts sums --key zed")
+    assert shown == {"entries": [], "count": 0}
+    shown = template.json("state show counts sums --key user=ann")
+    assert {entry["user"] for entry in shown["entries"]} == {"ann"}

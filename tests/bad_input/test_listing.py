@@ -136,7 +136,7 @@ def test_an_empty_file_is_named_and_makes_no_feed_due(sample: Bench) -> None:
     sample.write("data/orders/zz.csv", "")
     report = sample.json("land orders")
     assert (report["landings"], report["warning_codes"]) == ([], ["files-without-rows"])
-    assert sample.json("ls")["feeds"][0]["detail"] == "zz.csv has no rows"
+    assert sample.json("ls")["feeds"][0]["detail_codes"] == ["file-without-rows"]
     assert sample.findings() == []
 
 
@@ -158,7 +158,7 @@ def test_a_feed_of_outputs_is_due_when_its_job_has_run(bench: Bench) -> None:
     assert listed(bench)[0]["totals"]["status"] == "fresh"
     bench.done("run counts --land")
     feed = listed(bench)[0]["totals"]
-    assert (feed["status"], feed["detail"]) == ("due", "1 new epoch of its job")
+    assert (feed["status"], feed["detail_codes"]) == ("due", ["sources-have-new"])
     bench.done("land totals")
     bench.rows("keyless", [{**row, "user": None, "t": 1} for row in hour(0)])
     bench.done("run counts --land")

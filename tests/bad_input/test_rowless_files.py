@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,17 +25,17 @@ def test_a_file_with_only_a_header_is_not_due_until_it_has_rows(in_process: None
     bench.write("shop/a.csv", f"user,t\nann,{T0}\n")
     bench.done("land shop")
 
-    def listed() -> tuple[str, Any]:
+    def listed() -> tuple[str, list[str]]:
         (feed,) = bench.json("ls")["feeds"]
-        return feed["status"], feed["detail"]
+        return feed["status"], feed["detail_codes"]
 
     bench.write("shop/b.csv", "user,t\n")
-    assert listed() == ("fresh", "b.csv has no rows")
+    assert listed() == ("fresh", ["file-without-rows"])
     assert bench.json("land shop")["landings"] == []
     bench.write("shop/c.csv", f"user,t\nbob,{T0 + HOUR}\n")
-    assert listed() == ("due", "1 new file; b.csv has no rows")
+    assert listed() == ("due", ["sources-have-new", "file-without-rows"])
     bench.write("shop/b.csv", f"user,t\nbob,{T0 + HOUR}\n")
     bench.write("shop/c.csv", f"user,t\ncyd,{T0 + HOUR}\n")
-    assert listed() == ("due", "2 new files")
+    assert listed() == ("due", ["sources-have-new"])
     bench.done("land shop")
-    assert listed() == ("fresh", None)
+    assert listed() == ("fresh", [])

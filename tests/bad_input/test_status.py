@@ -219,7 +219,7 @@ def test_each_ledger_is_read_once_and_only_the_last_reports_without_spark(
 
 def test_a_warehouse_in_which_nothing_was_landed_is_named(bench: Bench) -> None:
     bench.edit("conf/targets/local.yaml", "warehouse: warehouse", "warehouse: warehuose")
-    assert f"Nothing was landed in the warehouse {bench.root / 'warehuose'} yet." in bench.done("status").out
+    assert str(bench.root / "warehuose") in bench.done("status").out
 
 
 def test_an_empty_project_is_well_and_a_folder_that_is_none_is_not(bench: Bench, tmp_path: Path) -> None:
