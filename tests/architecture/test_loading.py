@@ -43,7 +43,12 @@ def test_small_commands_load_what_they_use(tmp_path):
     create_project(tmp_path, Example.WINDOWS)
     for command, subject, most, unused in (
         ("land", "orders", 163, {"structlog", "rewindow.dsl", "rewindow.engine.worker.task_execution"}),
-        ("run", "daily_orders", 226, {"pendulum", "rewindow.config.feed", "rewindow.engine.worker.landing"}),
+        (
+            "run",
+            "daily_orders",
+            226,
+            {"pendulum", "rewindow.config.feed", "rewindow.engine.worker.landing", "structlog"},
+        ),
         ("show", "daily_orders", 105, {"pandas", "psutil", "pyarrow.dataset", "structlog", "rewindow.control.run"}),
     ):
         modules = loaded(command, subject, folder=tmp_path)

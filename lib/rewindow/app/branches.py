@@ -21,10 +21,10 @@ from rewindow.control.health.inputs import fewer_rows, not_taken, rows_of
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import find_run, run_before, was_promoted
-from rewindow.control.plan.compatibility import check_publishable, other_keys
+from rewindow.control.plan.compatibility import check_landings, check_publishable, other_keys
 from rewindow.control.plan.job_diff import changes_since, differences_besides_tables
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, shared_runs
-from rewindow.control.plan.planner import Backfill, UpToDate, check_landings, last_requested_epoch
+from rewindow.control.plan.planner import Backfill, UpToDate, last_requested_epoch
 from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, RunRequest
 from rewindow.control.run import RunReport
 from rewindow.control.steps import drive

@@ -33,8 +33,9 @@ from rewindow.engine.worker.parquet_writer import DIGEST_BYTES
 from rewindow.engine.worker.staging import StagingTarget, stage_rows
 from rewindow.errors import NotNowError, RewindowError, StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit import add_once, last_version
+from rewindow.tables.governed.commit import add_once
 from rewindow.tables.governed.own_table import BLOCK, METRIC, REPORT, OwnTable, rows_of
+from rewindow.tables.governed.table_history import last_version
 from rewindow.tables.shared.ledger import now_ms
 
 ROW = "sub_topology long, partition long, kind string, path string, text string, data binary"

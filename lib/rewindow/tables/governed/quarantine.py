@@ -17,10 +17,10 @@ from rewindow.control.ingest.feed_progress import landing_bodies
 from rewindow.control.ingest.landings import GENERATION, LANDING
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.engine.spark.spark_job import mapped
-from rewindow.tables.governed.commit import exists
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.log_tables import frame_of_log, landed_blocks
 from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.table_history import exists
 from rewindow.tables.shared.quarantine import IN_ORDER, Chosen
 
 

@@ -25,7 +25,7 @@ from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.governed.attempts import audit, check_repeats, may_hold, stage, staged_rows
 from rewindow.tables.governed.checkpoints import changelog_files, find_checkpoint, stage_snapshot, store_rows
-from rewindow.tables.governed.create_table import OWNER, check_owners, create_table, owner, table_version
+from rewindow.tables.governed.create_table import OWNER, check_owners, create_table, owner
 from rewindow.tables.governed.diff import compare_frames, frame_hash
 from rewindow.tables.governed.drift import check_ledger, check_published, find_drift
 from rewindow.tables.governed.journal import ROOT, JournalRows, SparkJournal, block_path
@@ -49,6 +49,7 @@ from rewindow.tables.governed.publish import (
 from rewindow.tables.governed.published import KnownTablesOfJobs, lacking
 from rewindow.tables.governed.quarantine import CatalogQuarantine, first_of, open_quarantine, rows_of_key, similar_value
 from rewindow.tables.governed.run_rows import RunReports, block_batches
+from rewindow.tables.governed.table_history import table_version
 from rewindow.tables.shared.audit import INTERNAL, add_up_runs, reported, totals
 from rewindow.tables.shared.checkpoints import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
