@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
+from textwrap import indent
 from types import ModuleType
 from typing import Any
 
@@ -50,6 +51,17 @@ feed: activity
 partitions: 2
 logs:
   events: {source: {path: raw, format: parquet}, key: user, timestamp: t, arrived_at: got}
+"""
+CSV_FEED = """\
+feed: orders
+partitions: 1
+logs:
+  orders:
+    source: {format: csv, path: data, schema: "user STRING, t TIMESTAMP", options: {header: "true"}}
+    key: user
+    value: [t]
+    timestamp: t
+    arrived_at: t
 """
 HOURLY = FEED.replace("feed: activity", "feed: hourly") + "landing: {every: 1h}\n"
 JOB = """\
@@ -87,6 +99,25 @@ DONE = (0, 1)
 FRESH = 2
 USERS = ("ann", "bob", "cyd")
 MODULES = ("jobs", "bench_job", "bench_times", "shop_job", "rides_job", "collected_lists", "collected_reader")
+
+
+def topology(*lines: str, before: str = "") -> str:
+    """Return a module that builds a topology in these lines."""
+    body = indent("\n".join(lines).strip("\n"), "    ")
+    head = f"from rewindow import *\n\n\n{before}\n\ndef build_topology():\n    builder = StreamsBuilder()\n"
+    return f"{head}{body}\n    return builder.build()\n"
+
+
+def project_of(root: Path, feed: str, module: str, *outputs: str, more: str = "") -> Bench:
+    """Create a project of a feed and of the job `counts`, which writes its outputs into the schema `shop`. Nothing is landed."""
+    bench, name = Bench(root), feed.splitlines()[0].removeprefix("feed: ")
+    tables = "".join(f"  {output}: {{table: shop.{output}}}\n" for output in outputs)
+    job = f"job: counts\ntopology: bench_job:build_topology\nfeed: {name}\n{more}"
+    bench.write(f"conf/feeds/{name}.yaml", feed)
+    bench.write("conf/jobs/counts.yaml", f"{job}outputs:\n{tables}" if outputs else job)
+    bench.write("conf/targets/local.yaml", TARGET)
+    bench.write("bench_job.py", module)
+    return bench
 
 
 def hour(number: int, rows: int = 12) -> list[dict[str, Any]]:

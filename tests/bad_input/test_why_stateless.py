@@ -9,18 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.bad_input.scene import FEED, JOB, T0, TARGET, Bench, goes_on
+from tests.bad_input.scene import FEED, T0, Bench, goes_on, project_of, topology
 from tests.refusals import told
 
-MODULE = """\
-from rewindow import StreamsBuilder
-
-
-def build_topology():
-    builder = StreamsBuilder()
-    builder.stream("events"){steps}.to("totals")
-    return builder.build()
-"""
 LARGE = ".filter(lambda key, row: row.x > 5)"
 RENAMED = '.select_key(lambda key, row: "u-" + key, key=str, name="prefixed")'
 COUNTED = '.flat_map_values(lambda row: [row, row, row], name="three").group_by_key().count(store="n").to_stream()'
@@ -33,13 +24,10 @@ pytestmark = pytest.mark.usefixtures("in_process")
 
 def replayed(root: Path, steps: str, users: pa.Array, *more: str) -> Bench:
     """Land and replay a record of each user; ``more`` logs of the feed have the same records."""
-    bench = Bench(root)
     (event_log,) = (line for line in FEED.splitlines() if "events:" in line)
     logs = [event_log.replace("events:", f"{name}:").replace("path: raw", f"path: {name}") for name in more]
-    bench.write("conf/feeds/activity.yaml", "\n".join([FEED.rstrip("\n"), *logs, ""]))
-    bench.write("conf/jobs/counts.yaml", JOB)
-    bench.write("conf/targets/local.yaml", TARGET)
-    bench.write("bench_job.py", MODULE.format(steps=steps))
+    module = topology(f'builder.stream("events"){steps}.to("totals")')
+    bench = project_of(root, "\n".join([FEED.rstrip("\n"), *logs, ""]), module, "totals")
     times = [T0 + n for n in range(len(users))]
     rows = {"user": users, "t": times, "got": times, "x": list(range(len(users)))}
     for folder in ("raw", *more):

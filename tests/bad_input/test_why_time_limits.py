@@ -7,38 +7,23 @@ from typing import Any
 
 import pytest
 
-from tests.bad_input.scene import TARGET, Bench, without_spark
-from tests.bad_input.test_why_windows import DAY, FEED, at
+from tests.bad_input.scene import CSV_FEED, Bench, project_of, topology, without_spark
+from tests.bad_input.test_why_windows import DAY, at
 
-JOB = """\
-job: counts
-topology: bench_job:build_topology
-feed: orders
-outputs:
-  windowed: {table: shop.windowed}
-  plain: {table: shop.plain}
+DAILY = f"{CSV_FEED}landing: {{every: 1d}}\n"
+MODULE = topology(
+    """
+grouped = builder.stream("orders").group_by_key()
+counts = grouped.windowed_by(TimeWindows.of("1d", grace="0s")).count(store="windows")
+counts.suppress(until_time_limit("30m"), name="slow-windows").to_stream().to("windowed")
+grouped.count(store="totals").suppress(until_time_limit("30m"), name="slow").to_stream().to("plain")
 """
-MODULE = """\
-from rewindow import StreamsBuilder, TimeWindows, until_time_limit
-
-
-def build_topology():
-    builder = StreamsBuilder()
-    grouped = builder.stream("orders").group_by_key()
-    counts = grouped.windowed_by(TimeWindows.of("1d", grace="0s")).count(store="windows")
-    counts.suppress(until_time_limit("30m"), name="slow-windows").to_stream().to("windowed")
-    grouped.count(store="totals").suppress(until_time_limit("30m"), name="slow").to_stream().to("plain")
-    return builder.build()
-"""
+)
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    bench = Bench(tmp_path_factory.mktemp("limits") / "project")
-    bench.write("conf/feeds/orders.yaml", FEED.replace("partitions: 2", "partitions: 1"))
-    bench.write("conf/jobs/counts.yaml", JOB)
-    bench.write("conf/targets/local.yaml", TARGET)
-    bench.write("bench_job.py", MODULE)
+    bench = project_of(tmp_path_factory.mktemp("limits") / "project", DAILY, MODULE, "windowed", "plain")
     rows = [("ann", "16:10"), ("bob", "16:15"), ("ann", "16:20"), ("bob", "16:25")]
     bench.write("data/one.csv", "user,t\n" + "".join(f"{user},{DAY}T{time}:00Z\n" for user, time in rows))
     with without_spark():
