@@ -98,7 +98,7 @@ DONE = (0, 1)
 """Number of hours landed and replayed when a case starts; the next hour waits in the source."""
 FRESH = 2
 USERS = ("ann", "bob", "cyd")
-MODULES = ("jobs", "bench_job", "bench_times", "shop_job", "rides_job", "collected_lists", "collected_reader")
+MODULES = ("jobs", "bench_job", "bench_times", "shop_job", "other_job", "collected_lists", "collected_reader")
 
 
 def topology(*lines: str, before: str = "") -> str:

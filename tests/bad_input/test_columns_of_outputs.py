@@ -6,25 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.bad_input.scene import Bench, copy_of
+from tests.bad_input.scene import Bench, copy_of, topology
 from tests.refusals import containing
 
-KEYED = """\
-from typing import NamedTuple
-
-from rewindow import StreamsBuilder
-
-
-class By(NamedTuple):
-    {key}: str
-
-
-def build_topology():
-    builder = StreamsBuilder()
-    counts = builder.stream("events").group_by(lambda key, row: By(key), key=By).count(store="sums")
-    counts.to_stream().to("totals")
-    return builder.build()
-"""
+KEYED = topology(
+    """
+counts = builder.stream("events").group_by(lambda key, row: By(key), key=By).count(store="sums")
+counts.to_stream().to("totals")
+""",
+    before="from typing import NamedTuple\n\n\nclass By(NamedTuple):\n    {key}: str\n",
+)
 BACKFILL = "backfill counts --from 1 --branch fix"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rewindow import Project
 from tests.bad_input.chain import reads_totals
-from tests.bad_input.scene import JOB, MODULE, SCORE, Bench, hour
+from tests.bad_input.scene import JOB, MODULE, SCORE, Bench, hour, topology
 from tests.refusals import containing, fixes, refused, told
 
 
@@ -143,17 +143,13 @@ def test_a_job_that_has_replayed_rows_of_replaced_runs_is_not_well(bench: Bench)
     bench.done("status idle", "land totals --new-generation", "rewind seen --to 0", "run seen", "status seen")
 
 
-TOPPED = """\
-from rewindow import Count, Max, StreamsBuilder, TimeWindows, until_window_closes
-
-
-def build_topology():
-    builder = StreamsBuilder()
-    hours = builder.stream("events").group_by_key().windowed_by(TimeWindows.of("30m", grace="5m"))
-    counts = hours.aggregate({aggregates}, store="sums")
-    counts.suppress(until_window_closes(), name="closed").to_stream().select("{selected}").to("totals")
-    return builder.build()
+TOPPED = topology(
+    """
+hours = builder.stream("events").group_by_key().windowed_by(TimeWindows.of("30m", grace="5m"))
+counts = hours.aggregate({aggregates}, store="sums")
+counts.suppress(until_window_closes(), name="closed").to_stream().select("{selected}").to("totals")
 """
+)
 
 
 def _topped(bench: Bench, aggregates: str, selected: str) -> None:

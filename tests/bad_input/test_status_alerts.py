@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from rewindow.control.health.findings import Finding, Level
-from tests.bad_input.scene import FEED, HOURLY, JOB, Bench, copy_of, goes_on, hour
+from tests.bad_input.scene import FEED, HOURLY, JOB, Bench, copy_of, goes_on, hour, topology
 from tests.bad_input.statuses import alerts, only, status
 from tests.ingest.local_engine import HOUR, T0
 from tests.refusals import told
@@ -92,26 +92,24 @@ def test_shares_of_dropped_records_are_those_of_the_last_runs(bench: Bench) -> N
     assert bench.findings() == []
 
 
-REGROUPED = """\
-from rewindow import StreamsBuilder, TimeWindows, until_window_closes
-
-
-def build():
-    builder = StreamsBuilder()
-    regrouped = builder.stream("events").group_by(lambda key, row: row.x % 2)
-    counts = regrouped.windowed_by(TimeWindows.of("30m", grace="5m")).count(store="regrouped")
-    counts.suppress(until_window_closes()).to_stream().to("regrouped")
-    return builder.build()
+REGROUPED = topology(
+    """
+regrouped = builder.stream("events").group_by(lambda key, row: row.x % 2)
+counts = regrouped.windowed_by(TimeWindows.of("30m", grace="5m")).count(store="regrouped")
+counts.suppress(until_window_closes()).to_stream().to("regrouped")
 """
+)
+
+
+def job_of(bench: Bench, name: str, module: str, alert: str, expect: str = "") -> None:
+    """Write a job of one output that is called like the job."""
+    bench.write("other_job.py", module)
+    job = f"job: {name}\ntopology: other_job:build_topology\nfeed: activity\nalerts: {{{alert}, runs: 1}}\n"
+    bench.write(f"conf/jobs/{name}.yaml", f"{job}outputs: {{{name}: {{table: alerts.{name}{expect}}}}}\n")
 
 
 def test_records_that_cross_a_repartition_count_once(bench: Bench) -> None:
-    bench.write("regrouped.py", REGROUPED)
-    bench.write(
-        "conf/jobs/regrouped.yaml",
-        "job: regrouped\ntopology: regrouped:build\nfeed: activity\nalerts: {late: 20%, runs: 1}\n"
-        "outputs: {regrouped: {table: alerts.regrouped, expect: [{late: 20%, on_fail: warn}]}}\n",
-    )
+    job_of(bench, "regrouped", REGROUPED, "late: 20%", ", expect: [{late: 20%, on_fail: warn}]")
     bench.done("run regrouped --land")
     late = [{**row, "got": T0 + 3 * HOUR, "t": T0} for row in hour(0, 6)]
     bench.rows("h3", [*hour(3), *late])
@@ -122,10 +120,7 @@ def test_records_that_cross_a_repartition_count_once(bench: Bench) -> None:
     assert [run["records"] for run in bench.json("show regrouped")["runs"]] == [36, 18]
 
 
-KEPT = """\
-from rewindow import Processor, StreamsBuilder, window_store
-
-
+KEEP = """\
 class Keep(Processor):
     def __init__(self, names):
         self.names = names
@@ -139,24 +134,19 @@ class Keep(Processor):
 def kept(stream, **retentions):
     stores = [window_store(name, size="1m", retention=one, key=str, value=int) for name, one in retentions.items()]
     return stream.process(lambda: Keep([*retentions]), name="-".join(retentions), stores=stores, key=str, value=int)
-
-
-def build():
-    builder = StreamsBuilder()
-    first = kept(builder.stream("events").map_values(lambda row: row.x, name="xs"), long="30m", short="5m")
-    moved = first.select_key(lambda key, x: key[::-1], key=str).repartition(name="moved")
-    kept(moved, other="30m").to("kept")
-    return builder.build()
 """
+KEPT = topology(
+    """
+first = kept(builder.stream("events").map_values(lambda row: row.x, name="xs"), long="30m", short="5m")
+moved = first.select_key(lambda key, x: key[::-1], key=str).repartition(name="moved")
+kept(moved, other="30m").to("kept")
+""",
+    before=KEEP,
+)
 
 
 def test_expired_records_are_those_of_the_store_that_drops_most(bench: Bench) -> None:
-    bench.write("rides_job.py", KEPT)
-    bench.write(
-        "conf/jobs/kept.yaml",
-        "job: kept\ntopology: rides_job:build\nfeed: activity\nalerts: {expired: 10%, runs: 1}\n"
-        "outputs: {kept: {table: alerts.kept}}\n",
-    )
+    job_of(bench, "kept", KEPT, "expired: 10%")
     bench.done("run kept --land")
     late = [{**row, "got": T0 + 3 * HOUR, "t": T0 + (3 * 60 - 5 - 10 * n) * 60_000} for n, row in enumerate(hour(0, 6))]
     bench.rows("h3", [*hour(3), *late])

@@ -10,23 +10,10 @@ import pyarrow.parquet as pq
 from rewindow.contracts.instants import instant
 from rewindow.errors import ReasonMessage
 from tests.bad_input.newcomer import ROWS_FEED, daily_project
-from tests.bad_input.scene import HOUR, T0, without_spark
+from tests.bad_input.scene import HOUR, T0, topology, without_spark
 from tests.refusals import containing, told
 
-CODE = """\
-from rewindow import JoinWindows, StreamsBuilder
-
-
-def either(one, other):
-    return one
-
-
-def build_topology():
-    builder = StreamsBuilder()
-    orders = builder.stream("orders")
-    {join}
-    return builder.build()
-"""
+EITHER = "def either(one, other):\n    return one\n"
 TABLE = 'orders.join(orders.where("x > 5").to_table(store="big"), either).to("daily-orders")'
 STREAMS = (
     'orders.left_join(orders.where("x > 5"), either, JoinWindows.of("1h", grace="10m"), name="both").to("daily-orders")'
@@ -47,7 +34,7 @@ def missing(tmp_path: Path, join: str) -> list[ReasonMessage]:
             others = [{"user": "ann", "t": T0, "got": T0, "x": 1}]
             (bench.root / "others").mkdir()
             pq.write_table(pa.Table.from_pylist(others), bench.root / "others/one.parquet")
-        bench.write("shop_job.py", CODE.format(join=join))
+        bench.write("shop_job.py", topology('orders = builder.stream("orders")', join, before=EITHER))
         bench.rows("one", [{"user": user, "t": T0, "got": T0, "x": x} for user, x in (("ann", 9), ("bob", 1))])
         bench.done("land orders", "run daily_orders")
         return bench.why("daily_orders bob")
