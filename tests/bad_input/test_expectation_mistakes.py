@@ -39,15 +39,3 @@ def test_a_mistake_makes_the_job_broken_for_ls(bench: Bench) -> None:
 def test_a_query_that_fails_on_rows_ends_the_run(bench: Bench) -> None:
     expecting(bench, '{name: broken, sql: "SELECT 1 / (value - value) FROM new_rows"}')
     replayed(bench, 65).refused("expectation-query-failed", output="totals", expectation="broken")
-
-
-@pytest.mark.parametrize(
-    ("line", "code"),
-    [
-        ("publish counts --run 1", "run-without-accept"),
-        ("publish counts --branch nobody", "branch-unknown"),
-        ("publish counts --accept --run main/9", "run-unknown"),
-    ],
-)
-def test_publish_names_what_is_wrong(template: Bench, line: str, code: str) -> None:
-    template.refuses(line, code)

@@ -29,11 +29,6 @@ def test_times_are_readable_and_the_title_says_how_many_rows_there_are(template:
     assert "_offset" not in out
 
 
-def test_a_branch_that_the_job_does_not_have_is_refused(template: Bench) -> None:
-    for line in ("head counts", "head rewindow.quarantine --of counts", "republish counts"):
-        template.refuses(f"{line} --branch fix", "branch-not-run-yet", job="counts", branch="fix")
-
-
 def test_a_job_that_never_ran_has_no_rows(bench: Bench) -> None:
     bench.write("conf/jobs/other.yaml", JOB.replace("counts", "other").replace("alerts.totals", "alerts.other"))
     assert bench.json("head other")["tables"][0]["count"] is None
@@ -42,16 +37,6 @@ def test_a_job_that_never_ran_has_no_rows(bench: Bench) -> None:
 def test_a_table_that_the_job_names_since_is_not_taken_for_the_one_that_has_the_rows(bench: Bench) -> None:
     bench.edit("conf/jobs/counts.yaml", "alerts.totals", "alerts.sums")
     assert [one["table"] for one in bench.json("head counts")["tables"]] == ["alerts.totals"]
-
-
-@pytest.mark.parametrize(
-    ("name", "meant"), [("cuonts", "counts"), ("alert.totals", "alerts.totals"), ("total", "totals"), ("zzz", "")]
-)
-def test_a_name_that_is_neither_job_nor_table_is_refused_with_those_that_are(
-    template: Bench, name: str, meant: str
-) -> None:
-    hint = f"did you mean `{meant}`? " if meant else ""
-    template.refuses(f"head {name}", "name-not-found", name=name, jobs="counts", tables="alerts.totals", hint=hint)
 
 
 def test_the_version_is_printed_without_a_project(capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,6 +103,24 @@ def test_ctrl_c_says_what_was_kept_and_what_comes_next(template: Bench, tmp_path
     assert bench.run("run", "counts").code == 0
 
 
+def test_tables_lag_until_the_same_rewind_is_called_again(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    interrupted_at(bench, "publish", "rewind", "counts", "--to", "1")
+    for line in ("show counts", "plan counts"):
+        assert bench.json(line)["lagging"] == {"output/totals": 1}
+    assert [bench.json("rewind counts --to 1")["lagged"] for _ in range(2)] == [["output/totals"], []]
+    assert bench.json("show counts")["lagging"] == {}
+
+
+def test_the_same_backfill_without_a_name_continues_on_its_branch(template: Bench, tmp_path: Path) -> None:
+    bench, counts = copy_of(template, tmp_path / "project"), []
+    interrupted_at(bench, "plan", "backfill", "counts", "--from", "1")
+    for _ in range(2):
+        bench.done("backfill counts --from 1")
+        counts.append(len(bench.json("branch list counts")["branches"]))
+    assert counts == [2, 3], "of main and the backfills"
+
+
 def test_ctrl_c_in_a_command_without_steps_is_said_too(
     template: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

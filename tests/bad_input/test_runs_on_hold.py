@@ -186,16 +186,3 @@ def test_the_rows_of_a_run_on_hold_are_those_that_publishing_adds(held: Bench) -
     after = shown(held, "counts")
     assert [row for row in after["rows"] if row["_run"] == "main/3"] == rows["rows"]
     assert after["count"] == before["count"] + rows["count"]
-
-
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        ("counts --branch fix", "run-on-hold-missing"),
-        ("rewindow.quarantine", "held-option-misplaced"),
-        ("counts --of counts", "held-option-misplaced"),
-        ("cuonts", "name-not-found"),
-    ],
-)
-def test_without_a_run_on_hold_its_rows_cannot_be_shown(template: Bench, words: str, code: str) -> None:
-    template.refuses(f"head {words} --held", code)

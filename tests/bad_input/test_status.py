@@ -190,10 +190,6 @@ def test_a_branch_and_the_target_are_in_the_command(bench: Bench) -> None:
     bench.refuses("status counts --branch nobody", "job-branch-not-open", branch="nobody")
 
 
-def test_an_unknown_name_is_a_mistake_on_the_command_line(template: Bench) -> None:
-    template.refuses("status cuonts", "job-or-feed-unknown", name="cuonts", hint="did you mean `counts`? ")
-
-
 def test_each_ledger_is_read_once_and_only_the_last_reports_without_spark(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,6 @@ import re
 import shutil
 from typing import Any
 
-import pytest
 from deltalake import DeltaTable
 
 from rewindow.app.cli.entry import run_command
@@ -95,28 +94,6 @@ def test_a_key_with_a_row_is_not_missing(bench: Bench) -> None:
     assert (found["why"], found["open_windows"]) == ("exists", [])
 
 
-REFUSED = {
-    "totals colour=red user=ann": ("key-columns-differ", {}),
-    "totals colour=red": ("key-column-unknown", {"column": "colour", "table": "alerts.totals"}),
-    "totals colour=red --missing": ("key-column-unknown", {}),
-    "totals ann bob": ("key-word-without-column", {"word": "ann"}),
-    "nothing ann": ("name-not-found", {"name": "nothing", "or_else": ""}),
-    "rewindow.quarantine ann": ("quarantine-has-reasons", {}),
-    "rewindow/quarantine ann --missing": ("quarantine-has-reasons", {}),
-    "totals ann --run 9": ("run-unknown", {"run": "9"}),
-    "totals zoe": ("key-row-missing", {}),
-    "totals ann --window 2030-01-01": ("key-row-missing", {}),
-    "totals null": ("key-without-row", {}),
-    "totals ann --run main/1 --window 2023-11-14T23:00:00Z": ("run-without-key-row", {"run": "main/1"}),
-}
-
-
-@pytest.mark.parametrize("words", REFUSED)
-def test_a_wrong_key_window_or_run_is_refused(template: Bench, words: str) -> None:
-    code, facts = REFUSED[words]
-    template.refuses(f"why {words}", code, **facts)
-
-
 def test_an_option_that_is_read_as_a_part_of_the_key_is_named(template: Bench) -> None:
     answer = template.run("why", "--project", str(template.root), "totals", "--", "-1", "--missing")
     refusal = answer.refused("key-word-without-column", word="-1")
@@ -197,12 +174,3 @@ def test_an_unknown_run_names_the_runs_or_says_that_there_is_none(bench: Bench) 
     for line in asks:
         assert "yet" in str(bench.refuses(line, "run-unknown").facts["choices"])
         assert "branch 'fix'" in bench.run(*line.split(), "--branch", "fix").err
-
-
-def test_a_row_of_other_code_is_not_guessed(bench: Bench) -> None:
-    bench.edit(
-        "bench_job.py",
-        '.map_values(lambda row: score(row), name="scores")',
-        '.filter(lambda key, row: row.x > 90, name="scores")',
-    )
-    bench.refuses("why totals ann", "row-of-other-code")
