@@ -14,8 +14,7 @@ from rewindow.control.run import write_snapshot
 from rewindow.control.steps import drive
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.bad_input.scene import Bench, copy_of, project_of, topology, without_spark
-from tests.bad_input.test_why_time_limits import DAILY
-from tests.bad_input.test_why_windows import DAY
+from tests.bad_input.test_why_windows import DAILY, DAY
 from tests.ingest.local_engine import HOUR
 
 SECONDS = 1_357_000_000

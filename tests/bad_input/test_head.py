@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from rewindow.app.cli.printing import Printer
+from rewindow.app.sentences import as_assignments
 from tests.bad_input.scene import JOB, Bench, hour
 
 
@@ -89,3 +91,18 @@ def test_a_store_without_the_key_has_no_entries(template: Bench) -> None:
     assert shown == {"entries": [], "count": 0}
     shown = template.json("state show counts sums --key user=ann")
     assert {entry["user"] for entry in shown["entries"]} == {"ann"}
+
+
+AWKWARD = "line\nbreak [red]x[/red] [/nothing] \x1b[31m \u00e9"
+SHOWN = "line\\nbreak [red]x[/red] [/nothing] \\x1b[31m \u00e9"
+
+
+def test_a_table_shows_line_breaks_and_brackets_of_its_values(capsys: pytest.CaptureFixture[str]) -> None:
+    Printer().table("[t]", [{"[note]": AWKWARD, "n": 1}])
+    title, names, _, row = (line.strip() for line in capsys.readouterr().out.splitlines())
+    assert (title, names.split()[0]) == ("[t]", "[note]")
+    assert row.partition(" │")[0].rstrip() == SHOWN
+
+
+def test_a_row_in_a_sentence_stays_on_its_line() -> None:
+    assert as_assignments({"note": AWKWARD, "n": 1}) == f"note={SHOWN}, n=1"

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from rewindow.app.open_project import OpenProject
 from rewindow.errors import NotNowError
 from rewindow.tables.delta.ledger import Ledger
 from tests.bad_input.chain import reads_totals
-from tests.bad_input.scene import FEED, HOURLY, JOB, Bench, hour
+from tests.bad_input.scene import FEED, HOURLY, JOB, TARGET, Bench, hour
 from tests.bad_input.statuses import status
 from tests.ingest.local_engine import HOUR, T0
 
@@ -188,3 +189,35 @@ def test_each_ledger_is_read_once_and_spark_is_not_started(bench: Bench, monkeyp
     listed(bench)
     assert set(reads.values()) == {1}, reads
     assert len(reads) == 2
+
+
+SHOP = """\
+feed: shop
+partitions: 1
+logs:
+  orders: {source: {path: shop, format: csv}, key: user, timestamp: t, units: {t: ms}, arrived_at: t}
+"""
+
+
+@pytest.mark.parametrize("landing", ["", "landing: {every: 1h}\n"], ids=["files", "intervals"])
+def test_a_file_with_only_a_header_is_not_due_until_it_has_rows(in_process: None, tmp_path: Path, landing: str) -> None:
+    bench = Bench(tmp_path)
+    bench.write("conf/targets/local.yaml", TARGET)
+    bench.write("conf/feeds/shop.yaml", SHOP + landing)
+    bench.write("shop/a.csv", f"user,t\nann,{T0}\n")
+    bench.done("land shop")
+
+    def entry() -> tuple[str, list[str]]:
+        (feed,) = bench.json("ls")["feeds"]
+        return feed["status"], feed["detail_codes"]
+
+    bench.write("shop/b.csv", "user,t\n")
+    assert entry() == ("fresh", ["file-without-rows"])
+    assert bench.json("land shop")["landings"] == []
+    bench.write("shop/c.csv", f"user,t\nbob,{T0 + HOUR}\n")
+    assert entry() == ("due", ["sources-have-new", "file-without-rows"])
+    bench.write("shop/b.csv", f"user,t\nbob,{T0 + HOUR}\n")
+    bench.write("shop/c.csv", f"user,t\ncyd,{T0 + HOUR}\n")
+    assert entry() == ("due", ["sources-have-new"])
+    bench.done("land shop")
+    assert entry() == ("fresh", [])

@@ -6,12 +6,16 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
 from rewindow.control.health.findings import Finding, Level
-from tests.bad_input.scene import FEED, HOURLY, JOB, Bench, copy_of, goes_on, hour, topology
+from tests.bad_input.scene import FEED, HOURLY, JOB, TARGET, Bench, copy_of, goes_on, hour, topology
 from tests.bad_input.statuses import alerts, only, status
 from tests.ingest.local_engine import HOUR, T0
+from tests.ingest.test_delta_sources import stamp
 from tests.refusals import told
 
 
@@ -231,3 +235,39 @@ def test_a_landed_file_with_rows_of_later_intervals_is_an_alert_only_when_such_a
     in_two_days = time.time() + 48 * HOUR / 1000
     monkeypatch.setattr("rewindow.app.listing.time", SimpleNamespace(time=lambda: in_two_days))
     told([finding_of(bench, "hourly").message], "interval-not-landed", waits="rows that arrived since then wait")
+
+
+INTERVALS = HOURLY.replace("feed: hourly", "feed: activity")
+OTHERS = "  others: {source: {path: others/raw, format: parquet}, key: user, timestamp: t, arrived_at: got}\n"
+
+
+@pytest.fixture
+def empty(in_process: None, tmp_path: Path) -> Bench:
+    bench = Bench(tmp_path)
+    bench.write("conf/targets/local.yaml", TARGET)
+    return bench
+
+
+def test_rows_of_a_table_that_wait_are_well(empty: Bench) -> None:
+    empty.write("conf/feeds/activity.yaml", INTERVALS.replace("path: raw, format: parquet", "path: raw, format: delta"))
+    empty.edit("conf/feeds/activity.yaml", ", arrived_at: got", "")
+    table, now_ms = str(empty.root / "raw"), int(time.time() * 1000)
+    for number, arrived_ms in enumerate((now_ms - 3 * HOUR, now_ms)):
+        write_deltalake(table, pa.Table.from_pylist(hour(number)), mode="append")
+        stamp(table, arrived_ms)
+    empty.done("land activity")
+    assert empty.findings() == []
+
+
+def test_nothing_is_said_of_the_files_of_a_removed_log(empty: Bench) -> None:
+    empty.write("conf/feeds/activity.yaml", INTERVALS.replace("landing:", f"{OTHERS}landing:"))
+    empty.rows("h0", hour(0))
+    rows = hour(0)
+    rows[-1]["got"] = int(time.time() * 1000) + 3 * HOUR
+    (empty.root / "others/raw").mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows), empty.root / "others/raw/h0.parquet")
+    empty.done("land activity")
+    told((finding.message for finding in empty.findings()), "rows-of-the-future", topic="others")
+    empty.write("conf/feeds/activity.yaml", INTERVALS)
+    empty.done("land activity --new-generation --keep 1")
+    assert empty.findings() == []

@@ -180,3 +180,46 @@ def test_sessions_that_the_clock_has_separated_are_told_apart(tmp_path: Path) ->
     for more in ("", f" --window {DAY}T10:20"):
         facts = bench.json(f"why shop.sessions ann --missing{more}")
         assert (facts["why"], facts["window_start_ms"], len(facts["records"])) == ("open", at("10:20"), 1), facts
+
+
+DAILY = f"{CSV_FEED}landing: {{every: 1d}}\n"
+LIMITED = topology(
+    """
+grouped = builder.stream("orders").group_by_key()
+counts = grouped.windowed_by(TimeWindows.of("1d", grace="0s")).count(store="windows")
+counts.suppress(until_time_limit("30m"), name="slow-windows").to_stream().to("windowed")
+grouped.count(store="totals").suppress(until_time_limit("30m"), name="slow").to_stream().to("plain")
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def limits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    bench = project_of(tmp_path_factory.mktemp("limits") / "project", DAILY, LIMITED, "windowed", "plain")
+    rows = [("ann", "16:10"), ("bob", "16:15"), ("ann", "16:20"), ("bob", "16:25")]
+    bench.write("data/one.csv", "user,t\n" + "".join(f"{user},{DAY}T{time}:00Z\n" for user, time in rows))
+    with without_spark():
+        bench.done("land orders", "run counts")
+        yield bench
+
+
+def waiting(limits: Bench, table: str, *more: str) -> dict[str, Any]:
+    return limits.json(f"why shop.{table} ann --missing {' '.join(more)}")
+
+
+@pytest.mark.parametrize("more", [(), ("--window", DAY)])
+def test_a_window_waits_for_the_limit_after_its_first_update_not_after_its_end(
+    limits: Bench, more: tuple[str, ...]
+) -> None:
+    facts = waiting(limits, "windowed", *more)
+    assert (facts["why"], facts["closes_at_ms"], facts["clock_ms"]) == ("open", at("16:40"), at("16:25"))
+
+
+def test_a_plain_table_says_until_when_its_result_waits(limits: Bench) -> None:
+    facts = waiting(limits, "plain")
+    assert (facts["why"], facts["closes_at_ms"]) == ("waiting", at("16:40"))
+
+
+def test_what_no_buffer_holds_has_no_time_at_which_it_is_final(limits: Bench) -> None:
+    facts = limits.json("why shop.windowed eve --missing")
+    assert (facts["why"], facts["closes_at_ms"], facts["open_windows"]) == ("never_landed", None, [])
