@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from rewindow.app.open_project import OpenProject
 from rewindow.errors import NotNowError
-from rewindow.tables.delta.ledger import Ledger
 from tests.bad_input.chain import reads_totals
 from tests.bad_input.scene import FEED, HOURLY, JOB, TARGET, Bench, hour
 from tests.bad_input.statuses import status
@@ -173,22 +170,6 @@ def test_a_job_that_a_process_executes_is_running(bench: Bench, monkeypatch: pyt
 
     monkeypatch.setattr("rewindow.app.listing.next_run", refuse)
     assert listed(bench)[1]["counts"]["status"] == "running"
-
-
-def test_each_ledger_is_read_once_and_spark_is_not_started(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench.done("backfill counts --from 1 --branch fix")
-    reads: Counter[str] = Counter()
-    read = Ledger.read
-
-    def counted(ledger: Ledger) -> Any:
-        reads[f"{ledger.path} {ledger.name}"] += 1
-        return read(ledger)
-
-    monkeypatch.setattr(Ledger, "read", counted)
-    monkeypatch.setattr(OpenProject, "spark", property(lambda _: pytest.fail("Spark was started")))
-    listed(bench)
-    assert set(reads.values()) == {1}, reads
-    assert len(reads) == 2
 
 
 SHOP = """\

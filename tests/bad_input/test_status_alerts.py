@@ -11,18 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from rewindow.control.health.findings import Finding, Level
+from rewindow.control.health.findings import Level
 from tests.bad_input.scene import FEED, HOURLY, JOB, TARGET, Bench, copy_of, goes_on, hour, topology
-from tests.bad_input.statuses import alerts, only, status
+from tests.bad_input.statuses import alerts, finding_of, only, status
 from tests.ingest.local_engine import HOUR, T0
 from tests.ingest.test_delta_sources import stamp
 from tests.refusals import told
-
-
-def finding_of(bench: Bench, *names: str) -> Finding:
-    """Return the only finding."""
-    (finding,) = bench.findings(*names)
-    return finding
 
 
 @pytest.fixture(scope="module")
