@@ -123,7 +123,7 @@ class HintMessage(Message):
 
 
 class ReasonMessage(Message):
-    """Why nothing is run or landed, what a feed or job waits for, or why a key has no row."""
+    """Why nothing is run or landed, what a feed or job waits for, why a key has no row, or what `why` notes of a row."""
 
     __slots__ = ()
 
