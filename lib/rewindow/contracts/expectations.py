@@ -27,7 +27,7 @@ EXPECTATION_COLUMNS = (
 """The expectations table: one row per run and expectation. ``examples`` has an offending row in each line."""
 
 NEW_ROWS, PREVIOUS_ROWS = "new_rows", "previous_rows"
-"""The tables that a query reads: the rows of this run, and the rows of the run before."""
+"""The tables that a query reads: the rows of this run, and the rows of the previous run."""
 
 MOST_EXAMPLES = 3
 """Number of offending rows that an observation names."""

@@ -367,7 +367,7 @@ class Collect(_Ordered):
         del key
         text = dump_value(self.operand(value))
         for index, item in enumerate(state):
-            # Texts are compared, because NaN does not equal NaN, and is the same object only until a restart.
+            # Compare texts: NaN does not equal NaN. Identity would find it only until a restart, which creates a new object.
             if dump_value(item) == text:
                 return [*state[:index], *state[index + 1 :]]
         return state
