@@ -22,9 +22,9 @@ from rewindow.streams.state.stores import Stamped
 class TableJoinSide:
     """Join the updates of one side with the rows of the other side.
 
-    ``joiner`` takes this side's value first. ``keeps_own``: the result has this side's rows even without a match;
-    ``keeps_other``: the other side's. ``is_versioned``: this side is a versioned table, whose late updates are dropped and
-    counted.
+    ``joiner`` takes this side's value first. ``keeps_own``: the result has this side's rows even without a match.
+    ``keeps_other``: the result has the other side's rows even without a match. ``is_versioned``: this side is a versioned
+    table, whose late updates are dropped and counted.
     """
 
     other: TableView
