@@ -105,7 +105,7 @@ class Observation:
         return f"{self.output}: {self.name}: {self.observed}, expected {self.expected}{first}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON form, a part of that of the COMMIT row."""
+        """Return the JSON form, which is a part of the COMMIT row's JSON form."""
         return asdict(self) | {"examples": list(self.examples)}
 
     @classmethod
