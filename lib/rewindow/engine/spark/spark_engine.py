@@ -4,8 +4,8 @@ The number of Spark tasks only affects time (L3). Unless Spark reads a log, reco
 
 Spark verifies page checksums, but not the CRC-32 in the name of a landed file. So the engine verifies the CRC-32 of the files
 that a frame read. The frame lists these files, without pruned files. They are verified after the computation, so that
-corruption during the computation is found, too. They are also verified after a failure: corruption may be its cause, and the
-error of a corrupt file says more.
+corruption during the computation is found, too. They are also verified after a failure, because corruption may be its cause,
+and the error of a corrupt file says more.
 """
 
 from __future__ import annotations
