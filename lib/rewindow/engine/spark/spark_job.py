@@ -116,11 +116,12 @@ def _following_server(spark: SparkSession, say: Callable[[float], None]) -> Iter
         if tasks:
             say(sum(stage.num_completed_tasks for stage in stages) / tasks)
 
-    spark.registerProgressHandler(on_progress)
+    # Spark calls any callable; its annotation wants a subclass.
+    spark.registerProgressHandler(on_progress)  # type: ignore[arg-type]
     try:
         yield
     finally:
-        spark.removeProgressHandler(on_progress)
+        spark.removeProgressHandler(on_progress)  # type: ignore[arg-type]
 
 
 @contextmanager
