@@ -36,6 +36,7 @@ them, lists in the same order:
 | `reason` of `plan` and `run` | `reason_code` |
 | `detail` of `ls` and `status`, whose parts are joined by semicolons | `detail_codes` |
 | `headline` and `reasons` of `why --missing` | `headline_code`, `reason_codes` |
+| `notes` of `why` | `note_codes` |
 
 {GENERATED}"""
 TITLES = {

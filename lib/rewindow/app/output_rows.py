@@ -65,8 +65,9 @@ def output_rows(
         )
     config, topics = find_outputs(project, name, or_else=f", or {_QUARANTINE}")
     tables = project.tables
-    state = tables.state(config.job)
-    of_branch = state.branch(safe_name(branch or MAIN, "branch"))
+    of = safe_name(branch or MAIN, "branch")
+    state = project.state(config.job, of)
+    of_branch = state.branch(of)
     check_has_branch(config.job, state, of_branch.name)
     check_not_deleted(config.job, of_branch, tables.version_of)
     runs = {run.spec.run: run.spec.name for run in of_branch.runs}
@@ -217,8 +218,8 @@ def held_rows(project: OpenProject, name: str, *, branch: str, limit: int, last:
     `NothingFoundError` (1) if no run is on hold, `StorageError` (74) if the rows that the run staged are gone.
     """
     config, topics = find_outputs(project, name)
-    state = project.tables.state(config.job)
-    holds = describe_holds(state, safe_name(branch, "branch"))
+    state = project.state(config.job, safe_name(branch, "branch"))
+    holds = describe_holds(state, branch)
     if not holds:
         shows = f"`rewindow head {command_words(config.job, branch)}` shows what is published"
         raise NothingFoundError(

@@ -101,7 +101,8 @@ class LogConfig(ConfigValue):
     value: ColumnOrColumns | None = None
     """The column of the value, or a list of columns. Default: every column without another role."""
     columns: dict[Column, OldColumn] = {}
-    """Renamed columns: the new name, then the name in the source; of a nested field its path, as in `{zip: address.zip}`."""
+    """Renamed columns: the new name, then the name in the source; of a nested field its path, as in `{zip: address.zip}`.
+    A column that the log also names by its own name, such as its key, is copied."""
     invalid_timestamp: Literal["fail", "skip", "partition_time"] = "fail"
     """What to do with a row without a plausible timestamp: fail, quarantine it, or give it the time of its partition."""
     unreadable: Literal["fail", "skip"] = "fail"
@@ -194,7 +195,8 @@ class LogConfig(ConfigValue):
     def _each_column_once(self) -> Self:
         both = [column for column in _listed(self.key) if column in _listed(self.value)]
         if both:
-            raise MisfitError(f"{both[0]} is in both key and value: remove it from value", "value")
+            other = f"or list a copy with another name there, `columns: {{NEW_NAME: {both[0]}}}`"
+            raise MisfitError(f"{both[0]} is in both key and value: remove it from value, {other}", "value")
         old = list(self.columns.values())
         if len(set(old)) < len(old):
             raise MisfitError("columns renames a column twice: give each source column one name", "columns")

@@ -25,7 +25,7 @@ OUTPUT_ORDER = ("_partition", "_offset")
 OUTPUT_TIME = "_timestamp"
 """The column of another job's output with the timestamps of its rows."""
 LATER = "later"
-"""The name, in the position of a source of files, of the landed files that still have rows of later intervals."""
+"""In the position of a source of files: the key of the landed files that still have rows of later intervals."""
 FAR = 2**62
 """Later than any timestamp of a record."""
 DAY_GRID = "day"
@@ -81,11 +81,20 @@ class LogSpec:
     topic_positions: tuple[str, str] | None = None
     """The names of the partition and offset columns of files that recorded a topic; the log gets its partitions and its order."""
     units: Mapping[str, str] = field(default_factory=dict)
-    """From a column (or extractor) to the unit of its integers. Without a unit, milliseconds are expected, and checked."""
+    """The unit of the integers of each column (or extractor). Without a unit, milliseconds are expected, and checked."""
     ignore: tuple[str, ...] = ()
     """Fields that files may have and that are not landed. A nested field is a path (``address.zip``)."""
     optional: tuple[str, ...] = ()
     """Landed fields that a file may lack; then they are null. These are names in the source, before ``renames``."""
+
+    def names_of(self, source: str) -> tuple[str, ...]:
+        """Return the names of a source's column in the log: its new name, and its own if the log's settings name that, too."""
+        renames = self.renames or {}
+        if source not in renames:
+            return (source,)
+        named = (*self.key, *(self.value or ()), *self.order, self.timestamp, self.arrived_at)
+        is_copied = source in named and source not in renames.values() and self.source_offsets is None
+        return (renames[source], source) if is_copied else (renames[source],)
 
     @property
     def is_output(self) -> bool:
@@ -186,7 +195,7 @@ class SourceLook:
     on_hold: str = ""
     """The run of that job that is on hold, so that later epochs are not published; empty if there is none."""
     version: int | None = None
-    """The version to read, for a table whose content is not just that of its files (column mapping, deletion vectors)."""
+    """The version to read, for a table whose files alone do not give its rows (column mapping, deletion vectors)."""
     governed: Governed | None = None
     owner: str | None = None
     """The job of which the table is an output; None if it is no output."""
@@ -195,7 +204,7 @@ class SourceLook:
     empty: tuple[str, ...] = ()
     """New text files without bytes. Such a file is landed when it has bytes."""
     open_ended: tuple[str, ...] = ()
-    """New CSV files whose last line has no line end, although last lines of landed files have: they may be incomplete."""
+    """New CSV files whose last line has no line end, so they may be incomplete. Empty if the last landed files end like that."""
     keys: tuple[str, ...] = ()
     """The key columns of a job's output, without the bounds of windows; empty if they are unknown."""
 
@@ -234,7 +243,7 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class ReadWindow:
-    """Which rows of a source are due: those that arrive before ``until_ms`` and are not landed.
+    """Which rows of a source are due: the rows that arrive before ``until_ms`` and are not landed.
 
     ``through_ms``: rows that arrived earlier are landed, except rows that became visible afterwards (None: nothing is landed).
     """
@@ -284,11 +293,11 @@ class LogWrite:
     quarantine_root: str
     landings: tuple[PendingLanding, ...]
     starts: Mapping[int, tuple[int, int]]
-    """From a partition to its next offset and its partition time."""
+    """The next offset and the partition time of each partition."""
     policy: TimestampPolicy
     now_ms: int
     bases: Mapping[int, int] = field(default_factory=dict)
-    """If the source has its own offsets: from a partition to the offset in the source of its offset 0."""
+    """If the source has its own offsets: for each partition, the offset in the source of the record with offset 0."""
     file_rows: int = 4_000_000
     """Rows per staged file."""
     memory_bytes: int = 512 << 20

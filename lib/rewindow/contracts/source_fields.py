@@ -23,7 +23,7 @@ _JSON = "json"
 
 @dataclass(frozen=True, slots=True)
 class FileFields:
-    """The fields of one file (or of a table): those that occur in any row.
+    """The fields that occur in any row of one file (or of a table).
 
     ``empty`` are the fields without a value in any row, so nothing is known about fields nested in them.
     ``header`` are the columns of a CSV file in order, without columns from names of directories, which only ``present`` has.

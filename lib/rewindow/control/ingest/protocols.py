@@ -6,16 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from rewindow.contracts.ingest import (
-    FeedSpec,
-    LogSpec,
-    ReadWindow,
-    SourceLook,
-)
+from rewindow.contracts.ingest import FeedSpec, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.landing import LandingEngine
+from rewindow.control.ingest.feed_definition import LogSchema
 from rewindow.control.ingest.feed_progress import Progress
 from rewindow.control.ingest.generations import Generation
-from rewindow.control.ingest.landings import Landing, LogSchema
+from rewindow.control.ingest.landings import Landing
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import Attempt

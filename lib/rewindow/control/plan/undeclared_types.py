@@ -59,14 +59,14 @@ def undeclared_types(topology: Topology, before: JobBinding | None = None) -> It
                 own = (f"{store.kind.replace('-', '_')}_store", f"store {store.name}") if is_own else None
                 if made := own or _maker(topology, node, part):
                     calls.setdefault(made, {})[f"the {part} of store {store.name}"] = part
-    for (call, line), targets in calls.items():
+    for (verb, line), targets in calls.items():
         yield HintMessage(
             "type-undeclared",
             "Without a declared type, {targets} {are} JSON text, in which a text stands in quotes. Declare it as str, int or a "
             "NamedTuple: `{call}`{where}",
             targets=" and ".join([", ".join(list(targets)[:-1]), list(targets)[-1]] if len(targets) > 1 else targets),
             are="is" if len(targets) == 1 else "are",
-            call=f"{call}(..., {', '.join(f'{part}=TYPE' for part in sorted({*targets.values()}))})",
+            call=f"{verb}(..., {', '.join(f'{part}=TYPE' for part in sorted({*targets.values()}))})",
             where=f" ({topology.lines[line]})" if line in topology.lines else "",
         )
 

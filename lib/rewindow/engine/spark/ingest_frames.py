@@ -1,4 +1,4 @@
-"""Build the DataFrame of a source's due rows, with the columns that the log writer expects. Reads nothing.
+"""Build the DataFrame of a source's due rows, with the columns that the log writer expects. Building it reads no rows.
 
 Spark takes each path as a pattern: ``x[1].csv`` would match ``x1.csv``. So wildcards in paths are escaped. Spark's own
 switch, the option ``__globPaths__``, has no effect over Spark Connect.
@@ -108,7 +108,7 @@ def time_ms(spec: LogSpec, name: str, sources: Mapping[str, SourceColumn]) -> Ex
     if isinstance(kind, _INTEGERS):
         return _in_ms(source.read.cast("long"), spec.units.get(name, MILLISECONDS))
     if isinstance(kind, T.StringType):
-        # Only texts with a date are times: Spark takes `10:00` as that time on the current day.
+        # Only texts with a date are times, because Spark takes `10:00` as that time on the current day.
         instant = F.when(source.read.rlike(_DATE), source.read.try_cast("timestamp"))
         local = F.to_utc_timestamp(instant, spec.zone)
         return F.unix_millis(F.when(source.read.rlike(_ZONED), instant).otherwise(local))
@@ -210,7 +210,7 @@ def _text_key(key: Expression, kind: T.DataType) -> Expression:
 
 
 def _types_within(kind: T.DataType) -> Iterator[T.DataType]:
-    """Yield a type and all types nested in it: of items, fields and map values, at any depth, but not of map keys."""
+    """Yield a type and, at any depth, the types of its items, fields and map values, but not of map keys."""
     yield kind
     match kind:
         case T.ArrayType():
@@ -364,7 +364,7 @@ class SourceFrame:
             self._facts(pieces, look.partition_columns), _PIECE, "left"
         )
         unknown = F.raise_error(F.concat(F.lit("rewindow did not request the file "), F.col(_PIECE)))
-        # A row of a file that was not requested fails the landing. Otherwise its row would be lost without an error.
+        # A row of a file that was not requested fails the landing. Otherwise the row would be lost without an error.
         joined = joined.where(F.coalesce(_KNOWN, unknown))
         typed = [F.col(f"`{field.name}`").cast(field.dataType).alias(field.name) for field in schema.fields]
         return joined.select(*typed, _PIECE_ARRIVAL)
@@ -411,10 +411,10 @@ class SourceFrame:
 
 
 def exact_paths(pieces: Sequence[Piece]) -> list[str]:
-    """Return the paths of files as patterns that match only them.
+    """Return the paths of files as patterns that match only these files.
 
-    Raises `SourceError` (66) for a path with a wildcard and a colon: in a pattern, Hadoop takes the part before the colon as
-    a scheme.
+    Raises `SourceError` (66) for a path with a wildcard and a colon, because Hadoop takes the part of a pattern before a colon
+    as a scheme.
     """
     for piece in pieces:
         if _WILDCARD.search(piece.path) and ":" in _without_scheme(piece.path):

@@ -29,7 +29,6 @@ from rewindow.engine.worker.landing.sorted_runs import (
     merged,
     read_run,
     released,
-    scratch_folder,
     sorted_chunks,
     write_runs,
 )
@@ -47,6 +46,7 @@ from rewindow.engine.worker.log_blocks import (
 from rewindow.engine.worker.nested_json import canonical_json, json_readers
 from rewindow.engine.worker.timestamps import Extractor
 from rewindow.errors import ConfigError, DataError, SourceError
+from rewindow.storage.scratch import scratch_folder
 from rewindow.streams.record import UNKNOWN
 
 

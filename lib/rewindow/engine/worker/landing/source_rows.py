@@ -98,8 +98,7 @@ class RowReader:
     @property
     def sources(self) -> dict[str, str]:
         """From a column's name after the renames to its name in the source."""
-        renames = self.spec.renames or {}
-        return {renames.get(source, source): source for source in self.types}
+        return {name: source for source in self.types for name in self.spec.names_of(source)}
 
     def needed(self) -> set[str]:
         """Return the names of the source's columns that have to be read."""
