@@ -159,7 +159,7 @@ class WindowTask(VectorizedTask):
         slots = self.in_order(np.flatnonzero(is_due & ~self.groups.without_value()))
         results = self.results(slots)
         if plan.suppress and plan.is_single and results[0].null_count:
-            # A null result would be sent as a tombstone, but there is nothing to delete: the window has sent no result before.
+            # A null result would be sent as a tombstone. There is nothing to delete, because the window sent no result before.
             kept = np.asarray(results[0].is_valid())
             slots, results = slots[kept], [results[0].filter(pa.array(kept))]
         if len(slots) == 0:

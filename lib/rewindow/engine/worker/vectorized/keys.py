@@ -166,7 +166,7 @@ def _numbered(numbers: dict[Any, int], keys: list[Any]) -> list[int]:
         numbers.update(zip(keys, range(len(keys)), strict=True))
         if len(numbers) == len(keys):
             return list(range(len(keys)))
-        # Fewer numbers than keys: some keys are equal in Python although they differ in the column, such as 0.0 and -0.0.
+        # There are fewer numbers than keys if some keys are equal in Python but differ in the column, such as 0.0 and -0.0.
         numbers.clear()
     known_numbers = list(map(numbers.get, keys))
     if None not in known_numbers:
