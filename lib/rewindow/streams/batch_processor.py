@@ -6,7 +6,7 @@ Rules of this file:
    below, in the order of the records that caused them. Each passes at the stream time of the record that caused it.
 2. So inside `process_batch` there is no current record. A property that depends on the current record is refused, or is
    a column of the batch.
-3. A batch ends where a punctuation is due, at an epoch's end, and where the topic changes. It may also end anywhere else:
+3. A batch ends where a punctuation is due, at an epoch's end, and where the topic changes. It may also end anywhere else, so
    the same records in other batches must give the same outputs and the same state (L2).
 4. A processor must not be able to notice what happens between the records of a batch. So a node gets batches of one record
    if another node reads its topic, if a node below uses one of its stores, or if its error policy handles records one by one.

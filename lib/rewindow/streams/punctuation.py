@@ -28,7 +28,7 @@ NEVER = MAX_MS + 1
 
 
 class PunctuationType(Enum):
-    """Which clock a schedule follows (KIP-138)."""
+    """The clock that a schedule follows (KIP-138)."""
 
     STREAM_TIME = "STREAM_TIME"
     WALL_CLOCK_TIME = "WALL_CLOCK_TIME"

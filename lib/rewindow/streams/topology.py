@@ -157,7 +157,7 @@ class Topology:
         return f"{topic}-source"
 
     def add_global_table(self, name: str, supplier: Callable[[], Processor], builder: StoreBuilder, parent: str) -> str:
-        """Add a global table: in every task, the node ``name`` stores all records of ``parent`` in the store of ``builder``.
+        """Add a global table. In every task, the node ``name`` stores all records of ``parent`` in the store of ``builder``.
 
         Returns ``name``. Joins in any sub-topology can read the store by its name.
         """

@@ -342,7 +342,7 @@ def _version_key_shape(key: Shape) -> Shape:
 
 
 def _version_shape(value: Shape) -> Shape:
-    """Return the shape of a `Version`, given a nullable shape of its values: a tombstone differs from a row of nulls."""
+    """Return the shape of a `Version`, given a nullable shape of its values, because a tombstone differs from a row of nulls."""
     return Shape(
         value.columns,
         lambda version: value.encode(version.value),

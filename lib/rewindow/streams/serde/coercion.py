@@ -108,7 +108,7 @@ def stay_as_they_are(values: Collection[Any], normalize: Normalizer) -> bool:
         return True
     if normalize is coerce_text:
         return "".join(values).isascii()
-    # -0.0 must be normalized; if all values are true, none is 0.0 or -0.0.
+    # -0.0 must be normalized. If all values are true, none of them is 0.0 or -0.0.
     return bool(all(values))
 
 

@@ -1,4 +1,4 @@
-"""State stores: what a processor keeps between records, epochs and runs.
+"""State stores, in which processors keep data between records, epochs and runs.
 
 The user names a store. A store belongs to one sub-topology, and each task has its own instance. Rows are read by key or in the
 order of key bytes (`streams.serde.key_bytes`), never in hash order. A run writes the changes to the changelog: one row per
@@ -212,7 +212,7 @@ def codec_of(builder: StoreBuilder) -> Codec:
 
 
 def restore_flags(changed: dict[Any, bool], before: Mapping[Any, bool | None]) -> None:
-    """Restore the entries of `Store._changed` to those of ``before``; None means that there was no entry."""
+    """Set the entries of `Store._changed` back to ``before``, where None means that there was no entry."""
     for row_key, flag in before.items():
         changed.pop(row_key, None)
         if flag is not None:
