@@ -195,7 +195,7 @@ def _checked(made: object, wanted: type[Made], verb: str) -> Made:
 
 
 class _LookupContext(ValueContext):
-    """The context of a transformer in a `TransformedView`. It has no schedules: the node's schedules belong to its processor."""
+    """The context of a transformer in a `TransformedView`. It has no schedules, because they belong to the node's processor."""
 
     __slots__ = ()
 
