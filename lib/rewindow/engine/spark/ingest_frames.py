@@ -1,7 +1,7 @@
 """Build the DataFrame of a source's due rows, with the columns that the log writer expects. Building it reads no rows.
 
-Spark takes each path as a pattern: ``x[1].csv`` would match ``x1.csv``. So wildcards in paths are escaped. Spark's own
-switch, the option ``__globPaths__``, has no effect over Spark Connect.
+Spark takes each path as a pattern, so ``x[1].csv`` would match ``x1.csv``. Therefore, wildcards in paths are escaped. Spark's
+own switch, the option ``__globPaths__``, has no effect over Spark Connect.
 
 Integers become longs, floats doubles, dates ISO text, timestamps epoch milliseconds, nested values JSON text. Times
 without a zone are in the feed's zone. -0.0 becomes 0.0, so that equal numbers have equal bytes.

@@ -1,4 +1,4 @@
-"""What surrounds every Spark job, in the driver and in the workers: settings, progress, and errors in one line.
+"""The frame of every Spark job, in the driver and in the workers: settings, progress, and errors in one line.
 
 A platform may forbid some settings. Errors state the fix, without Java's stack traces.
 """
