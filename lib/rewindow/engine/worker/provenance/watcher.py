@@ -84,7 +84,7 @@ class Watcher:
             self.first = self.first or self.latest
 
     def cause(self) -> Cause:
-        """Return what the task is handling. If that has changed since the last call, forget the entries that were read before."""
+        """Return the event that the task is handling. If the event is a new one, forget the entries that were read before."""
         node, due_ms = None, UNKNOWN
         if self._context.firing is not None and self._context.scheduled_ms != UNKNOWN:
             node, due_ms = self._node, self._context.scheduled_ms
