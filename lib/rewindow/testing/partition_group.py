@@ -31,7 +31,7 @@ NEVER_WAIT = -1
 
 
 class InvalidTimestamp(Enum):
-    """What happens to a record with a negative timestamp."""
+    """The treatment of a record with a negative timestamp."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -87,7 +87,7 @@ class PartitionGroup:
         self._queues[partition].add(rows)
 
     def set_lag(self, partition: TopicPartition, lag: int | None) -> None:
-        """Set the number of records that the log has beyond those in the queue; None if it is unknown."""
+        """Set the number of records that the log has beyond the records in the queue; None if it is unknown."""
         self._lags[partition] = lag
 
     def set_partition_time(self, partition: TopicPartition, timestamp: int) -> None:
