@@ -1,4 +1,4 @@
-"""Points in time: as people read and type them, and the units in which systems write them as integers.
+"""Points in time, in the form that people read and type, and in the units in which systems write them as integers.
 
 Every time that rewindow shows is in UTC and says so. Integers of rewindow are milliseconds; integers of other systems may
 have other units. Read as milliseconds, a number of seconds is in January 1970, and a number of microseconds in the far

@@ -31,7 +31,7 @@ _LOCALES: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class TextOptions:
-    """How the text files of a source are written."""
+    """The format of a source's text files."""
 
     header: bool = True
     delimiter: str = ","
