@@ -45,7 +45,7 @@ class Rows(NamedTuple):
 
 
 class Fold(ABC):
-    """One aggregate. Its state is in columns of the frame of groups. Their names start with ``name``."""
+    """One aggregate. Its state is in columns of the frame of groups. The names of these columns start with ``name``."""
 
     state_types: Sequence[str]
     result_type: str

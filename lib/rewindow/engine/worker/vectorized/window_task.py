@@ -229,7 +229,7 @@ class VectorizedTask(ABC):
 
     @abstractmethod
     def due_ms(self, ends: Array) -> Array:
-        """Return, for windows with these ends, the time of the closing node's clock at which they close."""
+        """Return the times of the closing node's clock at which windows with these ends close."""
 
     @abstractmethod
     def _closing_order(self) -> ClosingOrder:
