@@ -62,7 +62,8 @@ class Schedule:
         clock (D3).
         """
         is_stream = self.type is PunctuationType.STREAM_TIME
-        # Unknown stream time can reach a start time. A wall-clock schedule stays pending until the clock has a first value.
+        # A stream-time schedule with a start time is due even while stream time is unknown. A wall-clock schedule stays
+        # pending until the clock has a first value.
         if self.start_time_ms is not None and (is_stream or now_ms != UNKNOWN):
             late = self.start_time_ms < now_ms
             self.due_ms = strictly_after(now_ms, self.start_time_ms, self.interval_ms) if late else self.start_time_ms

@@ -11,7 +11,7 @@ Rules of this file:
    ids. A call id does depend on the job, because two jobs that read one log have different side effects.
 3. `init` and `close` have no call ids, because how often they run depends on how epochs are grouped into runs.
 4. Random bits come from SHA-256 over a seed and a counter, not from Python's generator. Python guarantees the same numbers in
-  later versions only for the generator's ``random()``, and a replay must not depend on the version.
+   later versions only for the generator's ``random()``, and a replay must not depend on the version.
 """
 
 from __future__ import annotations

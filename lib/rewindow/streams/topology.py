@@ -46,7 +46,7 @@ _Topics = frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class SubTopology:
-    """The part of a topology that one task runs: connected nodes and their stores. A run processes the parts by ``index``."""
+    """The part of a topology that one task runs: connected nodes and their stores. A run processes parts in ``index`` order."""
 
     index: int
     nodes: tuple[Node, ...]
@@ -459,7 +459,7 @@ def _internal_sources(part: list[Node]) -> list[SourceNode]:
 
 
 def _node_lags(topology: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return each node's lag in ms: how long its ancestors may hold results back. Of several paths, the longest sum counts."""
+    """Return each node's lag: for how many ms its ancestors may hold results back. Of several paths, the longest counts."""
     internal = _internal_topics(topology)
     lags: dict[str, int] = {}
     below: dict[str, int] = {}

@@ -101,7 +101,7 @@ class OptionalType(NamedTuple):
 
 
 class ListType(NamedTuple):
-    """A list of the values of one field of the row type ``row``, or of whole values if ``field`` is None. Stored as JSON text."""
+    """The type of a list of values of the field ``field`` of the row type ``row``, or of whole values if None: JSON text."""
 
     row: Any
     field: str | None

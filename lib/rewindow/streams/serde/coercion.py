@@ -88,7 +88,7 @@ _COERCERS: dict[str, Normalizer] = {"string": coerce_text, "long": coerce_long, 
 
 def are_all(values: Collection[Any], cls: type[Any]) -> bool:
     """Return whether all values have exactly this class."""
-    # Much faster than a set of the values' classes.
+    # This is much faster than a set of the values' classes.
     return list(map(type, values)).count(cls) == len(values)
 
 

@@ -24,7 +24,7 @@ _FROZEN = _ATOMS | {str, float}
 
 
 class JsonType(NamedTuple):
-    """The conversion of values of one type to JSON. ``normalize`` is applied before encoding, ``rebuild`` after decoding.
+    """The conversion of a type's values to JSON and back. ``normalize`` is applied before encoding, ``rebuild`` after decoding.
 
     If ``rebuild`` is None, decoded values need no rebuilding.
     """

@@ -123,7 +123,7 @@ class SpillFile:
         return bool(number & NEW) if number // STEP == self._checkpoint else None
 
     def take_changes(self, codec: Codec) -> Collection[tuple[Any, Any]]:
-        """Return the rows that changed since the last checkpoint, and count a new one. All rows must be on the spill."""
+        """Return the rows that changed since the last checkpoint, and count a new checkpoint. All rows must be on the spill."""
         since = STEP * self._checkpoint
         self._checkpoint += 1
         return SpilledChanges(self.open(), codec, since)

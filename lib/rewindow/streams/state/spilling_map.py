@@ -401,7 +401,7 @@ class SpillingMap:
         rows = []
         for row_key, value in taken.items():
             if value is not None:
-                # Called because it records the type of the store's keys.
+                # `normalize` is called because it records the type of the store's keys.
                 self._key_type.normalize(self._rows.position(row_key)[0])
                 rows.append(self._spilled_row(row_key, value, None))
         spill.write(sorted((row for row in rows if row[3] is None or row[3] > expired_ms), key=itemgetter(0)))
@@ -478,7 +478,7 @@ class SpillingMap:
         return self._bytes_of(row_key), self._codec.dump(row_key, value), self._file.number(is_new), due_ms
 
     def _group_bytes(self, key: Any) -> bytes:
-        """Return the beginning of the bytes of this key's rows, which no other row has. It sorts as the key's bytes do."""
+        """Return the bytes with which all rows of this key begin, and no other rows. They have the order of the keys' bytes."""
         start = self._prefix + self._rows.encode(key)
         # Zero bytes are escaped and two zero bytes mark the end, so a key's bytes never begin with another key's bytes.
         return start if self._is_single else start.replace(b"\0", b"\0\xff") + b"\0\0"

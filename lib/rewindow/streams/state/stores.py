@@ -94,7 +94,7 @@ class StoreBuilder:
     memory_bytes: int | None = field(default=None, compare=False)
     """For a suppress buffer: how many records and bytes memory holds before the buffer spills; None means no such limit."""
     sends_tombstones: bool = field(default=True, compare=False)
-    """For a suppress buffer: whether an entry whose value is null is sent. It is not if only final results are sent."""
+    """For a suppress buffer: whether entries whose value is null are sent. False if only final results are sent."""
     bound_normalizers: Normalizers | None = field(default=None, compare=False, repr=False)
     """Set when types are bound to the feed (`streams.serde.binding.bound`). Until then the Python types decide."""
     codec: Codec | None = field(default=None, compare=False, repr=False)
