@@ -165,7 +165,7 @@ class TopologyTestDriver:
         self._end_epoch(watermark_ms, released_ms=watermark_ms)
 
     def finish(self) -> None:
-        """End the input (`run --final`, D18): schedules fire a last time, and windows close."""
+        """End the input (`run --final`, D18). Schedules fire a last time, and windows close."""
         self._check_open()
         self._end_epoch(self._watermark_ms, released_ms=MAX_MS, is_final=True)
         self._is_finished = True
