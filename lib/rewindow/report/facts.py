@@ -131,7 +131,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A digest of the rows that a run wrote to one table. It depends on their content only, not on files, cluster or time."""
+    """A digest of a run's rows in one table. It depends only on the content of the rows, not on files, cluster or time."""
 
     target: str
     table: str
