@@ -17,7 +17,7 @@ FAIL, SKIP, PARTITION_TIME = "fail", "skip", "partition_time"
 JOB = "job"
 """The format of a source that is another job's output. Its rows arrive in epochs."""
 ARRIVAL = "arrival"
-"""The timestamp setting that means: use the arrival time."""
+"""The timestamp setting with which records get their arrival time."""
 OUTPUT_ORDER = ("_partition", "_offset")
 """The columns of another job's output that give the order of its rows."""
 OUTPUT_TIME = "_timestamp"

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 END_OF_TIME_MS = 2**62
-"""A time from here on means that there is no such time, as for the end of an unlimited window."""
+"""Times from here on stand for no time at all, such as the end of an unlimited window."""
 MILLISECONDS: Final = "ms"
 UNITS: Final = {"s": "seconds", MILLISECONDS: "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

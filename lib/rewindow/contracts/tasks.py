@@ -130,7 +130,8 @@ class RunIdentity:
 class JobCode:
     """A job's code and settings.
 
-    ``load_topology`` and ``load_logs`` are sent to workers: use functions of importable modules, or partials of such functions.
+    ``load_topology`` and ``load_logs`` are sent to workers, so they must be functions of importable modules, or partials of such
+    functions.
     """
 
     load_topology: Callable[[], Topology]
