@@ -1,1 +1,1 @@
-"""Scheduling on Spark: sessions, sources, shuffles, cluster code. Besides it, only `tables.governed` and `app` use pyspark."""
+"""Scheduling on Spark: sessions, sources, shuffles, cluster code. Only `tables.governed` and `app` also use pyspark."""
