@@ -216,7 +216,7 @@ UNSAFE = ("/Volumes/", "/dbfs/")
 
 
 def warehouse_location(root: Path, target: TargetConfig) -> str:
-    """Return the warehouse as a path or URI. Raises `ConfigError` (78) for storage without safe commits."""
+    """Return the warehouse as a path or URI. Raises `ConfigError` (78) for storage without safe commits, and for the root."""
     location = target.warehouse.removeprefix("file://")
     if is_uri(location):
         use(location, target.storage_options)
@@ -229,7 +229,14 @@ def warehouse_location(root: Path, target: TargetConfig) -> str:
             "(`commit: spark`)",
             warehouse=target.warehouse,
         )
-    return str((root / location).absolute())
+    folder = (root / location).absolute()
+    if folder == Path(folder.anchor):
+        raise ConfigError(
+            "warehouse-is-root",
+            "warehouse: {warehouse} is the root of the file system: name a folder of its own, such as /data/warehouse",
+            warehouse=target.warehouse,
+        )
+    return str(folder)
 
 
 def open_adapter(

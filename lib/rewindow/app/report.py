@@ -58,8 +58,9 @@ def report(project: OpenProject, job: str, wanted: Wanted) -> Report:
 def _report(project: OpenProject, job: str, wanted: Wanted) -> Report:
     project.job_config(job)
     tables = project.tables
-    state = tables.state(job)
-    branch = state.branch(safe_name(wanted.branch, "branch"))
+    name = safe_name(wanted.branch, "branch")
+    state = project.state(job, name)
+    branch = state.branch(name)
     runs, selection = _selected(job, state, branch, wanted)
     rows = tables.ledger_rows(job)
     inputs = Inputs(

@@ -18,6 +18,8 @@ JOB = "job"
 """The format of a source that is another job's output. Its rows arrive in epochs."""
 ARRIVAL = "arrival"
 """The timestamp setting with which records get their arrival time."""
+FILE_ORDER = "file"
+"""The order setting with which records have the order of the file names, then of the rows in each file."""
 OUTPUT_ORDER = ("_partition", "_offset")
 """The columns of another job's output that give the order of its rows."""
 OUTPUT_TIME = "_timestamp"
@@ -68,12 +70,16 @@ class LogSpec:
     timestamp: str
     arrived_at: str | None = None
     order: tuple[str, ...] = ()
+    in_file_order: bool = False
+    """Whether rows of equal arrival are in the order of `FILE_ORDER`. Then ``order`` is empty."""
     renames: Mapping[str, str] | None = None
     invalid: str = FAIL
     unreadable: str = FAIL
     zone: str = "UTC"
     source_offsets: tuple[str, str] | None = None
     """The names of the partition and offset columns of a source that has them; `land` does not copy such a source."""
+    topic_positions: tuple[str, str] | None = None
+    """The names of the partition and offset columns of files that recorded a topic; the log gets its partitions and its order."""
     units: Mapping[str, str] = field(default_factory=dict)
     """The unit of the integers of each column (or extractor). Without a unit, milliseconds are expected, and checked."""
     ignore: tuple[str, ...] = ()
@@ -81,10 +87,24 @@ class LogSpec:
     optional: tuple[str, ...] = ()
     """Landed fields that a file may lack; then they are null. These are names in the source, before ``renames``."""
 
+    def names_of(self, source: str) -> tuple[str, ...]:
+        """Return the names of a source's column in the log: its new name, and its own if the log's settings name that, too."""
+        renames = self.renames or {}
+        if source not in renames:
+            return (source,)
+        named = (*self.key, *(self.value or ()), *self.order, self.timestamp, self.arrived_at)
+        is_copied = source in named and source not in renames.values() and self.source_offsets is None
+        return (renames[source], source) if is_copied else (renames[source],)
+
     @property
     def is_output(self) -> bool:
         """Whether the source is another job's output. Its rows arrive by epoch."""
         return self.source.format == JOB
+
+    @property
+    def position_columns(self) -> tuple[str, ...]:
+        """The names of the partition and offset columns of a source that has them."""
+        return self.source_offsets or self.topic_positions or ()
 
     @property
     def output_keys(self) -> tuple[str, ...]:
@@ -187,6 +207,10 @@ class SourceLook:
     """New CSV files whose last line has no line end, so they may be incomplete. Empty if the last landed files end like that."""
     keys: tuple[str, ...] = ()
     """The key columns of a job's output, without the bounds of windows; empty if they are unknown."""
+
+    def file_numbers(self) -> dict[str, int]:
+        """Return the number of each file of the source among all of them, by name."""
+        return {name: number for number, name in enumerate(sorted(piece.name for piece in (*self.rest, *self.fresh)))}
 
 
 class Intervals(Protocol):

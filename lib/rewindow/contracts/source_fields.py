@@ -158,7 +158,7 @@ def _in_source(spec: LogSpec, names: set[str]) -> set[str]:
 
 
 def _named(spec: LogSpec) -> set[str]:
-    names = {*spec.key, *spec.order, *(spec.source_offsets or ())}
+    names = {*spec.key, *spec.order, *spec.position_columns}
     names |= {spec.arrived_at} if spec.arrived_at else set()
     return names if spec.timestamp == ARRIVAL or spec.extractor else names | {spec.timestamp}
 

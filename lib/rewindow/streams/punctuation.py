@@ -23,6 +23,11 @@ from rewindow.streams.duration import at_or_after, strictly_after
 from rewindow.streams.record import MAX_MS, UNKNOWN
 from rewindow.streams.serde.canonical_json import from_tagged, to_tagged
 
+UNALIGNED = (
+    "A stream-time schedule without start_time or time_shift fires at the first record and then one interval after each firing "
+    "(D2). Kafka's grid is start_time='0s'"
+)
+"""What `plan` and the test driver say of such schedules."""
 NEVER = MAX_MS + 1
 """A due time that no clock reaches."""
 
@@ -54,6 +59,11 @@ class Schedule:
     registration: int
     due_ms: int | None = None
     is_cancelled: bool = False
+
+    @property
+    def is_unaligned(self) -> bool:
+        """Whether the first record decides when the schedule fires (D2)."""
+        return self.type is PunctuationType.STREAM_TIME and self.time_shift_ms is None and self.start_time_ms is None
 
     def arm(self, now_ms: int, *, is_firing: bool = False) -> None:
         """Set the first due time, given the clock ``now_ms``. If the clock is unknown (-1), the schedule may stay pending.

@@ -35,7 +35,8 @@ from rewindow.engine.worker.landing.log_columns import (
     source_types,
     unknown_column,
 )
-from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP, order_name
+from rewindow.engine.worker.landing.source_rows import no_position
+from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, FILE, NO_TIME, PARTITION, ROW, TIMESTAMP, order_name
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED
 from rewindow.errors import SourceError
 from rewindow.streams.serde.schema import Column
@@ -285,14 +286,21 @@ class SourceFrame:
         arrival, wrong = self._arrived(sources, pieces)
         fault = F.lit(None).cast("string") if wrong is None else wrong
         key = [(converted[column.name], column.type) for column in columns.key]
+        partition = partition_column(key, is_scalar=columns.scalar_key, partitions=partitions)
+        if spec.topic_positions:
+            partition, offset = (sources[name].read.cast("long") for name in spec.topic_positions)
+            is_valid = F.coalesce((partition >= 0) & (partition < partitions) & (offset >= 0), F.lit(False))
+            fault = F.coalesce(fault, F.when(~is_valid, F.lit(no_position(spec, partitions))))
+            partition = F.when(is_valid, partition).otherwise(0).cast("int")
         return frame.select(
-            partition_column(key, is_scalar=columns.scalar_key, partitions=partitions).alias(PARTITION),
+            partition.alias(PARTITION),
             arrival.alias(ARRIVED),
             self._timestamp(sources, arrival).alias(TIMESTAMP),
             fault.alias(FAULT),
             *converted.values(),
             *self._no_time(sources),
             *(sources[name].read.alias(order_name(name)) for name in spec.order if name not in converted),
+            *(_file_order(has_rows=bool(pieces)) if spec.in_file_order else ()),
         )
 
     def _arrived(
@@ -440,6 +448,12 @@ def _path_of_row() -> Expression:
     """Return the path of a row's file, decoded from the URI that Spark provides."""
     decoded = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
     return F.regexp_replace(decoded, "^file:/+", "/")
+
+
+def _file_order(*, has_rows: bool) -> list[Expression]:
+    """Return the columns of `FILE_ORDER`. A frame without rows has no files, and so no names of files."""
+    file, row = (_path_of_row(), F.col("_metadata.row_index")) if has_rows else (F.lit(""), F.lit(0))
+    return [file.alias(FILE), row.alias(ROW)]
 
 
 def _named(piece: Piece) -> str:

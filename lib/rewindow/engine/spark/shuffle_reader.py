@@ -19,7 +19,6 @@ from functools import partial, reduce
 from itertools import chain, count, groupby
 from operator import itemgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -40,6 +39,7 @@ from rewindow.engine.worker.nested_json import Reader, json_readers
 from rewindow.engine.worker.packing import Packing, Positions, cut, offset_bounds, packed, positions_of
 from rewindow.engine.worker.task_execution import run_task
 from rewindow.errors import StorageError
+from rewindow.storage.scratch import scratch_folder
 from rewindow.streams.serde.binding import LogShapes
 from rewindow.streams.serde.schema import Column
 
@@ -93,7 +93,7 @@ def run_shuffle(
     ``tasks`` maps a partition to its task.
     """
     topics = list(work.tables)
-    with TemporaryDirectory(prefix="rewindow-") as folder:
+    with scratch_folder() as folder:
         for partition, pieces in groupby(_pieces(batches), key=itemgetter(0)):
             files: dict[str, list[LogFile]] = {topic: [] for topic in topics}
             for number, ((_, topic, start, end, _), datas) in enumerate(groupby(pieces, key=itemgetter(0, 1, 2, 3, 4))):
@@ -145,7 +145,7 @@ def run_colocated(
     (topic,) = work.tables
     marks: list[int] = []
     made: dict[int, list[LogFile]] = {}
-    with TemporaryDirectory(prefix="rewindow-") as folder:
+    with scratch_folder() as folder:
         for number, pack in enumerate(packed(packing, _unmarked(batches, marks))):
             path = f"{folder}/{number}{SPOOLED}"
             with pa.OSFile(path, "wb") as out, pa.ipc.new_file(out, pack.rows.schema) as writer:

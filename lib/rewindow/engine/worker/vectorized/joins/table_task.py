@@ -179,6 +179,6 @@ class _Sent(NamedTuple):
 def _results(changes: Sequence[_Change]) -> Iterator[Any]:
     """Yield the new value of each result. The old value is computed, too, because the joiner may raise an error for it."""
     for joins, new, old, other in changes:
-        result = joins.joined(new, other)
-        joins.joined(old, other)
+        result = joins.joined(None, new, other)  # the planner refuses joiners that take the key
+        joins.joined(None, old, other)
         yield result
