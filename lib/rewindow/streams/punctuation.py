@@ -27,7 +27,7 @@ UNALIGNED = (
     "A stream-time schedule without start_time or time_shift fires at the first record and then one interval after each firing "
     "(D2). Kafka's grid is start_time='0s'"
 )
-"""What `plan` and the test driver say of such schedules."""
+"""The warning of `plan` and the test driver about schedules whose due times depend on the first record."""
 NEVER = MAX_MS + 1
 """A due time that no clock reaches."""
 
