@@ -98,7 +98,7 @@ class ForeignKeyPublish:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyJoin:
-    """Join the copied rows with the answers by ``joiner(left, right)``, or with ``with_key`` by ``joiner(key, left, right)``.
+    """Join the copied rows with the answers by ``joiner(left, right)`` or, with ``with_key``, ``joiner(key, left, right)``.
 
     ``keeps_left``: also send rows without a right row.
 
