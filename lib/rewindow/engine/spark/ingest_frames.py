@@ -451,7 +451,7 @@ def _path_of_row() -> Expression:
 
 
 def _file_order(*, has_rows: bool) -> list[Expression]:
-    """Return the columns of `FILE_ORDER`. A frame without rows has no files, and so no names of files."""
+    """Return the columns of `FILE_ORDER`. A frame without rows has no files, so its columns have constants."""
     file, row = (_path_of_row(), F.col("_metadata.row_index")) if has_rows else (F.lit(""), F.lit(0))
     return [file.alias(FILE), row.alias(ROW)]
 
