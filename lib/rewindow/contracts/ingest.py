@@ -71,7 +71,7 @@ class LogSpec:
     arrived_at: str | None = None
     order: tuple[str, ...] = ()
     in_file_order: bool = False
-    """Whether rows of equal arrival are in the order of `FILE_ORDER`. Then ``order`` is empty."""
+    """Whether rows of equal arrival have the order of `FILE_ORDER`. If so, ``order`` is empty."""
     renames: Mapping[str, str] | None = None
     invalid: str = FAIL
     unreadable: str = FAIL
@@ -88,7 +88,7 @@ class LogSpec:
     """Landed fields that a file may lack; then they are null. These are names in the source, before ``renames``."""
 
     def names_of(self, source: str) -> tuple[str, ...]:
-        """Return the names of a source's column in the log: its new name, and its own if the log's settings name that, too."""
+        """Return the names that a source's column has in the log: its new name, and its own name if the settings contain it."""
         renames = self.renames or {}
         if source not in renames:
             return (source,)
@@ -209,7 +209,7 @@ class SourceLook:
     """The key columns of a job's output, without the bounds of windows; empty if they are unknown."""
 
     def file_numbers(self) -> dict[str, int]:
-        """Return the number of each file of the source among all of them, by name."""
+        """Return the number of each file of the source, by name. Files are numbered from 0 in the order of their names."""
         return {name: number for number, name in enumerate(sorted(piece.name for piece in (*self.rest, *self.fresh)))}
 
 
