@@ -1,4 +1,4 @@
-"""Error policies: a node that retries or quarantines a record at which its code fails (`settings.OnError`).
+"""Error policies, with which a node retries or quarantines a record at which its code fails (`settings.OnError`).
 
 Rules of this file:
 

@@ -17,8 +17,8 @@ may declare two properties of its processor. Both are false by default and for e
 * ``keeps_key``: the processor forwards records only while it handles a record, and only with that record's key.
 * ``asks_own_key``: the processor accesses its stores only while it handles a record, and only with that record's key.
 
-If all nodes of a store declare ``asks_own_key``, and all nodes between the sources and them declare ``keeps_key``, then the store
-is read only with keys of the sources' records.
+If all nodes of a store declare ``asks_own_key``, and all nodes between the sources and these nodes declare ``keeps_key``, then
+the store is read only with keys of the sources' records.
 """
 
 from __future__ import annotations
