@@ -1,8 +1,8 @@
 """The garbage collection of jobs and feeds: merge small files of their tables, and delete files that nothing needs any more.
 
-Files and reports of attempts that are dead by the ledger are deleted at once. Files that were removed from a table, and files of
-attempts that no ledger row names (a verification, a snapshot or a repair that died), are deleted when they are older than the
-retention. That a file is not committed yet is never a reason to delete it.
+Files and reports of attempts that are dead according to the ledger are deleted at once. Files that were removed from a table, and
+files of attempts that no ledger row names (a verification, a snapshot or a repair that died), are deleted when they are older
+than the retention. That a file is not committed yet is never a reason to delete it.
 
 Removed files of a log are deleted only if other files are proven to have their rows.
 """
@@ -81,7 +81,7 @@ class Unnamed:
 
     def is_left(self, path: str, keep_ms: int) -> bool:
         """Return whether a file was removed from the table, or written and never added, at least ``keep_ms`` ago."""
-        # A file is written before it is removed. So most files are too young by their time alone, and the log is not read.
+        # A file is written before it is removed. If even its time of writing is too young, the log need not be read.
         facts = self._facts_of(path)
         is_old = facts is not None and facts[1] <= time.time_ns() // 1_000_000 - keep_ms
         if not is_old or self._table is None:
@@ -235,7 +235,7 @@ class _JobOrphanFiles:
                 yield from unnamed.garbage(name, "of an unknown attempt")
 
     def _internal(self, keep_ms: int) -> Iterator[Garbage]:
-        """Yield the internal logs of attempts: those of dead attempts at once, those of other attempts when they are old."""
+        """Yield the internal logs of attempts: logs of dead attempts at once, logs of other attempts when they are old."""
         root = table_path(self._warehouse, f"internal/{self._job}")
         sizes: dict[str, tuple[int, int]] = {}
         for name, size, modified_ms in Folder(root).files():
@@ -354,7 +354,7 @@ class FeedGc:
     def _of_log(self, topic: str, progress: Progress, keep_ms: int) -> Iterator[Garbage]:
         """Yield files of dead landings at once, and other files when they are old and their offsets are in other files.
 
-        It is not enough that the table does not name a file: a RESTORE may have removed the file, and the RESTORE may be undone.
+        It is not enough that the table does not name a file, because a RESTORE may have removed the file, and may be undone.
         """
         root = self._root(topic)
         table = open_table(root)
