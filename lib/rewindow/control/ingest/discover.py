@@ -96,7 +96,7 @@ def _complete_intervals(call: Call) -> tuple[Grid | None, ReadWindow]:
 def _look_at(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
     """Inspect a source. If a new generation keeps landings, only rows that arrive later are due.
 
-    Raises `ConfigError` (78) if it cannot be known which rows are new: see `_check_goes_on`.
+    Raises `ConfigError` (78) if it cannot be known which rows are new (see `_check_goes_on`).
     """
     generation = call.generation
     is_rebased = generation.is_new and window.until_ms is not None and spec.topic in generation.columns
@@ -239,7 +239,7 @@ class Due:
     intervals: tuple[Interval | None, ...]
     slots: tuple[PendingLanding, ...]
     epochs: Mapping[int, EpochTimes] | None = None
-    """For a feed of another job's outputs: the times of the job's new epochs by number. Then these epochs are the intervals."""
+    """For a feed of another job's outputs: the times of the job's new epochs by number. These epochs are the intervals."""
 
     def positions(self, interval: Interval | None) -> dict[str, Mapping[str, Any]]:
         """Return the sources' positions after the landing of an interval."""
@@ -321,8 +321,9 @@ def nothing_to_begin_with(call: Call) -> SourceError:
 
 
 def _of_landed_files(look: SourceLook) -> SourceLook:
-    """Return a look with files to read; without new files, these are the landed files."""
-    # Columns are inferred from the files to read, and landed files have the same columns.
+    """Return a look that has files to read. If there are no new files, it has the landed files to read."""
+    # `_all_columns` reads the files that are to be read. If there are none, the landed files stand in, because they have the
+    # same columns.
     return look if look.fresh or look.rest else replace(look, rest=look.landed)
 
 

@@ -29,7 +29,7 @@ class LandingTables(Ledger[Sequence[LedgerRow]], Protocol):
         ...
 
     def publish_steps(self, feed: str) -> Iterator[str]:
-        """Publish the landings in the ledger to log tables and quarantine; yield the name of each commit before it."""
+        """Publish the landings in the ledger to log tables and quarantine; yield the name of each commit before making it."""
         ...
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
