@@ -21,7 +21,7 @@ def lag_words(lagging: Mapping[str, int], unit: str = "commit") -> str:
 
 
 def explain_lag(lagging: Mapping[str, int], who: str) -> list[str]:
-    """Return the line that presents tables that lag. ``who`` publishes the missing commits, such as "The next run"."""
+    """Return the line that presents lagging tables. ``who`` publishes the missing commits, such as "The next run"."""
     return [f"Tables lag behind the ledger: {lag_words(lagging)}. {who} publishes them."] if lagging else []
 
 

@@ -273,7 +273,7 @@ def _progress_of(lines: Sequence[str], ledger: str) -> Progress:
 
 
 def _unfinished(before: Sequence[Attempt], rows: Sequence[LedgerRow]) -> tuple[Attempt, ...]:
-    """Return the attempts after whose PLAN row no attempt has landed, and for which no NOTE row records that they gave up."""
+    """Return the planned attempts that may still land: nothing landed after their PLAN row, and no NOTE row says they gave up."""
     unfinished = list(before)
     for row in rows:
         if row.kind == PLAN:

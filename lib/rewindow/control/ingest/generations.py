@@ -69,7 +69,7 @@ def next_generation(
     """Decide which generation to land.
 
     ``mistakes`` yields why a changed definition could not be landed. It is consumed only if the definition has changed. Without
-    ``new_generation``, raises `SourceError` (66) if the definition differs from that of the current generation. Raises
+    ``new_generation``, raises `SourceError` (66) if the definition differs from the current generation's. Raises
     `ConfigError` (78) if the new generation cannot keep ``keep`` landings.
     """
     current = progress.feed.definition if progress.feed else None

@@ -183,7 +183,7 @@ def grid_of(feed: FeedSpec) -> Grid:
 
 
 def kept_grid(feed: FeedSpec, now_ms: int) -> WarningMessage | None:
-    """Return a warning if a feed keeps intervals that differ from those of a new feed, otherwise None."""
+    """Return a warning if a feed keeps intervals that differ from the intervals of a new feed, otherwise None."""
     kept, new = grid_of(feed), grid_of(replace(feed, grid=DAY_GRID))
     # The two times are half a year apart, so that the clock shows summer time at one of them.
     times = [now_ms, now_ms + 182 * _DAY]

@@ -221,7 +221,7 @@ class JobState:
         return pending is not None and (pending.run, pending.attempt.id) == (spec.run, spec.attempt.id)
 
     def shared(self, path: str) -> History[Publication]:
-        """Return the publications to the shared table at a path, which receives runs of all branches that use it."""
+        """Return the publications to the shared table at a path. All branches that use the table publish to it."""
         return self.changes.get(path, History())
 
     def naming(self, path: str) -> tuple[CommittedRun, ...]:

@@ -36,7 +36,7 @@ _KEEP: Mapping[str, frozenset[str]] = {
     ),
     "value": _KEEP_BOTH | {"select_key"},
 }
-"""The steps that keep the type of keys or of values, by the words with which `describe_supplier` describes them."""
+"""The steps that keep the type of keys or of values, named as `describe_supplier` describes them."""
 
 
 def undeclared_types(topology: Topology, before: JobBinding | None = None) -> Iterator[HintMessage]:

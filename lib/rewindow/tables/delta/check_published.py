@@ -1,4 +1,4 @@
-"""The check by which every `run`, `show` and `verify` makes sure that a branch's tables are still what was published.
+"""The check of every `run`, `show` and `verify` that a branch's tables are still what was published.
 
 The check reads each table's Delta log once, and the size of each file that the log names. It opens only merged files and files
 without statistics. It does not notice if rows were replaced by as many other rows. `rewindow republish` and `rewindow verify` do.
@@ -248,7 +248,7 @@ def _counted(folder: Folder, files: Sequence[TableFile], wanted: Counter[int], s
 def check_state(
     warehouse: str, state: JobState, head: CommittedRun, now: Callable[[str], JobState], reports: Reports
 ) -> None:
-    """Check that the changelog files from which a run after ``head`` restores its stores exist, with the right sizes.
+    """Check that the changelog files of the stores after ``head`` exist and have the right sizes.
 
     ``now`` reads the ledger again. Raises `StorageError` (74) naming `republish`, as `find_checkpoint` does.
     """

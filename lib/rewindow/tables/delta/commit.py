@@ -206,7 +206,7 @@ def _was_appended(table: DeltaTable, actions: Actions, transactions: Mapping[str
     # delta-rs lists the log and builds the table's state twice for each commit; an append needs neither (ADR-124).
     if not isinstance(table, Handle) or not is_append(actions, table.path, table):
         return False
-    # On a disk, this is always False, because delta-rs writes the commits there with which a checkpoint is due.
+    # On a disk, this is always False. There, delta-rs writes every commit with which a checkpoint is due.
     is_due = is_checkpoint_due(table.path, table)
     if table.log_copy is not None:
         table.log_copy.note_sent()

@@ -117,7 +117,7 @@ def _drift(
 ) -> str | None:
     folder, schema = Folder(path), table_schema(table)
     runs = net(due.publications[:published]).adds
-    # Rows are read only from files that no run staged, such as those of OPTIMIZE. Staged files are compared by digest.
+    # Rows are read only from files that no run staged, such as files of OPTIMIZE. Staged files are compared by digest.
     staged = {file.path: (run, file) for run in runs for file in files.of(run, due.target)}
     counts, others = Counter[int](), []
     for file in table_files(path, table):

@@ -146,9 +146,9 @@ _TEXT_LIMIT = 32
 class _Merge(NamedTuple):
     """A merge of files, decided on what a handle has read.
 
-    ``write``: writes the new files, and returns the actions that add them and remove the old files. ``fences``: from the
-    application ids under which the merge is committed to their versions. Delta refuses the merge if there was a commit under one
-    of these ids after the decision.
+    ``write``: writes the new files, and returns the actions that add them and remove the old files. ``fences``: the
+    application ids under which the merge is committed, with their versions. Delta refuses the merge if there was a commit under
+    one of these ids after the decision.
     """
 
     table: DeltaTable
@@ -293,8 +293,8 @@ def _rows_in_order(folder: Folder, group: Sequence[LogPart]) -> pa.Table | None:
 class RunFiles(NamedTuple):
     """The files of a job in one table that may be merged.
 
-    ``fences``: from the application ids of commits that remove rows from the table to versions. A merge is committed under the
-    same ids. So if a removal and a merge are concurrent, Delta refuses the second, which was decided on files that are gone.
+    ``fences``: the application ids of commits that remove rows from the table, with their versions. A merge is committed under
+    the same ids. So if a removal and a merge are concurrent, Delta refuses the second, which was decided on files that are gone.
     """
 
     path: str

@@ -53,7 +53,9 @@ class TableFile(NamedTuple):
 
 
 def table_files(path: str, table: DeltaTable, *, runs: Collection[int] | None = None) -> list[TableFile]:
-    """Return a table's files, sorted by path. ``runs``: leave out files that have only rows of one run that is not among these.
+    """Return a table's files, sorted by path.
+
+    ``runs``: leave out a file with rows of only one run, if that run is not among these.
 
     Raises `StorageError` (74) if reading the files would not give the table's rows.
     """

@@ -158,7 +158,7 @@ class SparkLedger:
         return ledger.kept, [append.rows for append in ledger.later]
 
     def appends(self) -> list[list[LedgerRow]]:
-        """Return all ledger rows, also those that the stored fold covers, grouped by append."""
+        """Return all ledger rows, including rows that the stored fold covers, grouped by append."""
         ledger = self._look()
         return [append.rows for append in (self._all() if ledger.kept else ledger.later)]
 

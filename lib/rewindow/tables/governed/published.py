@@ -28,7 +28,7 @@ from rewindow.tables.shared.publications import Due, missing
 
 
 def version_of(due: Due, ordinal: int) -> int:
-    """Return the application id's version under which a publication of the current publication epoch is committed."""
+    """Return the version that a publication of the current publication epoch has under the table's application id."""
     return ordinal + due.restart.epoch - 1
 
 
@@ -98,13 +98,13 @@ class KnownTables:
         self._known = {key: look for key, look in self._known.items() if key[0] != name}
 
     def know_new(self, name: TableName, app_id: str) -> None:
-        """Let the COMMIT record a table to which nothing was committed since its creation."""
+        """Let the COMMIT record a table that has no commit since its creation."""
         # The table is not added to `_known`, because another process may publish to it before this command does.
         if self._is_kept() and is_newest(self._spark_of(), name, 0):
             self._new.append(RecordedVersion(str(name), app_id, version=0, reached=0))
 
     def to_record(self) -> list[RecordedVersion]:
-        """Return what a COMMIT records: the versions of the tables that no other writer has changed."""
+        """Return the table versions that a COMMIT records. Tables that another writer has changed are left out."""
         untouched = [(name, app, look) for (name, app), look in self._known.items() if look.is_untouched]
         return [
             *self._new,

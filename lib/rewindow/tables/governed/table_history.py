@@ -34,7 +34,7 @@ class _Made(NamedTuple):
     """A commit in a table's history, with its Delta ``version``.
 
     ``app``, ``number``: its application id and the version under that id; ``""`` and 0 for a commit of another writer.
-    ``is_whole``: the commit replaced all rows by those that were published.
+    ``is_whole``: the commit replaced all rows by the published rows.
     """
 
     version: int

@@ -338,7 +338,7 @@ class CatalogTables:
         return sum(file.rows for file in files), sum(file.bytes for file in files)
 
     def location_of(self, table: TableSpec) -> str:
-        """Return a table's full name; for a store, that of rewindow's own table, which has the rows of its changelog."""
+        """Return a table's full name. For a store, return the name of rewindow's own table, which has the changelog's rows."""
         return str(self._home if table.path.startswith("state/") else self.name_of(table.path))
 
     def count_rows(self, table: TableSpec) -> int:
