@@ -5,8 +5,7 @@ append-only. A row arrives at its ``arrived_at``, or without this column at the 
 of older versions. If VACUUM has deleted one, the landing reads the files that the table has now, and their rows have no arrival.
 
 Another job's output is landed epoch by epoch, and only from published runs of main. Before that, the rows of these runs are
-checked by the counts in the Delta log and the sizes of the files. Files are read only if UPDATE, DELETE or OPTIMIZE has written
-such rows.
+counted, and the sizes of their files are checked. Files are read only if UPDATE, DELETE or OPTIMIZE has written such rows.
 """
 
 from __future__ import annotations
