@@ -207,7 +207,7 @@ def _of_last_run(files: Sequence[TableFile]) -> Sequence[TableFile]:
 def _fit(files: Sequence[TableFile], wanted: Counter[int]) -> bool:
     """Return whether a table has the wanted number of rows of each run, as stated in its log.
 
-    Of merged files, the log states only the total number.
+    For merged files, the log states only the total number of rows.
     """
     counts, merged = Counter[int](), 0
     for file in files:

@@ -32,7 +32,7 @@ from rewindow.tables.shared.paths import JOURNAL
 from rewindow.tables.shared.publications import Reports
 
 SHARED_ROWS = 32 * 1024
-"""A snapshot of a store with at most so many rows is one file, which each task reads as a whole."""
+"""A snapshot of a store with at most this many rows is one file, which each task reads as a whole."""
 
 
 def find_checkpoint(

@@ -191,7 +191,7 @@ def commit_actions(
                 commit_properties=CommitProperties(
                     app_transactions=[Transaction(name, number) for name, number in transactions.items()]
                 ),
-                # Delta lists the whole log to remove expired commits, so only every so many commits do that.
+                # Delta lists the whole log to remove expired commits, so only one in `CLEANED_EVERY` commits does that.
                 post_commithook_properties=PostCommitHookProperties(
                     cleanup_expired_logs=None if (table.version() + 1) % CLEANED_EVERY == 0 else False
                 ),
@@ -372,7 +372,7 @@ def direct_problem(table: DeltaTable) -> str:
 
 
 _SMALL = 64
-"""A folder with at most so many entries is checked as a whole after every change."""
+"""A folder with at most this many entries is checked as a whole after every change."""
 
 _Identity = tuple[tuple[int, int], ...]
 

@@ -43,7 +43,7 @@ def create_table(
     *,
     configuration: Mapping[str, str] | None = None,
 ) -> DeltaTable:
-    """Return the table; create it if it does not exist. If two processes create it at once, one of them succeeds.
+    """Return the table; create it if it does not exist. If two processes create it at once, both return the same table.
 
     Raises `CheckpointError` (76) if it exists with other columns, `StorageError` (74) if it cannot be created.
     """

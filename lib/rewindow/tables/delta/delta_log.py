@@ -322,7 +322,7 @@ def _without_copy(path: str) -> str:
 
 CHECKPOINT_INTERVAL = "delta.checkpointInterval"
 CLEANED_EVERY = 100
-"""Delta lists the whole log to find expired commits, so they are removed only once in so many commits, if the table allows it."""
+"""Delta lists the whole log to find expired commits, so they are removed at most once in this many commits."""
 
 _DEFAULT_INTERVAL = 100  # of delta-rs
 _INTERVAL, _BUCKET_INTERVAL = "10", "3"

@@ -97,7 +97,7 @@ def partition_pairs(
             files = [side / str(number) for side in pair]
             with pa.OSFile(str(files[0])) as first_file, pa.OSFile(str(files[1])) as second_file:
                 readers = pa.ipc.open_stream(first_file), pa.ipc.open_stream(second_file)
-                # If a split leaves all rows in one partition, they have one key or only a few. Then they are not split again.
+                # If a split leaves all rows in one partition, they have one key or only a few. Such rows are not split again.
                 yield from partition_pairs(*readers, keys, most if most < rows else 0, level + 1)
 
 

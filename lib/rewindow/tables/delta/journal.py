@@ -208,7 +208,7 @@ def _not_as_staged(folder: Folder, file: StagedFile, fault: str) -> StorageError
 
 
 _MOST_COMMITS = 200
-"""At most so many commits of the journal and of the metrics are read, the newest first. Other jobs write to both tables, too."""
+"""At most this many commits of the journal and of the metrics are read, newest first. Other jobs write to both tables, too."""
 
 
 def step_times(warehouse: str, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:

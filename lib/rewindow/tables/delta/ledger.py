@@ -268,7 +268,7 @@ class Ledger:
         return 0 <= index < len(self._known) and self._known[index][0] == row[2]
 
     def _check_format_of(self, path: str) -> None:
-        """Check the format of a file of another job or feed, so that a new one is not added to a table of another format."""
+        """Check the format of a file of another job or feed, so that no file is added to a table of another format."""
         for text in self._folder.read_table(path, ["body"])["body"].to_pylist():
             load_body(text, self.path)
 

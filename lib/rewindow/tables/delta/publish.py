@@ -167,7 +167,7 @@ def publish(
 
 
 def _retract(job: str, due: Due, removed: AbstractSet[int], *, is_restart: bool) -> Retract | None:
-    """Return the function that removes the rows of these runs or, in a restart, all rows; None if none are to be removed.
+    """Return the function that removes the rows of these runs or, in a restart, all rows; None if no rows are to be removed.
 
     In a table that several jobs write, a restart removes only this job's rows.
     """
@@ -297,7 +297,7 @@ class FileRefusals:
         """Check the landings and runs that are published or to be published, and the journal. Raises as `run` would.
 
         A table that is gone is accepted if `run` can publish it again from staged files. So is a table that an interrupted
-        `republish` has created anew.
+        `republish` has created again.
         """
         self._check_logs()
         for due in due_tables(self._state, branch):

@@ -35,7 +35,7 @@ class CatalogJobGc:
 
     def drop_reports(self) -> int:
         """Delete the reports and metrics of dead attempts in one commit; return the number of these attempts."""
-        # The journal is listed before the ledger is read. So an attempt that is not in the ledger cannot be a new one.
+        # The journal is listed before the ledger is read. So an attempt that is not in the ledger cannot be new.
         listed = self._rows.listed()
         dead = dead_attempts(self._tables.state(self._job))
         reports = [item for item in listed if item.attempt in dead and is_report(item.part)]
@@ -122,7 +122,7 @@ class CatalogFeedGc:
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
         """Yield what can be deleted now. All garbage is found before the first item is yielded."""
         # The journal is listed before the ledger is read. The ledger names a landing before the landing's workers append, so an
-        # attempt that is not in the ledger cannot be a new one.
+        # attempt that is not in the ledger cannot be new.
         listed = self._rows.listed()
         rows, oldest = self._tables.state(self._feed), now_ms() - max(keep_ms, UNKNOWN_MS)
         check_stored_feed(self._feed, rows)

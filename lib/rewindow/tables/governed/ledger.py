@@ -323,7 +323,7 @@ def _packed(rows: Sequence[LedgerRow], recorded: Sequence[RecordedVersion]) -> t
 
 
 EVERY = 200
-"""A new fold is stored when so many appends follow the last stored fold."""
+"""A new fold is stored when this many appends follow the last stored fold."""
 _PROPERTY = "rewindow.fold."
 _SLACK_MS = 24 * 3_600_000
 """How long before the COMMIT of its run a report may have been recorded. The two times are from clocks of different machines."""

@@ -39,7 +39,7 @@ def ordinal_at(due: Due, version: int) -> int:
 
 
 def is_on_its_way(due: Due, version: int) -> bool:
-    """Return whether a table is to be republished and has not been yet. ``version``: the table's last version."""
+    """Return whether a table must be republished and has not been yet. ``version``: the table's last version."""
     return due.restart.epoch > 1 and ordinal_at(due, version) < due.restart.ordinal
 
 

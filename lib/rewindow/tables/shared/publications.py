@@ -92,7 +92,7 @@ def net(publications: Sequence[Publication]) -> Publication:
 def publication_id(ledger: str, job: str, target: str, epoch: int = 1) -> str:
     """Return the application id under which a job publishes a target. Republishing starts a new publication epoch.
 
-    ``ledger``: the identity of the job's ledger. A ledger that was made anew publishes everything again (ADR-75).
+    ``ledger``: the identity of the job's ledger. A ledger that was deleted and created again publishes everything again (ADR-75).
     """
     return f"rewindow.pub/{ledger}/{job}/{target}/{epoch}"
 
