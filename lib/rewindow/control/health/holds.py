@@ -16,7 +16,7 @@ UNFINISHED = ReasonMessage("attempt-unfinished", "an attempt did not finish: the
 
 
 def lag_words(lagging: Mapping[str, int], unit: str = "commit") -> str:
-    """Return how many commits, or landings, each table lacks: ``output/totals by 1 commit``."""
+    """Return how many commits, or landings, each table lacks, such as ``output/totals by 1 commit``."""
     return ", ".join(f"{target} by {counted(count, unit)}" for target, count in lagging.items())
 
 

@@ -1,4 +1,4 @@
-"""Which outputs and stores have keys or values without a declared type, and the call that declares it. Pure.
+"""Find outputs and stores whose keys or values have no declared type, and the call that declares the type. Pure.
 
 Such keys and values are columns of JSON text, in which a text is in quotation marks: `"ann"`.
 """

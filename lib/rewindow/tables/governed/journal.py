@@ -75,7 +75,7 @@ def journal_row(part: int, partition: int, kind: str, path: str, text: str, data
 
 
 def file_row(part: int, partition: int, attempt: str, file: StagedFile, root: str) -> pa.RecordBatch:
-    """Return the journal row of a staged file, and delete the file. ``root``: the local folder of the file's path."""
+    """Return the journal row of a staged file, and delete the file. ``root``: the folder to which the file's path is relative."""
     path = Path(root, file.path)
     data = path.read_bytes()
     path.unlink()

@@ -238,7 +238,7 @@ class SparkLedger:
                 )
             raise not_committed(f"row {first_seq} of the ledger {self.name}", _ATTEMPTS, failure) from failure
         has_landed = any(append.text == text for append in ledger.later)
-        # What was made since refers to the numbers of the held rows, so the caller cannot simply decide again.
+        # Rows and blocks that were made since refer to the numbers of the held rows, so the caller cannot simply decide again.
         if was_held and not has_landed:
             raise NotNowError(
                 "ledger-decided-by-other",

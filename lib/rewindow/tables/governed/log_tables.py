@@ -6,8 +6,8 @@ partition columns.
 The appends that a stored fold covers were published before the fold was stored. The fold keeps the number of these appends, for
 each topic the last append with rows, and for each partition the end of its offsets.
 
-Commands that read a few partitions of logs again get landed blocks as files below a temporary folder (`LogCopies`). The files
-have the names with which they were staged, which contain their checksums.
+Some commands read a few partitions of logs again. They get landed blocks as files below a temporary folder (`LogCopies`). The
+files have the names under which they were staged, which contain their checksums.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the history of a table says: whether commits are there, who made them, and whether anything has changed since."""
+"""What the history of a table shows: whether commits landed, who made them, and whether anything has changed since."""
 
 from __future__ import annotations
 

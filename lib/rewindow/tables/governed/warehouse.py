@@ -403,7 +403,7 @@ class CatalogTables:
         return open_quarantine(self._spark_of(), self.name_of(QUARANTINE), ledgers)
 
     def version_of(self, table: TableSpec) -> int | None:
-        """Return a table's Delta version; None if there is no table. For the metrics, a view, that of rewindow's own table."""
+        """Return a table's Delta version; None if there is no table. The metrics have the version of rewindow's own table."""
         return table_version(self._spark_of(), self._home if table.path == METRICS else self.name_of(table.path))
 
     def compare(

@@ -64,7 +64,7 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def unknown_tables(self, job: str, state: JobState, outputs: Sequence[str]) -> Sequence[str]:
-        """Return the tables, of these outputs and the job's own tables, with rows of the job that its ledger did not publish."""
+        """Return the tables with rows of the job that its ledger did not publish, among ``outputs`` and the job's own tables."""
         ...
 
     def location_of(self, table: TableSpec) -> str:
