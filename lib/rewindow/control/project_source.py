@@ -242,7 +242,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class TopologyLoader:
-    """A function that builds a job's topology from its reference. It can be pickled, because it is sent to workers."""
+    """A callable that builds a job's topology from its reference. It can be pickled, because it is sent to workers."""
 
     job: str
     reference: str

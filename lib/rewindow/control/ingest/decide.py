@@ -70,9 +70,9 @@ class DecidedLanding:
 class LandingRules:
     """How landings get their watermarks.
 
-    ``declared_ms`` (``--watermark``) applies to the last landing of the call. ``by_epoch``: if the intervals are epochs of
-    another job, the times of each epoch. Then a landing releases all records up to the epoch's watermark, but its own
-    watermark is lower by the time for which the job may hold rows back (ADR-133).
+    ``declared_ms`` (``--watermark``) applies to the last landing of the call. ``by_epoch``: the times of each epoch, if the
+    intervals are epochs of another job. Such a landing releases all records up to the epoch's watermark, but its own watermark
+    is lower by the time for which the job may hold rows back (ADR-133).
     """
 
     generation: int

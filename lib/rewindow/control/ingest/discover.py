@@ -113,7 +113,7 @@ def _look_at(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
 
 
 def _rises(call: Call, window: ReadWindow) -> bool:
-    """Return whether the watermark rises without rows: it is declared, or an idle partition times out (D16)."""
+    """Return whether the watermark rises without rows, because it is declared or an idle partition times out (D16)."""
     # A later landing time can only end the waiting for idle partitions, so it is enough to try the end of the last due interval.
     landed_ms = call.request.now_ms if window.until_ms is None else window.until_ms
     watermark = decide_watermark(
@@ -176,7 +176,7 @@ def _nothing_due(call: Call, inspected: Mapping[str, SourceLook] | None = None) 
     try:
         inspected = inspected or {spec.topic: _look_at(call, spec, ReadWindow(through, through)) for spec in logs}
     except StorageError as error:
-        # With `--until`, a new file that cannot be read is no error: it may not be complete yet, and its rows are not due.
+        # With `--until`, an unreadable new file is no error, because it may not be complete yet, and its rows are not due.
         if until_ms is None:
             raise
         return NothingDue(waiting_refused(feed, until_ms, error))

@@ -137,7 +137,9 @@ def publications_of(table: DeltaTable, job: str, state: JobState, due: Due) -> i
 def published_tables(
     warehouse: str, job: str, state: JobState, branch: str
 ) -> Iterator[tuple[Due, DeltaTable | None, int]]:
-    """Yield for each table of a branch its publications in the ledger, its handle (None: no table), and how many it has.
+    """Yield the tables of a branch.
+
+    Each is its publications in the ledger, its handle (None: there is no table), and the number of publications that it has.
 
     Tables that are about to be republished are left out. If a table has more publications than the state names, another process
     has published since, or the ledger is an older copy.

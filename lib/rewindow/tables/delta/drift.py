@@ -99,7 +99,7 @@ def _stuck(state: JobState, due: Due, published: int, files: Files) -> str | Non
     """Describe why publications that a table lacks can never be made; None if they can.
 
     The files of a run are gone, and `republish` does not repeat the run, because no branch needs it. Such a table was created
-    anew by a `republish` that was interrupted, or whose branch was dropped.
+    again by a `republish` that was interrupted, or whose branch was dropped.
     """
     if published == len(due.publications):
         return None

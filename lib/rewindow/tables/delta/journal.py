@@ -238,7 +238,7 @@ def step_times(warehouse: str, runs: Sequence[CommittedRun]) -> Mapping[int, Ste
 
 
 def _commits(path: str) -> Iterator[tuple[int, list[tuple[str, int]]]]:
-    """Yield a table's commits, newest first. Each is its time and a list of pairs of an added file and its time (all in ms)."""
+    """Yield the time of each commit of a table, newest first, with pairs of an added file and the file's time (all in ms)."""
     table = open_table(path)
     newest = -1 if table is None else table.version()
     for version in range(newest, max(newest - _MOST_COMMITS, -1), -1):

@@ -5,8 +5,8 @@ appended to the same job or feed first. Then the ledger is read again, and the r
 Return values and exceptions of the commit decide nothing, because a commit whose answer is lost looks like a failure, and a
 skipped write looks like a success.
 
-A file of a ledger never changes, and its name is the digest of its bytes. The stored fold is a file beside them, with the result
-of folding the rows of some of the ledger's files (ADR-127). It names these files, so it is never taken for the fold of another
+A file of a ledger never changes, and its name is the digest of its bytes. The stored fold is a file beside the ledger's files,
+with the result of folding the rows of some of them (ADR-127). It names these files, so it is never taken for the fold of another
 ledger, of an older copy or of changed rows. If the stored fold is missing, damaged, of another version or of other files, it is
 not used, and all rows are read.
 """

@@ -228,7 +228,7 @@ def check_not_lost(
 
 
 def _publication(due: Due, ordinal: int) -> tuple[Publication, bool]:
-    """Return a publication of a table, and whether it replaces all rows, as the first one of a new publication epoch does."""
+    """Return a publication of a table, and whether it replaces all rows, as the first publication of a new epoch does."""
     is_restart = due.restart.epoch > 1 and ordinal == due.restart.ordinal
     return net(due.publications[:ordinal]) if is_restart else due.publications[ordinal - 1], is_restart
 

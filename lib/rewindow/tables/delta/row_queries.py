@@ -1,7 +1,7 @@
 """SQL queries over the new rows of an output and the rows of the run before, for expectations.
 
 DataFusion, a part of delta-rs, executes the queries. It reads only Delta tables, so the rows are copied to a temporary folder. It
-uses one partition, and so one thread, so that sums of floats and the order of rows are the same in every attempt.
+uses one partition and therefore one thread, so that sums of floats and the order of rows are the same in every attempt.
 """
 
 from __future__ import annotations

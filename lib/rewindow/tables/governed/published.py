@@ -9,8 +9,7 @@ Reading the last version from a table's history takes a Spark job. That job is s
 (`RecordedVersion`, in the same commit as its COMMIT) and the table is as that run left it. This is certain if the ledger has at
 most one publication since, the table has that publication, and the table has no other commit since. Both facts about the table
 are found without a Spark job. The publication is looked up under its application id, whose state the next publication needs
-anyway (`is_there`). A commit is the newest if Delta refuses to read
-the version after it (`is_newest`).
+anyway (`is_there`). A version is the newest if Delta refuses to read the version after it (`is_newest`).
 """
 
 from __future__ import annotations
