@@ -142,8 +142,9 @@ class FeedCollected(_Removed):
 
 
 def collect_feed(feed: str, publish: Callable[[str], Iterator[str]], gc: _FeedGc, *, keep_ms: int) -> _FeedSteps:
-    """Merge small files, and delete orphan files older than ``keep_ms``, but at least a day old."""
+    """Drop replaced generations, merge small files, and delete orphan files older than ``keep_ms``, but at least a day old."""
     yield from publish(feed)
+    yield from gc.drop_replaced(keep_ms)
     merged = into = 0
     for topic in gc.topics():
         for step in gc.compact(topic):
@@ -170,6 +171,10 @@ class _FeedGc(_OrphanFiles, Protocol):
 
     def topics(self) -> list[str]:
         """Return the logs that `land` wrote."""
+        ...
+
+    def drop_replaced(self, keep_ms: int) -> Iterator[str]:
+        """Remove the rows of generations that were replaced at least ``keep_ms`` ago. Yield each step's name."""
         ...
 
     def compact(self, topic: str) -> Iterator[str | tuple[int, int]]:

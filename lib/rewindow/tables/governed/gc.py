@@ -111,6 +111,10 @@ class CatalogFeedGc:
         """Return nothing: the files of logs belong to the catalog."""
         return []
 
+    def drop_replaced(self, keep_ms: int) -> Iterator[str]:  # noqa: ARG002 - nothing is dropped
+        """Drop nothing: landed rows stay."""
+        return iter(())
+
     def compact(self, topic: str) -> Iterator[str | tuple[int, int]]:  # noqa: ARG002 - no topic is named
         """Merge nothing."""
         return iter(())
