@@ -210,7 +210,13 @@ class OpenProject:
             from rewindow.app.branch_status import with_all_reasons
 
             return with_all_reasons(self.root, self.tables, bound, request, done)
-        return replace(done, hints=tuple(hints(bound, done)))
+        from rewindow.app.branch_status import waiting_hints
+
+        found = tuple(hints(bound, done))
+        # The hint for an output without rows says what its results wait for.
+        if {hint.code for hint in found}.isdisjoint(("results-wait", "windows-still-open")):
+            found = (*found, *waiting_hints(self.root, bound.feed, done))
+        return replace(done, hints=found)
 
     @cached_property
     def gatherer(self) -> Gatherer:
