@@ -42,12 +42,6 @@ def test_a_refused_backfill_leaves_no_branch_and_succeeds_with_the_changes_accep
     assert run["run"] is None
 
 
-@pytest.mark.parametrize("bounds", ["--from 9", "--from 2099-01-01", "--from 2 --to 1"])
-def test_a_backfill_of_what_is_after_the_last_landing_makes_no_branch(template: Bench, bounds: str) -> None:
-    template.refuses(f"backfill counts {bounds} --branch fix", "backfill-begins-after-end")
-    assert branches(template) == {"main": "open"}
-
-
 def test_a_backfill_of_a_landing_that_main_has_not_taken_says_so(bench: Bench) -> None:
     bench.done("land activity")
     bench.refuses("backfill counts --from 3", "backfill-begins-after-main")

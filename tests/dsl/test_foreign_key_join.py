@@ -70,7 +70,7 @@ INNER: Steps = [
     ("L", "k", "x5", 16, ["k=x5-u@30"]),
     ("L", "k", None, 17, ["k=None@30"]),
 ]
-"""Kafka Streams 4.3.1 sends the same here and in `LEFT`."""
+"""Kafka Streams 4.4.0 sends the same here and in `LEFT`."""
 LEFT: Steps = [
     ("L", "k", "x1", 5, ["k=x1-None@5"]),
     ("R", "x", "r", 3, ["k=x1-r@3"]),

@@ -11,7 +11,7 @@ import rewindow
 from rewindow import testing
 
 PAGE = Path(__file__).parents[2] / "docs" / "kafka-api.md"
-METHODS = Path(__file__).parent / "recorded" / "kafka_streams_4.3.1.txt"
+METHODS = Path(__file__).parent / "recorded" / "kafka_streams_4.4.0.txt"
 """The public methods by class, as `javap` lists them."""
 ROW = re.compile(r"^\| `(?P<method>\w+)` \| (?P<equivalent>none|`[\w.]+`) \| (?P<remark>.*)\|$")
 

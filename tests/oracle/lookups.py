@@ -36,7 +36,10 @@ class GlobalTableJoin(Node):
         selected = key_selector(self.setting.spec["by"])(key, value)
         entry = None if selected is None else self.setting.parents[1].get(selected)
         if entry is not None or self.setting.spec["how"] == "left":
-            self.send((key, joined(value, entry and entry[0]), timestamp))
+            result = joined(value, entry and entry[0])
+            if self.setting.spec.get("keys"):
+                result = f"{joined(key, selected)}|{result}"
+            self.send((key, result, timestamp))
 
 
 class ForeignKeyJoin(Node):

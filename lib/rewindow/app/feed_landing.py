@@ -17,16 +17,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rewindow.app.command_log import mute_others
 from rewindow.config.feed import TABLE_FORMATS, FeedConfig, feed_spec
 from rewindow.contracts.ingest import LogColumns, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.instants import instant
 from rewindow.contracts.reserved_names import other_name
 from rewindow.contracts.text_options import CSV, text_options
+from rewindow.control.ingest.feed_definition import FeedDefinition
 from rewindow.control.ingest.feed_progress import landing_bodies
 from rewindow.control.ingest.generations import log_schemas
 from rewindow.control.ingest.intervals import grid_of
-from rewindow.control.ingest.landings import Feed, FeedDefinition
+from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.sequence import History
 from rewindow.errors import ConfigError, LandedFileError, LandedRunError, RewindowError, StorageError, WarningMessage
 from rewindow.streams.serde.schema import Column
@@ -34,7 +34,7 @@ from rewindow.streams.serde.schema import Column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rewindow.control.ingest.landings import LogSchema
+    from rewindow.control.ingest.feed_definition import LogSchema
     from rewindow.control.ingest.protocols import LandReport
     from rewindow.tables.shared.warehouse import Warehouse
 
@@ -50,7 +50,6 @@ def extractor_versions(config: FeedConfig, root: Path) -> dict[str, str]:
     from rewindow.control.code_version import function_version  # noqa: PLC0415 - few feeds have code
     from rewindow.engine.worker.log_writer import load_extractor  # noqa: PLC0415
 
-    mute_others()
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
     return {name: function_version(load_extractor(name), root) for name in names}

@@ -13,9 +13,9 @@ from typing import Protocol
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork
+from rewindow.control.plan.compatibility import check_has_landings
 from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.job_state import CommittedRun
-from rewindow.control.plan.planner import check_has_landings
 from rewindow.control.plan.spec import Attempt, RunSpec, TargetTotal
 from rewindow.control.run import Engine, Job, Tables, execute, known_results
 from rewindow.errors import CheckpointError

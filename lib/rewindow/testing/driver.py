@@ -37,7 +37,7 @@ class TopologyTestDriver:
 
     It does not simulate landings, Spark, Delta or typed columns. A record is processed when it is piped, as in a live
     application, so records of several topics are processed in the order of the calls. A replay first orders all records of an
-    epoch (L1), and so those of a repartition (D21); `pipe_all` orders the records of one call.
+    epoch (L1), and so also orders the records of a repartition (D21). `pipe_all` orders the records of one call.
 
     As in a job, the wall clock follows the records (D8). With ``Semantics(wall_clock="run")`` only `advance_wall_clock` moves it,
     as in Kafka's driver. A `UserWarning` names schedules that do not fire on Kafka's grid (D2).
@@ -58,12 +58,12 @@ class TopologyTestDriver:
         """Start with empty stores and initialise all processors.
 
         ``topology`` may be the function that builds the topology; then `cut` calls it again, as a new process does.
-        ``semantics``, ``on_error`` and ``limits`` are those of a job's file, as in ``Semantics(stream_time_from="watermark")``,
-        with the same defaults; `dropped` returns the quarantined records. ``wall_clock_ms`` is the initial wall clock: by default
-        it is 0 with ``Semantics(wall_clock="run")``, otherwise unknown until the first record. ``max_task_idle_ms``: -1 and 0 do
-        not wait, because there is no lag here; a larger value waits for topics without records until `advance_wall_clock` has
-        advanced the clock by that much. Raises the errors of the processors' ``init``, and `TopologyError` for an invalid
-        topology.
+        ``semantics``, ``on_error`` and ``limits`` mean the same as in a job's file, as in
+        ``Semantics(stream_time_from="watermark")``, and have the same defaults. `dropped` returns the quarantined records.
+        ``wall_clock_ms`` is the initial wall clock: by default it is 0 with ``Semantics(wall_clock="run")``, otherwise unknown
+        until the first record. ``max_task_idle_ms``: -1 and 0 do not wait, because there is no lag here; a larger value waits for
+        topics without records until `advance_wall_clock` has advanced the clock by that much. Raises the errors of the
+        processors' ``init``, and `TopologyError` for an invalid topology.
         """
         self._semantics = semantics or Semantics()
         self._rebuilding = None
@@ -171,7 +171,7 @@ class TopologyTestDriver:
         self._end_epoch(watermark_ms, released_ms=watermark_ms)
 
     def finish(self) -> None:
-        """End the input (`run --final`, D18): schedules fire a last time, and windows close."""
+        """End the input (`run --final`, D18). Schedules fire a last time, and windows close."""
         self._check_open()
         self._end_epoch(self._watermark_ms, released_ms=MAX_MS, is_final=True)
         self._is_finished = True
@@ -180,9 +180,9 @@ class TopologyTestDriver:
         """End the epoch and the run: checkpoint every task, discard it, and restore a new task.
 
         By L2 (cut invariance) this has no visible effect, unless code keeps state outside stores: in a processor's fields, or in
-        modules, classes, defaults and closures. The latter are noticed only if the driver was given a function that builds the
-        topology: its modules are then imported anew, and a `RuntimeWarning` names the variables that held state. Raises
-        `ConfigError` if the function cannot be found again, or builds another topology.
+        modules, classes, defaults and closures. State outside processors is lost only if the driver was given a function that
+        builds the topology. The modules of the function are then imported anew, and a `RuntimeWarning` names the variables that
+        held state. Raises `ConfigError` if the function cannot be found again, or builds another topology.
         """
         self._check_open()
         self._end_epoch(UNKNOWN, released_ms=UNKNOWN)
@@ -271,7 +271,7 @@ class TopologyTestDriver:
 
     @property
     def wall_clock_ms(self) -> int:
-        """The wall clock of the test (epoch ms): the highest of the tasks' clocks."""
+        """The wall clock of the test (epoch ms): the highest of the driver's clock and the tasks' clocks."""
         return max(self._now_ms, *(queued.local.task.task_context.wall_clock_ms for queued in self._tasks))
 
     @property
@@ -280,7 +280,7 @@ class TopologyTestDriver:
         return sum(queued.group.ties for queued in self._tasks)
 
     def _warn_of_unaligned(self) -> None:
-        """Warn once of each schedule whose due times depend on the first record (D2)."""
+        """Warn once about each schedule whose due times depend on the first record (D2)."""
         new = {(schedule.node, schedule.method): None for schedule in self.schedules if schedule.is_unaligned}
         if unknown := [f"{node}: {method}" for node, method in new if (node, method) not in self._warned]:
             self._warned.update(new)

@@ -107,6 +107,7 @@ def explain(plan: dict[str, Any]) -> list[str]:
     if plan.get("unaligned_schedules"):
         lines.append(f"{UNALIGNED}: {', '.join(plan['unaligned_schedules'])}.")
     lines += explain_holds(plan["on_hold"])
+    lines += [f"{hint}." for hint in plan.get("undeclared", ())]
     return [*lines, *explain_lag(plan.get("lagging", {}), "The next run")]
 
 

@@ -23,8 +23,8 @@ class TableJoinSide:
     """Join the updates of one side with the rows of the other side.
 
     ``joiner`` takes this side's value first, after the key if ``with_key``. ``keeps_own``: the result has this side's rows even
-    without a match; ``keeps_other``: the other side's. ``is_versioned``: this side is a versioned table, whose late updates are
-    dropped and counted.
+    without a match. ``keeps_other``: the result has the other side's rows even without a match. ``is_versioned``: this side is a
+    versioned table, whose late updates are dropped and counted.
     """
 
     other: TableView

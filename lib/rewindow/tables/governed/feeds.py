@@ -17,13 +17,14 @@ from pyspark.sql import SparkSession
 
 from rewindow.contracts.ingest import LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.reserved_names import QUARANTINE_COLUMNS
+from rewindow.control.ingest.feed_definition import LogSchema
 from rewindow.control.ingest.feed_progress import fold_progress, progress_lines
-from rewindow.control.ingest.landings import LANDING, PLAN, Feed, LogSchema
+from rewindow.control.ingest.landings import LANDING, PLAN, Feed
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredRows, identity
 from rewindow.engine.spark.spark_job import mapped
-from rewindow.tables.governed.commit import exists, has_files, is_there, last_version, look_at
+from rewindow.tables.governed.commit import is_there
 from rewindow.tables.governed.create_table import OWNER, create_table, owner
 from rewindow.tables.governed.journal import SparkJournal, block_path, rows_of_block
 from rewindow.tables.governed.ledger import Given
@@ -41,6 +42,7 @@ from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_rows import feed_name
 from rewindow.tables.governed.publish import land_once
 from rewindow.tables.governed.source_table import look_at_output, look_at_table
+from rewindow.tables.governed.table_history import exists, has_files, last_version, look_at
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above
 from rewindow.tables.shared.ledger import dated, now_ms

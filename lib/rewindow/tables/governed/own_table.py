@@ -20,9 +20,10 @@ from rewindow.contracts.staged_files import METRICS
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import RewindowError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit import add_once, commit_noted, exists, recent_token
+from rewindow.tables.governed.commit import add_once, commit_noted
 from rewindow.tables.governed.create_table import create_table
 from rewindow.tables.governed.names import TableName, ddl
+from rewindow.tables.governed.table_history import exists, recent_token
 
 NAME = "rewindow_ledger"
 METRICS_VIEW = "rewindow_metrics"

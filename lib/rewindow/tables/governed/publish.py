@@ -26,26 +26,13 @@ from rewindow.control.plan.planned_tasks import METRICS_TARGET
 from rewindow.control.plan.spec import CHANGELOG, MAIN, OUTPUT, RunSpec, TableSpec
 from rewindow.engine.spark.spark_job import for_packs, mapped
 from rewindow.errors import AccessError, not_committed
-from rewindow.tables.governed.commit import CLOSED, add_once, exists, last_version
-from rewindow.tables.governed.create_table import (
-    OWNER,
-    check_owners,
-    check_properties,
-    owner,
-    properties_of,
-    table_version,
-)
+from rewindow.tables.governed.commit import add_once
+from rewindow.tables.governed.create_table import OWNER, check_owners, check_properties, owner, properties_of
 from rewindow.tables.governed.journal import SparkJournal, batches_of_block, block_path
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.published import (
-    KnownTables,
-    begins_epoch,
-    changes_rows,
-    lacking,
-    ordinal_at,
-    version_of,
-)
+from rewindow.tables.governed.published import KnownTables, begins_epoch, changes_rows, lacking, ordinal_at, version_of
 from rewindow.tables.governed.run_rows import check_counts
+from rewindow.tables.governed.table_history import CLOSED, exists, last_version, table_version
 from rewindow.tables.shared.paths import EXPECTATIONS, QUARANTINE
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
@@ -155,10 +142,12 @@ def publish(
     name_of: Callable[[str], TableName],
     reports: Callable[[CommittedRun], Sequence[TaskReport]],
     look: KnownTables,
+    check_ledger: Callable[[], None],
 ) -> Iterator[str]:
     """Publish the committed runs that a branch's tables lack; yield the name of each commit before making it.
 
-    Raises `StorageError` (74) if a commit does not land, or if a table that lacks several publications was altered.
+    ``check_ledger`` is called for a table that has more publications than the ledger names. Raises `StorageError` (74) if a
+    commit does not land, or if a table that lacks several publications was altered.
     """
     for due in published_tables(state, branch):
         if not lacking(due, 0):
@@ -167,6 +156,8 @@ def publish(
         version = look(name, app_id, due).reached
         if not version and due.restart.epoch == 1:
             _check_claim(spark(), journal.name, branch, name, due.table.path)
+        if ordinal_at(due, version) > len(due.publications):
+            check_ledger()
         ordinals = lacking(due, ordinal_at(due, version))
         # A new table gets all publications in one commit, so rows that were rewound since are never added.
         if not version:

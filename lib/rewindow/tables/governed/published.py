@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterable
 from pyspark.sql import SparkSession
 
 from rewindow.control.plan.job_state import Publication
-from rewindow.tables.governed.commit import TableLook, is_newest, is_there, look_at
+from rewindow.tables.governed.commit import is_there
 from rewindow.tables.governed.ledger import RecordedVersion
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_rows import OwnRows
+from rewindow.tables.governed.table_history import TableLook, is_newest, look_at
 from rewindow.tables.shared.publications import Due, missing
 
 

@@ -16,9 +16,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rewindow.contracts.ingest import ARRIVAL, NEW_ROWS, OLD_ROWS, Governed, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.engine.spark.spark_job import mapped, named, open_delta
 from rewindow.errors import ConfigError, SourceError
-from rewindow.tables.governed.commit import exists, is_quiet
 from rewindow.tables.governed.drift import difference_from_runs
 from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.table_history import exists, is_quiet
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.feeds import DELTA, altered, missing_source, new_epochs, output_gone, rows_changed
 

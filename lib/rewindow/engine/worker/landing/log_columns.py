@@ -96,8 +96,8 @@ def log_columns(spec: LogSpec, schema: str) -> LogColumns:
     roles = _roles(spec)
     if missing := _missing(spec, list(types)):
         raise missing
-    taken = {*spec.key, *roles["arrived_at"], *roles["timestamp"], *(spec.source_offsets or ())}
-    for name in spec.source_offsets or ():
+    taken = {*spec.key, *roles["arrived_at"], *roles["timestamp"], *spec.position_columns}
+    for name in spec.position_columns:
         if landed_type(types[name]) != "long":
             raise ConfigError(
                 "offset-column-not-integer",
@@ -154,7 +154,7 @@ def _roles(spec: LogSpec) -> dict[str, Sequence[str]]:
         "order": spec.order,
         "value": spec.value or (),
         "arrived_at": (spec.arrived_at,) if spec.arrived_at else (),
-        **{role: (name,) for role, name in zip(("partition", "offset"), spec.source_offsets or (), strict=False)},
+        **{role: (name,) for role, name in zip(("partition", "offset"), spec.position_columns, strict=False)},
         "timestamp": () if spec.timestamp == ARRIVAL or spec.extractor else (spec.timestamp,),
     }
 
