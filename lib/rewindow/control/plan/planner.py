@@ -69,9 +69,9 @@ class UpToDateButChanged(UpToDate):
 
     @property
     def next_accepts(self) -> str:
-        """Whether the next run accepts the changes, as the end of a sentence."""
-        option = " only with `--accept-changes`, because nothing was run that accepts it" if self.needs_option else ""
-        return f"its next run accepts that{option}"
+        """When and how a run accepts the changes, as the end of a sentence."""
+        option = ", with `--accept-changes` again: this call has run nothing" if self.needs_option else ""
+        return f"that takes effect in the next run that takes a landing{option}"
 
     def told(self) -> str:
         """Return the reason and the changes as text without a full stop."""
