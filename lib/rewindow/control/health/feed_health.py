@@ -47,6 +47,8 @@ class FeedHealth:
     details: Sequence[Message] = ()
     spec: FeedSpec | None = None
     every: str = ""
+    behind: Sequence[str] = ()
+    """The logs whose new files have rows of landed intervals, although their landings declared them complete."""
 
 
 def feed_entry(name: str, health: FeedHealth) -> Entry:
@@ -143,6 +145,17 @@ def waiting_refused(feed: FeedSpec, until_ms: int, error: Exception) -> ReasonMe
         "the intervals through {until} are landed. A later landing would fail now: {reason}",
         until=_until(feed, until_ms),
         reason=str(error).rstrip("."),
+    )
+
+
+def not_followed(feed: FeedSpec, time_ms: int | None) -> ReasonMessage:
+    """Return the reason that intervals are not landed although they are over. ``time_ms``: the end of the last landed one."""
+    return ReasonMessage(
+        "intervals-not-followed",
+        "the sources have nothing from after the interval that begins at {begin}, so rows of it may be missing. Once later rows "
+        "are there, `rewindow land {feed}` lands it; `--until TIME` does now, and declares all rows until then complete",
+        begin=_until(feed, time_ms or 0),
+        feed=feed.feed,
     )
 
 
