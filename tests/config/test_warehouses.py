@@ -21,9 +21,13 @@ from tests.refusals import Refusal, containing, refused
         ("hdfs://host/w", refused("warehouse-scheme-unknown", schemes=containing("s3"))),
         ("/Volumes/main/w", refused("warehouse-is-mounted-bucket")),
         ("/dbfs/w", refused("warehouse-is-mounted-bucket")),
+        ("/", refused("warehouse-is-root")),
+        ("//", refused("warehouse-is-root")),
+        ("/.", refused("warehouse-is-root")),
+        ("file:///", refused("warehouse-is-root")),
     ],
 )
-def test_storage_without_put_if_absent_is_refused(tmp_path: Path, location: str, refusal: Refusal):
+def test_storage_that_cannot_be_a_warehouse_is_refused(tmp_path: Path, location: str, refusal: Refusal):
     folder = tmp_path / "conf" / "targets"
     folder.mkdir(parents=True)
     (folder / "there.yaml").write_text(yaml.safe_dump({"target": "there", "warehouse": location}))

@@ -52,6 +52,20 @@ def in_csv(value):
     return f'"{value}"' if "," in value else value
 
 
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_the_key_can_be_a_value_too_under_another_name(tmp_path, kind):
+    text = {"csv": "user,t,x\nann,1,5\n", "json": '{"user": "ann", "t": 1, "x": 5}\n'}[kind]
+    feed = feed_at(tmp_path, text, kind)
+    feed.land(columns={"owner": "user"})
+    assert [(row["user"], row["owner"], row["x"]) for row in log_rows(feed.tables)] == [("ann", "ann", 5)]
+
+
+def test_names_that_columns_exchanges_are_not_copied(tmp_path):
+    feed = feed_at(tmp_path, "user,t,x\nann,1,bob\n")
+    feed.land(columns={"x": "user", "user": "x"})
+    assert [(row["user"], row["x"]) for row in log_rows(feed.tables)] == [("bob", "ann")]
+
+
 @pytest.mark.parametrize("kind", BAD)
 def test_bad_values_in_csv_are_named_or_quarantined_with_their_lines_and_columns(tmp_path, kind):
     rows = "".join(f"bob,{number},{in_csv(value)}\n" for number, value in enumerate(BAD[kind]))

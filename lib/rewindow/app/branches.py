@@ -113,7 +113,7 @@ class JobBranches:
     @property
     def state(self) -> JobState:
         """The job's state in the ledger."""
-        return self._tables.state(self._job)
+        return self._project.state(self._job)
 
     def rewind(self, branch: str, to: str, on_step: OnStep = None) -> dict[str, Any]:
         """Return a branch to an earlier run; see `control.branch.rewind`.
@@ -293,7 +293,7 @@ class JobBranches:
         The rows of final runs are compared if both branches end with a final run after the same epoch. Raises `UsageError` (2)
         for a branch without runs, `StorageError` (74) if a table was altered outside rewindow.
         """
-        state = self.state
+        state = self._project.state(self._job, first, second)
         ours, theirs = (with_runs(self._job, state, name) for name in (first, second))
         for branch in (ours, theirs):
             check_not_deleted(self._job, branch, self._tables.version_of)
@@ -337,7 +337,7 @@ class JobBranches:
             return list(self._verified(branch, runs, on_step))
 
     def _verified(self, branch: str, runs: Sequence[str], on_step: OnStep) -> Iterator[Verified]:
-        state = self.state
+        state = self._project.state(self._job, branch)
         of_branch = with_runs(self._job, state, branch)
         check_stored(self._job, self._tables.ledger_rows(self._job))
         self._tables.check_published(self._job, state, branch)
@@ -361,7 +361,7 @@ class JobBranches:
         return list(self._tables.lagging(self._job, self.state, branch))
 
     def _interrupted_backfill(self, state: JobState, base: CommittedRun | None) -> str | None:
-        """Return the branch that an interrupted backfill without a name created after the run ``base``; None if there is none."""
+        """Return the branch that an interrupted backfill forked from main's run ``base`` and named by number, else None."""
         for branch in state.branches.values():
             is_live = branch.pending is not None and self._project.is_alive(branch.pending.attempt)
             is_unnamed = (

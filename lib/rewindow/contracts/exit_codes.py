@@ -43,8 +43,8 @@ _RETRIES = {
 def what_next(code: int | None, *, limits_before: int = 0, accepts: Collection[int] = ()) -> Next:
     """Return what to do after an exit code. ``code`` is negative for a signal, None if unknown.
 
-    ``limits_before`` is how often this task has ended with 71 before. ``accepts`` are codes that are results, such as 1 of
-    `diff`.
+    ``limits_before``: how many earlier tries of the task ended with 71 (Airflow tasks pass 1 for any retry). ``accepts``:
+    non-zero codes that count as success, such as 1 of `diff`.
     """
     if code == 0 or code in accepts:
         return Next.DONE

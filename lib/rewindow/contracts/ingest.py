@@ -18,12 +18,14 @@ JOB = "job"
 """The format of a source that is another job's output. Its rows arrive in epochs."""
 ARRIVAL = "arrival"
 """The timestamp setting that means: use the arrival time."""
+FILE_ORDER = "file"
+"""The order setting that means: files by name, and the rows of a file as they stand in it."""
 OUTPUT_ORDER = ("_partition", "_offset")
 """The columns of another job's output that give the order of its rows."""
 OUTPUT_TIME = "_timestamp"
 """The column of another job's output with the timestamps of its rows."""
 LATER = "later"
-"""The name, in the position of a source of files, of the landed files that still have rows of later intervals."""
+"""In the position of a source of files: the key of the landed files that still have rows of later intervals."""
 FAR = 2**62
 """Later than any timestamp of a record."""
 DAY_GRID = "day"
@@ -68,23 +70,41 @@ class LogSpec:
     timestamp: str
     arrived_at: str | None = None
     order: tuple[str, ...] = ()
+    in_file_order: bool = False
+    """Whether rows of equal arrival are in the order of `FILE_ORDER`. Then ``order`` is empty."""
     renames: Mapping[str, str] | None = None
     invalid: str = FAIL
     unreadable: str = FAIL
     zone: str = "UTC"
     source_offsets: tuple[str, str] | None = None
     """The names of the partition and offset columns of a source that has them; `land` does not copy such a source."""
+    topic_positions: tuple[str, str] | None = None
+    """The names of the partition and offset columns of files that recorded a topic; the log gets its partitions and its order."""
     units: Mapping[str, str] = field(default_factory=dict)
-    """From a column (or extractor) to the unit of its integers. Without a unit, milliseconds are expected, and checked."""
+    """The unit of the integers of each column (or extractor). Without a unit, milliseconds are expected, and checked."""
     ignore: tuple[str, ...] = ()
     """Fields that files may have and that are not landed. A nested field is a path (``address.zip``)."""
     optional: tuple[str, ...] = ()
     """Landed fields that a file may lack; then they are null. These are names in the source, before ``renames``."""
 
+    def names_of(self, source: str) -> tuple[str, ...]:
+        """Return the names of a source's column in the log: its new name, and its own if the log's settings name that, too."""
+        renames = self.renames or {}
+        if source not in renames:
+            return (source,)
+        named = (*self.key, *(self.value or ()), *self.order, self.timestamp, self.arrived_at)
+        is_copied = source in named and source not in renames.values() and self.source_offsets is None
+        return (renames[source], source) if is_copied else (renames[source],)
+
     @property
     def is_output(self) -> bool:
         """Whether the source is another job's output. Its rows arrive by epoch."""
         return self.source.format == JOB
+
+    @property
+    def position_columns(self) -> tuple[str, ...]:
+        """The names of the partition and offset columns of a source that has them."""
+        return self.source_offsets or self.topic_positions or ()
 
     @property
     def output_keys(self) -> tuple[str, ...]:
@@ -175,7 +195,7 @@ class SourceLook:
     on_hold: str = ""
     """The run of that job that is on hold, so that later epochs are not published; empty if there is none."""
     version: int | None = None
-    """The version to read, for a table whose content is not just that of its files (column mapping, deletion vectors)."""
+    """The version to read, for a table whose files alone do not give its rows (column mapping, deletion vectors)."""
     governed: Governed | None = None
     owner: str | None = None
     """The job of which the table is an output; None if it is no output."""
@@ -184,9 +204,13 @@ class SourceLook:
     empty: tuple[str, ...] = ()
     """New text files without bytes. Such a file is landed when it has bytes."""
     open_ended: tuple[str, ...] = ()
-    """New CSV files whose last line has no line end, although last lines of landed files have: they may be incomplete."""
+    """New CSV files whose last line has no line end, so they may be incomplete. Empty if the last landed files end like that."""
     keys: tuple[str, ...] = ()
     """The key columns of a job's output, without the bounds of windows; empty if they are unknown."""
+
+    def file_numbers(self) -> dict[str, int]:
+        """Return the number of each file of the source among all of them, by name."""
+        return {name: number for number, name in enumerate(sorted(piece.name for piece in (*self.rest, *self.fresh)))}
 
 
 class Intervals(Protocol):
@@ -219,7 +243,7 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class ReadWindow:
-    """Which rows of a source are due: those that arrive before ``until_ms`` and are not landed.
+    """Which rows of a source are due: the rows that arrive before ``until_ms`` and are not landed.
 
     ``through_ms``: rows that arrived earlier are landed, except rows that became visible afterwards (None: nothing is landed).
     """
@@ -269,11 +293,11 @@ class LogWrite:
     quarantine_root: str
     landings: tuple[PendingLanding, ...]
     starts: Mapping[int, tuple[int, int]]
-    """From a partition to its next offset and its partition time."""
+    """The next offset and the partition time of each partition."""
     policy: TimestampPolicy
     now_ms: int
     bases: Mapping[int, int] = field(default_factory=dict)
-    """If the source has its own offsets: from a partition to the offset in the source of its offset 0."""
+    """If the source has its own offsets: for each partition, the offset in the source of the record with offset 0."""
     file_rows: int = 4_000_000
     """Rows per staged file."""
     memory_bytes: int = 512 << 20

@@ -18,13 +18,13 @@ UNITS: Final = {"s": "seconds", MILLISECONDS: "milliseconds", "us": "microsecond
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS = len("2026-01-05 10:00:00")
 _FIRST_MS, _LAST_MS = 315_532_800_000, 4_102_444_800_000
-"""1980 and 2100: the unit of times outside is not checked."""
+"""1980 and 2100. The unit of times outside this range is not checked."""
 RANGES: Final = {
     "s": (_FIRST_MS // 1_000, _LAST_MS // 1_000),
     "us": (_FIRST_MS * 1_000, _LAST_MS * 1_000),
     "ns": (_FIRST_MS * 1_000_000, _LAST_MS * 1_000_000),
 }
-"""From a unit to the range ``[first, end)`` of numbers that are plausible times in this unit, and implausible milliseconds."""
+"""For each unit: the range ``[first, end)`` of numbers that are plausible times in this unit and implausible milliseconds."""
 _IS_IN: Final = " is in "
 """The text between the number and the unit in the reason why a record was refused."""
 

@@ -118,7 +118,7 @@ class TaskWork:
 
 @dataclass(frozen=True, slots=True)
 class RunIdentity:
-    """Identifies the job, run and attempt of some work. ``fingerprint`` is that of the topology that the driver planned."""
+    """Identifies the job, run and attempt of some work. ``fingerprint`` belongs to the topology that the driver planned."""
 
     job: str
     run: int
@@ -144,7 +144,7 @@ class JobCode:
         return self.load_topology()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle the fields only: a topology holds user code, and each worker builds its own."""
+        """Pickle the fields only, because a topology holds user code, and each worker builds its own."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
@@ -166,7 +166,8 @@ class SubTopologyWork:
 
     ``tables``: the topics that Spark reads (`engine.spark.shuffle_reader`). Tasks open the files of all other topics.
 
-    ``rows_at_once``: the number of rows per batch read; batches written have a quarter of it. It does not change the rows (L3).
+    ``rows_at_once``: the number of rows in each batch that a task reads; batches that it writes have a quarter of this number.
+    The number does not change the rows (L3).
     """
 
     sub_topology: int

@@ -100,7 +100,8 @@ def promote(job: str, name: str, binding: JobBinding, tables: Tables, *, into: s
 def drop(job: str, name: str, tables: Tables) -> _Travel:
     """Drop a branch: no run continues it, and `gc` deletes its tables."""
     # Unlike the other functions, publish nothing first: the branch's outputs may be broken, and this row makes publishing
-    # unnecessary.
+    # unnecessary. But no row may take the number of one that the ledger has lost.
+    tables.check_ledger(job, tables.state(job), name)
     row = yield from update(tables, job, "decide", lambda state: decide_drop(state, name))
     # Publishing fails if files of the branch are gone that shared tables need. The next command on another branch then says
     # how to repair these tables, and this repair succeeds because the branch is dropped.

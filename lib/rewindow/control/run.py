@@ -144,6 +144,10 @@ class Tables(Ledger[JobState], StagedRows, Protocol):
         """Return how many commits the tables of a branch lack, by target. Tables that lack none are left out."""
         ...
 
+    def check_ledger(self, job: str, state: JobState, branch: str) -> None:
+        """Check that no table of a branch has publications that the ledger lacks. Raises `CheckpointError` (76)."""
+        ...
+
     def check_published(self, job: str, state: JobState, branch: str, *, brief: bool = False) -> None:
         """Check that a branch's outputs have the rows that were published. ``brief``: in a bucket, only those of the last run."""
         ...

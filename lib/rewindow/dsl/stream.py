@@ -161,11 +161,12 @@ class KStream(RecordVerbs):
         (exit code 65). Aggregates and joins below are correct only if the partitioner sends equal keys to one partition.
         """
         key, value = key or self.key, value or self.value
-        if partitioner is not None:
-            function_of(partitioner, "repartition", "topic", "key", "value", "partitions")
         # Named after the partitioner, because an error of the partitioner names this node.
         own = f"{name}-partitioner" if partitioner else None
         keyed_only = self.graph.add("keyed-only", stateless.KeyedOnly(), self.node, name=own)
+        if partitioner is not None:
+            arguments = {"topic": str, "key": self.key, "value": self.value, "partitions": int}
+            self.graph.calls(keyed_only, "repartition", partitioner, **arguments)
         node = self.graph.topology.add_repartition(name, keyed_only, key=key, value=value, partitioner=partitioner)
         return KStream(self.graph, node, key, value)
 
@@ -289,7 +290,7 @@ class KStream(RecordVerbs):
         and ``value`` declare the types of the topic's columns.
         """
         types = {"key": key or self.key, "value": value or self.value}
-        _add_sinks(self.graph, self.node, topic, outputs, types, name)
+        _add_sinks(self, topic, outputs, types, name)
 
     def _joined(
         self,
@@ -310,8 +311,7 @@ def _common(types: Iterable[Any]) -> Any:
 
 
 def _add_sinks(
-    graph: Graph,
-    parent: str,
+    stream: KStream,
     topic: str | TopicNameExtractor,
     outputs: Sequence[str] | None,
     types: Mapping[str, Any],
@@ -321,12 +321,13 @@ def _add_sinks(
 
     Also raised for ``outputs`` without a function.
     """
+    graph, parent = stream.graph, stream.node
     if callable(topic):
         sinks = {output: f"{output}-sink" for output in _declared(outputs)}
-        route = Route(function_of(topic, "to", "key", "value"), tuple(sinks.items()))
-        parent = graph.add("route", route, parent, name=name)
+        node = graph.add("route", Route(topic, tuple(sinks.items())), parent, name=name)
+        graph.calls(node, "to", topic, key=stream.key, value=stream.value)
         for output, sink in sinks.items():
-            graph.topology.add_sink(sink, output, parent, **types)
+            graph.topology.add_sink(sink, output, node, **types)
         return
     if outputs is not None:
         raise TopologyError(
@@ -385,11 +386,11 @@ def _check_class(graph: Graph, node: str, supplier: Callable[[], Any], key: Any,
             )
         # A processor without `process` may do all its work in punctuations.
         return
-    arguments = ("key", "value") if issubclass(supplier, LegacyProcessor) else ("record",)
-    function_of(supplier.process, f"node {node!r}", "self", *arguments)
-    function_of(supplier.init, f"node {node!r}", "self", "context")
+    is_legacy = issubclass(supplier, LegacyProcessor)
+    arguments = {"key": key, "value": value} if is_legacy else {"record": RecordOf(key, value)}
+    graph.calls_method(node, supplier, "process", **arguments)
+    graph.calls_method(node, supplier, "init", context=None)
     _refuse_yield(node, supplier, supplier.process, "self.context.forward(record)")
-    graph.reads(node, supplier.process, None, RecordOf(key, value))
 
 
 def _check_batches(node: str, supplier: type[BatchProcessor]) -> None:

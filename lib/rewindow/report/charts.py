@@ -26,7 +26,7 @@ WIDEST_BAR = 70
 _ROOM_FOR_TIMES = 330
 """If all bars together are narrower than this (pixels), the labels below them have names but no times."""
 CLOCKS = {"STREAM_TIME": "stream time", "WALL_CLOCK_TIME": "wall clock (simulated)"}
-"""From type of clock to its name."""
+"""The name of each type of clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def lateness_chart(node: Lateness) -> Markup:
 
 
 def timed_clocks(clocks: Sequence[Clocks]) -> list[Clocks]:
-    """Return the clocks after those runs after which stream time or wall clock is known."""
+    """Return the clocks of the runs after which stream time or wall clock is known."""
     return [run for run in clocks if run.stream_time_ms is not None or run.wall_clock_ms is not None]
 
 

@@ -24,7 +24,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """A run. ``seconds`` passed between its plan and its commit. ``dropped``: from kind to number; None if it was not read."""
+    """A run. ``seconds`` passed between its plan and its commit. ``dropped``: records by kind; None if they were not read."""
 
     run: str
     first_epoch: int
@@ -229,7 +229,7 @@ class OutputDiff:
 
 @dataclass(frozen=True, slots=True)
 class BranchDiff:
-    """A comparison of two branches, over the epochs that both published after the last run that both have (``shared``).
+    """A comparison of two branches. It covers the epochs that both published after their last common run (``shared``).
 
     ``extent``: what was compared, in words; None if nothing was compared. ``left_out``: final runs whose rows were not compared.
     ``on_hold``: the first run on hold of each branch. Its rows and those of later runs were not compared.

@@ -1,4 +1,4 @@
-"""The running graph of one epoch: the suppliers make processors, which are connected in the topology's order."""
+"""The running graph of one epoch. Suppliers make its processors, and `assemble` connects them in the topology's order."""
 
 from __future__ import annotations
 

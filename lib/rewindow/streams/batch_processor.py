@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 MANY = ""
-"""Stands for a reason where a node may get several records at once: there is no reason against larger batches."""
+"""The empty reason: nothing forces the node to get its records one at a time."""
 _ONE_BY_ONE = "derive the class from Processor, which gets one record at a time"
 
 
@@ -232,7 +232,7 @@ def batch_limits(part: SubTopology, policies: Collection[str], *, keeps_dropped:
 
 
 def batched_sources(part: SubTopology, limits: Mapping[str, str]) -> dict[int, str]:
-    """Return the sources whose records go to a node in batches: from the source's rank to the node's name."""
+    """Return the sources whose records go to a node in batches. The result maps a source's rank to the node's name."""
     readers = {source.name: _children(part, source.name) for source in part.sources}
     return {
         rank: readers[source.name][0].name

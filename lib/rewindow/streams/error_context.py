@@ -140,7 +140,7 @@ def _called(error: BaseException) -> list[MethodType]:
 
 
 def reason_of(error: Exception) -> str:
-    """Return class, message and a digest of the stack. The same code that fails at the same record gives the same text."""
+    """Return an error's class, message and a digest of its stack. The same failure at the same record gives the same text."""
     message = _SECRET.sub(r"\1\2***", _ADDRESS.sub("0x...", " ".join(_message(error).split())))
     stack = "\n".join(
         f"{frame.f_globals.get('__name__')}:{frame.f_code.co_name}:{line}"

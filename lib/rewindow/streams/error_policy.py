@@ -43,7 +43,7 @@ class ErrorPolicy:
         self._pending: list[tuple[Take, Record, int]] | None = None
 
     def before(self, take: Take) -> Take:
-        """Wrap ``take``, which handles an input record of the node: the policy retries or quarantines the record."""
+        """Wrap ``take``, which handles an input record of the node, so that the policy retries or quarantines the record."""
 
         def with_policy(record: Record) -> None:
             self._handle(take, record)
@@ -51,11 +51,11 @@ class ErrorPolicy:
         return with_policy
 
     def behind(self, take: Take) -> Take:
-        """Wrap ``take`` of one of the node's children: forwarded records are held until the node's input record is done."""
+        """Wrap ``take`` of one of the node's children, so that forwarded records wait until the node's input record is done."""
 
         def later(record: Record) -> None:
             if self._pending is None:
-                # A punctuation is running: policies do not apply to punctuations, so nothing is held.
+                # A punctuation is running. Policies do not apply to punctuations, so its records do not wait.
                 take(record)
             else:
                 # The processor may still modify the value.

@@ -23,7 +23,7 @@ class LeavesOut(StrEnum):
     BY_CONDITION = "by_condition"
     """Records that do not fulfil a condition."""
     WITHOUT_PARTNER = "without_partner"
-    """Records without a join partner: the node is an inner join."""
+    """Records without a join partner, because the node is an inner join."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Node:
 class SourceNode(Node):
     """Reads a topic. ``is_internal``: another sub-topology of the same run writes the topic.
 
-    ``is_global``: the topic has the records of a global table. Every task reads all of them, and they move no clock.
+    ``is_global``: the topic has the records of a global table. Every task reads all of them, and they advance no clock.
     """
 
     topic: str = ""

@@ -31,7 +31,7 @@ class Processor:
         """Handle one record. To send records, call ``self.context.forward``. Return nothing."""
 
     def on_watermark(self, watermark_ms: int) -> None:
-        """Handle the end of an epoch: no record before the watermark (epoch milliseconds) is expected any more.
+        """Handle the end of an epoch. No record before the watermark (epoch milliseconds) is expected any more.
 
         Called only if time follows the watermark (D22), and at the end of a final run, with the end of time (`MAX_MS`, D18).
         """

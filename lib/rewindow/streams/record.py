@@ -158,7 +158,7 @@ class To:
 def maker(named_tuple: type[Made]) -> Callable[[tuple[Any, ...]], Made]:
     """Return a constructor that takes all fields as one tuple. It is three times as fast as calling the class.
 
-    For code that runs for each record. The number of fields is not checked.
+    Use it in code that runs for each record. The number of fields is not checked.
     """
     return partial(tuple.__new__, named_tuple)  # type: ignore[type-var]  # it is a tuple: no type variable can say so
 

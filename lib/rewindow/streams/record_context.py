@@ -9,9 +9,9 @@ Rules of this file:
    record is identified by topic, partition and offset, a punctuation by partition, schedule and due time.
 2. A call id does not depend on the run, the attempt, the branch or the layout, so a repeated computation gets the same
    ids. A call id does depend on the job: if two jobs read one log, their side effects are different.
-3. `init` and `close` have no call ids: how often they run depends on how epochs are grouped into runs.
-4. Random bits come from SHA-256 over a seed and a counter, not from Python's generator: Python guarantees the same numbers in
-   later versions only for the generator's ``random()``, and a replay must not depend on the version.
+3. `init` and `close` have no call ids, because how often they run depends on how epochs are grouped into runs.
+4. Random bits come from SHA-256 over a seed and a counter, not from Python's generator. Python guarantees the same numbers in
+  later versions only for the generator's ``random()``, and a replay must not depend on the version.
 """
 
 from __future__ import annotations

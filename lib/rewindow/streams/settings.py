@@ -1,8 +1,8 @@
 """How a job's tasks run: semantics, limits, error policies, and everything else that its tasks share.
 
 Semantics affect results, so they are part of the job's fingerprint. Limits and error policies are not part of it. A limit does
-not affect results. Nor does a policy alter a result: a run that fails commits nothing, so two completed runs can differ only by
-the records that were quarantined.
+not affect results. A run that fails commits nothing, so completed runs with different policies can differ only by the records
+that were quarantined.
 """
 
 from __future__ import annotations
@@ -135,4 +135,4 @@ class TaskConfig:
     semantics: Semantics = field(default_factory=Semantics)
     settings: Settings = field(default_factory=Settings)
     watermark_lags: Mapping[str, int] = field(default_factory=dict)
-    """From node to the milliseconds by which the watermark is lowered before the node gets it: `Topology.watermark_lags`."""
+    """By node: the milliseconds by which the watermark is lowered before the node gets it (`Topology.watermark_lags`)."""

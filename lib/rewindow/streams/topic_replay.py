@@ -1,4 +1,4 @@
-"""Replays consecutive records of one topic, one by one or in batches: variants of the loop of `streams.task` for one topic.
+"""Replay consecutive records of one topic, one by one or in batches, in variants of the loop of `streams.task`.
 
 Within one topic, order keys never decrease, and stream time after each record can be computed in advance. So the loop over
 records does not check the order, and lateness is measured for many records at once.

@@ -33,7 +33,7 @@ class Blueprint:
     parts: tuple[SubTopology, ...]
     logs: LogShapes
     sinks: LogShapes
-    """From topic to the shapes of key and value that its sink writes."""
+    """The shapes of key and value that the sink of each topic writes."""
     config: TaskConfig
 
     @classmethod

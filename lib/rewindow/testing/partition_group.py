@@ -71,7 +71,7 @@ class PartitionGroup:
         self.metrics = metrics or Metrics()
         self.stream_time_ms = UNKNOWN
         self.ties = 0
-        """Number of times that a tie was decided by rule 1."""
+        """How many ties rule 1 has decided."""
         self._max_idle_ms = max_task_idle_ms
         self._not_awaited = not_awaited
         skipped = self.metrics.measure("task", "", SKIPPED_RECORDS, "invalid-timestamp").record
@@ -187,7 +187,7 @@ class _Queue:
                 dropped = Picked(self._partition, offset, UNKNOWN, None, None, is_corrupted=True)
             else:
                 self.head = Picked(self._partition, offset, timestamp, key, value)
-        # Kafka commits only offsets of taken records, so the last skipped record becomes the head: taking it commits them all.
+        # Kafka commits only offsets of taken records. So the last skipped record becomes the head. Taking it commits them all.
         self.head = self.head or dropped
 
     def _valid(self, offset: int, timestamp: int) -> int:

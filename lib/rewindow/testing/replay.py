@@ -112,7 +112,7 @@ class LocalReplay:
 
     @property
     def metrics(self) -> dict[tuple[str, str, str, str], tuple[int, int, int | None, int | None]]:
-        """From level, node, name and reason to count, total, minimum and maximum of a measure over the branch."""
+        """Count, total, minimum and maximum of each measure over the branch, by level, node, name and reason."""
         rows = [*self._past_metrics]
         for local in self._tasks.values():
             rows += local.task.metrics_rows

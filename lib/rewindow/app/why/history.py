@@ -31,7 +31,7 @@ Candidates = dict[tuple[str, int], dict[int, int]]
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The chain of runs up to ``last``. Their logs are read again."""
+    """A run and the earlier runs of its chain. Its methods read the records of these runs from the logs again."""
 
     output: Output
     last: CommittedRun

@@ -174,7 +174,9 @@ def _run_facts(run: CommittedRun) -> RunFacts:
     )
 
 
-def _notes(past: History, traced: Traced, run: CommittedRun, key: Any, changed: Sequence[str]) -> Iterator[ReasonMessage]:
+def _notes(
+    past: History, traced: Traced, run: CommittedRun, key: Any, changed: Sequence[str]
+) -> Iterator[ReasonMessage]:
     if changed:
         yield ReasonMessage(
             "code-changed-same-row",

@@ -1,4 +1,4 @@
-"""Decide whether a job can resume from a checkpoint: its stores, its outputs, and the landings that the checkpoint has read. Pure.
+"""Decide whether a job can resume from a checkpoint: its stores, its outputs, and the landings that it has read. Pure.
 
 A store is kept only if its entries still mean the same: same kind, key and columns, in the same sub-topology, used by the
 same nodes with the same description. Anything else is refused, because it would silently give wrong rows.

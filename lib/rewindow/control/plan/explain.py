@@ -20,6 +20,7 @@ from rewindow.control.plan.job_diff import changes_since
 from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import JobBinding, RunSpec
+from rewindow.streams.punctuation import UNALIGNED
 from rewindow.streams.record import known_time
 
 _MOST_EPOCHS, _AT_EACH_END = 12, 3
@@ -101,7 +102,10 @@ def explain(plan: dict[str, Any]) -> list[str]:
         then = "This run replaces it" if is_replaced else "Nothing of it counts yet"
         lines.append(f"Run {pending['name']} was planned by {process} and is not committed. {then}.")
     lines += [f"{plan['ended']}."] if plan.get("ended") else []
+    if plan.get("unaligned_schedules"):
+        lines.append(f"{UNALIGNED}: {', '.join(plan['unaligned_schedules'])}.")
     lines += explain_holds(plan["on_hold"])
+    lines += [f"{hint}." for hint in plan.get("undeclared", ())]
     return [*lines, *explain_lag(plan.get("lagging", {}), "The next run")]
 
 

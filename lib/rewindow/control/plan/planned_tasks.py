@@ -141,7 +141,8 @@ def _check_partitions(job: str, topology: Topology, feed: Feed, part: SubTopolog
     """Refuse a sub-topology that reads logs with Kafka's partitions together with repartitioned topics."""
     # Kafka's producers and a repartition put equal keys into different partitions.
     ours = [source for source in part.sources if source.is_internal and not source.is_global]
-    theirs = [source.topic for source in part.sources if source.topic in feed.definition.source_offsets]
+    kept = {*feed.definition.source_offsets, *feed.definition.recorded}
+    theirs = [source.topic for source in part.sources if source.topic in kept]
     if ours and theirs:
         raise ConfigError(
             "log-keeps-source-partitions",

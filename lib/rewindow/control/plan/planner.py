@@ -290,6 +290,8 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
         replay = f"{another_table(binding.job, renamed)}, {replay}{keep_key(branch, binding)}"
     if reasons:
         fix = f"Cannot resume from this checkpoint. Restore the code and settings of that run; or {replay}"
+        if branch.name == MAIN:
+            fix += f". Or start over with empty tables: `rewindow reset {binding.job} --yes`"
     else:
         fix = f"Restore the code and settings of that run; or resume with these changes, --accept-changes; or {replay}"
     raise CheckpointError(

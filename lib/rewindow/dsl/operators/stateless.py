@@ -22,7 +22,7 @@ TopicNameExtractor = Callable[[Any, Any], str]
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Keep the records for which ``predicate(key, value)`` is true, or with ``negate`` false."""
+    """Keep the records for which ``predicate(key, value)`` is true or, with ``negate``, false."""
 
     keeps_key: ClassVar[bool] = True
     leaves_out: ClassVar[LeavesOut] = LeavesOut.BY_CONDITION

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from rewindow.streams.topology import SubTopology
 
 LogShapes = Mapping[str, tuple[Shape, Shape]]
-"""From topic to the shapes of its key and its value."""
+"""The shapes of each topic's key and value."""
 
 
 class LogType(NamedTuple):

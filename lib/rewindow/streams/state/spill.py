@@ -58,7 +58,7 @@ class Spill(Protocol):
         ...
 
     def count(self, span: Span, since: int = 0) -> int:
-        """Return how many rows of a span have a number of at least ``since``. If it is 0, count all rows that are not deleted."""
+        """Return how many rows of a span have a number of at least ``since``. With 0, count all rows that are not deleted."""
         ...
 
     def take_snapshot(self, span: Span) -> int:
@@ -72,7 +72,7 @@ class Spill(Protocol):
     def due(self, until_ms: int, count: int, after: tuple[int, bytes] = (-1, b"")) -> list[SpilledRow]:
         """Return the first ``count`` rows due at or before ``until_ms``, ordered by (due time, key bytes).
 
-        Only rows that come after the position ``after``, a pair of due time and key bytes.
+        Rows up to the position ``after``, a pair of due time and key bytes, are left out.
         """
         ...
 

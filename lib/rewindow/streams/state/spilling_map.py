@@ -118,7 +118,7 @@ class MemoryBudget:
         self._sample_at = 1
         """The number of rows in memory at which the next sample is taken. Sampling is much slower than counting."""
         self._until_sample = self._stride = 0
-        """After how many more rows a sample is taken in any case, and the number of rows from the last check to the next."""
+        """The number of rows after which a sample is taken in any case, and the number of rows between two checks."""
         self.is_held = False
 
     def spend(self, rows: int = 1) -> None:
@@ -212,7 +212,7 @@ class SpillingMap:
         except DataError:
             # A key that cannot be encoded as bytes was never put, so it has no rows.
             return
-        # From here on, the key's current rows are those in memory, even if there are none.
+        # From here on, the rows in memory are the key's current rows, even if there are none.
         self.resident[own] = None
         spill = self._open()
         if self._is_single:
@@ -391,7 +391,7 @@ class SpillingMap:
         self.is_restoring = False
 
     def drop(self, key: Any) -> None:
-        """Apply a tombstone of a checkpoint, in a store with one row per key: delete an older row from the spill."""
+        """Delete a key's older row from the spill, because the checkpoint has a tombstone. For stores with one row per key."""
         if self.spill is not None:
             self.spill.delete([self._group_bytes(key)])
 

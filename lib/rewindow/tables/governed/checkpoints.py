@@ -6,7 +6,6 @@ appended, so both are in one commit.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from rewindow.control.plan.retention import decide_snapshot
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.control.plan.stored_rows import stored_json
 from rewindow.engine.worker.staging import StagingTarget
+from rewindow.storage.scratch import scratch_folder
 from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.governed.journal import (
     ROOT,
@@ -114,7 +114,7 @@ def stage_snapshot(
     stores = sorted(run.spec.binding.stores)
     changes = store_changes(journal, run, state.basis(run.spec.run), stores, reports_of)
     files: list[StagedFile] = []
-    with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
+    with scratch_folder() as folder:
         for store in stores:
             rows = current_rows(changes.pop(store), run, store, reports_of(run))
             for file in _written(folder, run, store, rows, number, attempt):

@@ -7,7 +7,6 @@ temporary folder. The task reads and writes files there, and the files that it w
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -39,6 +38,7 @@ from rewindow.engine.spark.spark_job import for_packs, mapped
 from rewindow.engine.worker.failures import mark
 from rewindow.engine.worker.packing import PIECE_BYTES
 from rewindow.errors import NotNowError, RewindowError, StorageError
+from rewindow.storage.scratch import scratch_folder
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.journal import ROOT, ROW, SparkJournal, file_row, hold_rows, journal_row
 from rewindow.tables.governed.own_table import REPORT
@@ -146,7 +146,7 @@ def _run_rows(
     work: SubTopologyWork, tasks: Mapping[int, TaskWork], import_paths: Iterable[str], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     sys.path[:0] = [path for path in import_paths if path not in sys.path]
-    with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
+    with scratch_folder() as folder:
         here = {partition: _relocated(task, folder) for partition, task in tasks.items()}
         made = {target: f"{folder}/made/{target}" for target in work.staging.roots}
         try:

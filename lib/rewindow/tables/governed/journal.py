@@ -12,7 +12,6 @@ Spark's workers made are appended by the workers. In both cases, an attempt with
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -32,6 +31,7 @@ from rewindow.engine.spark.spark_job import for_packs, mapped
 from rewindow.engine.worker.parquet_writer import DIGEST_BYTES
 from rewindow.engine.worker.staging import StagingTarget, stage_rows
 from rewindow.errors import NotNowError, RewindowError, StorageError
+from rewindow.storage.scratch import scratch_folder
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.commit import add_once
 from rewindow.tables.governed.own_table import BLOCK, METRIC, REPORT, OwnTable, rows_of
@@ -393,7 +393,7 @@ def hold_rows(
 ) -> list[StagedFile]:
     """Let the journal hold a few rows as a block. Metrics are also held row by row, for the view of the metrics."""
     listed = list(rows)
-    with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
+    with scratch_folder() as folder:
         files = stage_rows(StagingTarget(target, folder, attempt=attempt, partition=0), columns, listed)
         journal.hold(attempt, [file_row(_DRIVER, 0, attempt, file, folder) for file in files])
     if target == METRICS_TARGET:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial, reduce
@@ -28,6 +27,7 @@ from rewindow.engine.worker.landing.source_types import UnsuitableError
 from rewindow.engine.worker.log_blocks import PARTITION
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.errors import NotNowError, RewindowError, StorageError
+from rewindow.storage.scratch import scratch_folder
 from rewindow.tables.governed.journal import ROW, SparkJournal, file_row, journal_row
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_table import REPORT
@@ -116,7 +116,7 @@ def _stage_blocks(
 ) -> Iterator[pa.RecordBatch]:
     if project_root not in sys.path:
         sys.path.insert(0, project_root)
-    with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
+    with scratch_folder() as folder:
         local = replace(write, log_root=f"{folder}/log", quarantine_root=f"{folder}/quarantine")
         try:
             for block in write_log(local, batches):
@@ -150,7 +150,7 @@ class CatalogArrowEngine(ArrowLandingEngine):
 
     def _land_here(self, write: LogWrite, source: ArrowSource) -> list[Block]:
         journal = self._journal_of(write.feed)
-        with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
+        with scratch_folder() as folder:
             log_root, quarantine_root = f"{folder}/log", f"{folder}/quarantine"
             local = replace(write, file_rows=FILE_ROWS, log_root=log_root, quarantine_root=quarantine_root)
             blocks = super()._land_here(local, source)

@@ -12,8 +12,6 @@ have the names with which they were staged, which contain their checksums.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -34,6 +32,7 @@ from rewindow.control.plan.job_state import LedgerRow
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.engine.worker.failures import mark
 from rewindow.errors import StorageError
+from rewindow.storage.scratch import make_folder, remove_folder
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.journal import ROOT, SparkJournal, block_path, rows_of_block
@@ -256,8 +255,8 @@ class LogCopies:
 
     def _write(self, path: str, data: bytes) -> str:
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="rewindow-log-"))
-            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            self._folder = Path(make_folder())
+            weakref.finalize(self, remove_folder, str(self._folder))
         folder = self._folder / str(len(self._made))
         folder.mkdir()
         file = folder / path.rpartition("/")[2]

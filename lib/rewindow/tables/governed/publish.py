@@ -142,10 +142,12 @@ def publish(
     name_of: Callable[[str], TableName],
     reports: Callable[[CommittedRun], Sequence[TaskReport]],
     look: KnownTables,
+    check_ledger: Callable[[], None],
 ) -> Iterator[str]:
     """Publish the committed runs that a branch's tables lack; yield the name of each commit before making it.
 
-    Raises `StorageError` (74) if a commit does not land, or if a table that lacks several publications was altered.
+    ``check_ledger`` is called for a table that has more publications than the ledger names. Raises `StorageError` (74) if a
+    commit does not land, or if a table that lacks several publications was altered.
     """
     for due in published_tables(state, branch):
         if not lacking(due, 0):
@@ -154,6 +156,8 @@ def publish(
         version = look(name, app_id, due).reached
         if not version and due.restart.epoch == 1:
             _check_claim(spark(), journal.name, branch, name, due.table.path)
+        if ordinal_at(due, version) > len(due.publications):
+            check_ledger()
         ordinals = lacking(due, ordinal_at(due, version))
         # A new table gets all publications in one commit, so rows that were rewound since are never added.
         if not version:

@@ -32,10 +32,6 @@ class CatalogRepair:
         """Return the targets of a branch that have tables of their own. Stores and metrics have none."""
         return [due.target for due in published_tables(state, branch)]
 
-    def check_ledger(self, job: str, state: JobState, branch: str) -> None:
-        """Check that no output has publications that the ledger lacks. Raises `CheckpointError` (76)."""
-        self._tables.check_ledger(job, state, branch)
-
     def drift(self, job: str, state: JobState, branch: str) -> list[Drift]:
         """Return the tables of a branch that differ from what was published."""
         return self._tables.drift(job, state, branch)

@@ -47,9 +47,10 @@ from rewindow.tables.governed.publish import (
     unpublished,
 )
 from rewindow.tables.governed.published import KnownTablesOfJobs, lacking
-from rewindow.tables.governed.quarantine import CatalogQuarantine, first_of, open_quarantine, rows_of_key, similar_value
+from rewindow.tables.governed.quarantine import CatalogQuarantine, open_quarantine
 from rewindow.tables.governed.run_rows import RunReports, block_batches
 from rewindow.tables.governed.table_history import table_version
+from rewindow.tables.governed.table_rows import first_of, rows_of_key, similar_value
 from rewindow.tables.shared.audit import INTERNAL, add_up_runs, reported, totals
 from rewindow.tables.shared.checkpoints import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
@@ -246,8 +247,8 @@ class CatalogTables:
         for due in published_tables(state, branch):
             if lacking(due, 0):
                 self._create(job, branch, due.table)
-        journal = self.journal(job)
-        yield from publish(self._spark_of, journal, state, branch, self.name_of, self.reports, self.known_tables(job))
+        check, look = partial(self.check_ledger, job, state, branch), self.known_tables(job)
+        yield from publish(self._spark_of, self.journal(job), state, branch, self.name_of, self.reports, look, check)
 
     def finish_reset(self, job: str, state: JobState) -> Iterator[str]:
         """Empty the tables that the last RESET names; yield the name of each commit before making it.
@@ -315,7 +316,9 @@ class CatalogTables:
 
     def later_refusals(self, job: Job, state: JobState) -> CatalogRefusals:
         """Return the checks of the published tables. Other checks are made only by the run."""
-        return CatalogRefusals(partial(self.check_published, job.name, state))
+        return CatalogRefusals(
+            partial(self.check_published, job.name, state), partial(self.check_ledger, job.name, state)
+        )
 
     def stored_tables(self) -> list[StoredTable]:
         """Return the parts of rewindow's own table, with the formats that their rows state. Raises `StorageError` (74)."""
@@ -434,9 +437,13 @@ class CatalogTables:
 class CatalogRefusals:
     """The checks that a run makes outside planning: only those of published tables (`LaterRefusals`)."""
 
-    def __init__(self, check_published: Callable[[str], None]) -> None:
-        """``check_published`` checks the tables of a branch."""
-        self._check_published = check_published
+    def __init__(self, check_published: Callable[[str], None], check_ledgers: Callable[[str], None]) -> None:
+        """``check_published`` checks the tables of a branch, ``check_ledgers`` only whether the ledger has their publications."""
+        self._check_published, self._check_ledgers = check_published, check_ledgers
+
+    def check_ledgers(self, branch: str) -> None:
+        """Check that no output has publications that the ledger lacks. Raises `CheckpointError` (76)."""
+        self._check_ledgers(branch)
 
     def check_published(self, branch: str) -> None:
         """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""

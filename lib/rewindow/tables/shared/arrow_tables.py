@@ -6,6 +6,7 @@ import re
 from array import array
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import reduce
 from itertools import accumulate
 from math import isfinite
 from typing import Any
@@ -74,3 +75,16 @@ def json_value(value: Any) -> Any:
     if isinstance(value, float) and not isfinite(value):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     return str(value) if isinstance(value, Decimal) else value
+
+
+def current_rows(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Return the last row of each key of an output, without deletions: rows whose columns of the value are all null.
+
+    In a partition, rows were sent in the order of `_offset`. Rows of a key in several partitions are ordered by `_epoch` first.
+    """
+    ordered = rows.sort_by([(name, "ascending") for name in ("_epoch", "_partition", "_offset")])
+    numbered = ordered.select(list(keys)).append_column("_number", pa.array(range(ordered.num_rows), pa.int64()))
+    last = numbered.group_by(list(keys)).aggregate([("_number", "max")])["_number_max"]
+    current = ordered.take(last.combine_chunks().sort())
+    values = [name for name in rows.column_names if not name.startswith("_") and name not in keys]
+    return current.filter(reduce(pc.or_, (current[name].is_valid() for name in values))) if values else current

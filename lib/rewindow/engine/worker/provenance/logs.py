@@ -1,6 +1,6 @@
-"""Read the records of logs from which a row may be made: records since a time, of one key, or with given offsets.
+"""Read the records of logs from which a row may be made: the records since a time, of one key, or with given offsets.
 
-Row groups that cannot have such records, by their statistics, are not read.
+Row groups whose statistics exclude such records are not read.
 """
 
 from __future__ import annotations

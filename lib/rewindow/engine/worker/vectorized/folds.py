@@ -67,7 +67,7 @@ class Fold(ABC):
 
     @abstractmethod
     def merge(self, frame: GroupFrame, slots: Array, others: Array) -> None:
-        """Merge the states of the groups ``others`` into those of the groups ``slots``, which are distinct."""
+        """Merge the states of the groups ``others`` into the states of the groups ``slots``. The slots are distinct."""
 
     @abstractmethod
     def restore(self, frame: GroupFrame, slots: Array, state: Sequence[pa.Array]) -> None:
@@ -126,7 +126,7 @@ class ValueFold(Fold):
     """An aggregate of the values that are not null. Without such values, the aggregate is null.
 
     The frame has the number of values, and whether the group's last row had a value. With `keeps_before`, it also has the state
-    before the last value. That is needed if encoded sizes vary (decimals, texts), or if sizes are measured as text.
+    before the last value. The state before is needed if encoded sizes vary (decimals, texts), or if sizes are measured as text.
     """
 
     operand: int
@@ -164,7 +164,7 @@ class ValueFold(Fold):
         if valid is None:
             last[rows.distinct] = True
         else:
-            # If a slot occurs several times, the last assignment wins: that of the last row.
+            # If a slot occurs several times, the last assignment wins, which is the value of its last row.
             last[rows.slots] = valid
 
     def merge(self, frame: GroupFrame, slots: Array, others: Array) -> None:
@@ -199,7 +199,7 @@ class ValueFold(Fold):
 
     @abstractmethod
     def check(self, frame: GroupFrame, values: Array, times: int) -> None:
-        """Raise `UnfitError` if folding values would not be exact. A group gets at most ``times`` of them."""
+        """Raise `UnfitError` if folding values would not be exact. A group gets at most ``times`` of these values."""
 
     def _sizes(self, frame: GroupFrame, slots: Array) -> tuple[Any, Any]:
         size = fixed_size(self.result_type)

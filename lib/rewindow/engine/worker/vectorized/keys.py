@@ -17,7 +17,7 @@ from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.serde.schema import Shape
 
 SPARSE = 8
-"""With more possible positions per row than this, rows are sorted. Otherwise they are put at their positions in an array."""
+"""If there are more possible positions per row than this, rows are sorted. Otherwise an array has an item for each position."""
 
 _LONG = struct.Struct(">q")
 
@@ -116,7 +116,7 @@ class KeyTable:
         return np.array(sorted(range(len(encoded)), key=encoded.__getitem__), np.int64)
 
     def _order_by_bytes(self, starts: Array, numbers: Array) -> Array:
-        """Return `order` for windows whose keys may be a prefix of another key that continues with a zero byte."""
+        """Return `order` for keys with zero bytes. With starts appended, ``a`` and a zero byte may sort before ``a``."""
         encoded = [encode_key(key) for key in self._values(self.columns(numbers))]
         rows = [(start, key + _LONG.pack(start)) for start, key in zip(starts.tolist(), encoded, strict=True)]
         return np.array(sorted(range(len(rows)), key=rows.__getitem__))

@@ -78,7 +78,7 @@ class FinalResultsPlan:
     prefix: tuple[PrefixOperator, ...]
     """The operators between the log and the windows."""
     reads: frozenset[str]
-    """The names of columns that the prefix reads; without a prefix, those that the folds read."""
+    """The names of the columns that the prefix reads; without a prefix, of the columns that the folds read."""
     names: tuple[str, ...]
     """The names of the aggregates; empty for a single unnamed aggregate."""
     store_shapes: tuple[Shape, Shape]
@@ -96,12 +96,12 @@ class FinalResultsPlan:
 
     @property
     def functions_in_front(self) -> list[str]:
-        """The names of the nodes before the windows with Python functions, which are called for each record."""
+        """The names of the nodes with Python functions before the windows. The functions are called for each record."""
         return [name for operator in self.prefix if isinstance(operator, Calls) for name in operator.names]
 
     @property
     def functions_behind(self) -> list[str]:
-        """The names of the nodes behind the windows with Python functions, which are called for each final result."""
+        """The names of the nodes with Python functions after the windows. The functions are called for each final result."""
         return self.suffix.functions if self.suffix else []
 
     @property
@@ -133,9 +133,9 @@ class FinalResultsPlan:
     def takes_nulls(self) -> bool:
         """Whether vectorized execution can handle null values.
 
-        There are two cases in which it cannot: sessions in which a group has no state before its first value, because stores do
-        not contain sessions without state; and sessions above a suppress, if the size of a tombstone is that of a result without
-        nulls.
+        It cannot in two cases, both with sessions. In the first, a group has no state before its first value, and stores do not
+        contain sessions without state. In the second, the windows are above a suppress, and the sizes of tombstones are computed
+        as if results contained no nulls.
         """
         if not isinstance(self.windows, SessionWindows):
             return True
@@ -217,7 +217,7 @@ class JoinInput:
     prefix: tuple[PrefixOperator, ...]
     """The operators between the topic and the join."""
     reads: frozenset[str]
-    """The names of columns that the prefix reads; without a prefix, those that the join reads."""
+    """The names of the columns that the prefix reads; without a prefix, of the columns that the join reads."""
 
     @property
     def read_indexes(self) -> list[int]:
@@ -267,7 +267,7 @@ class JoinPlan:
     lag_ms: int
     """How long nodes above the topics may hold records back (ms). The watermark is lowered by this duration (D22)."""
     inputs: tuple[JoinInput, JoinInput]
-    """The inputs, in the order that decides between records of both topics with equal order keys (L1)."""
+    """The inputs. If records of both have equal order keys, the record of the first input is taken first (L1)."""
     left: int
     """The index of the left input in ``inputs``. The other input is the table or the right input."""
     stores: Mapping[str, JoinStore]
@@ -284,5 +284,5 @@ class JoinPlan:
 
     @property
     def has_functions(self) -> bool:
-        """Whether tasks call code of the job: always, because a joiner is code of the job."""
+        """Whether tasks call code of the job. This is always true, because a joiner is code of the job."""
         return True

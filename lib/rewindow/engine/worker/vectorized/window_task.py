@@ -2,7 +2,7 @@
 
 Final results that another sub-topology reads have order keys (L1). Record execution sends a result when a record moves the
 closing node's clock to the result's due time, so the result has the order key of this record. Vectorized execution sends the
-result at the end of the epoch. `ClosingOrder` finds out which record it was.
+result at the end of the epoch. `ClosingOrder` finds the record that moved the clock to the due time.
 """
 
 from __future__ import annotations
@@ -300,5 +300,5 @@ class ClosingOrder:
         """Return the order keys of results, given their due times. If no record closed a window, the end of the epoch did."""
         steps, orders = (np.concatenate([np.empty(0, np.int64), *some]) for some in (self._steps, self._orders))
         indexes = np.searchsorted(steps, (due_ms - self._shift_ms) // self._step_ms)
-        # The index behind the last step stands for the end of the epoch.
+        # An index one past the last step stands for the end of the epoch.
         return np.append(orders, MAX_MS)[indexes]

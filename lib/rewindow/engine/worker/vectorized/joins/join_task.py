@@ -124,7 +124,8 @@ class JoinTask(ABC):
     def _part(self, rank: int, batch: Batch) -> tuple[Array, Array, Array, Array, Array, list[pa.Array]]:
         """Return the records of an input that pass its prefix.
 
-        These are arrays of positions, times, key numbers, whether a record has a value, and rows, and the value columns.
+        The result has arrays of the records' positions, times and key numbers, a mask of the records with a value, the rows of
+        the values, and the value columns.
         """
         join_input, count = self.plan.inputs[rank], len(batch.timestamps)
         none = np.empty(0, np.int64)
