@@ -34,7 +34,7 @@ MOST_EXAMPLES = 3
 
 
 class Kind(StrEnum):
-    """What an expectation checks."""
+    """The kind of check that an expectation makes."""
 
     NOT_NULL = "not_null"
     UNIQUE = "unique"
@@ -46,7 +46,7 @@ class Kind(StrEnum):
 
 
 class OnFail(StrEnum):
-    """What happens to a run that does not meet an expectation."""
+    """The consequence for a run that does not meet an expectation."""
 
     WARN = "warn"
     """The run is committed and published; the result names the expectation."""

@@ -173,7 +173,7 @@ def where(error: BaseException) -> str:
 def line_of(error: BaseException) -> str | None:
     """Return ``file:line`` of the deepest frame outside rewindow, or None if no frame is outside.
 
-    Frames of the user's code are preferred to those of the standard library and of installed packages.
+    Frames of the user's code are preferred to frames of the standard library and of installed packages.
     """
     frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__) if not _is_ours(frame)]
     own = [(file, line) for file, line in frames if not file.startswith(_PYTHONS) and "site-packages" not in file]

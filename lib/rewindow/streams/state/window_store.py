@@ -125,7 +125,7 @@ class WindowStore(Store):
         self._starts_of = None
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
-        """See `Store`. Expired windows need no tombstones, because a restore skips them by the clock."""
+        """See `Store`. Expired windows need no tombstones, because a restore knows the clock and skips them."""
         spilled = None if self._spill is None else self._spill.take_changes()
         if spilled is not None:
             return spilled

@@ -60,7 +60,8 @@ class Behind:
     """The records and punctuations from which a row was made.
 
     ``records`` contributed to the row, in the order in which they were processed. ``clocks`` are records that only advanced a
-    clock. ``sent`` is what the task was handling when it sent the row. ``senders`` are the records of logs that led to ``sent``.
+    clock. ``sent`` is the event that the task was handling when it sent the row. ``senders`` are the records of logs that led to
+    ``sent``.
     ``is_released``: whether ``sent`` only released a waiting row, or is no record. ``is_checked``: whether replaying only the
     records ``named`` gave the row again. ``is_exact``: whether each of ``records`` certainly contributed.
     """
@@ -76,7 +77,7 @@ class Behind:
 
     @property
     def named(self) -> list[Cause]:
-        """All records in the order of the replay: those that contributed, advanced a clock, or led to the row being sent."""
+        """The ``records``, ``clocks`` and ``senders`` together, in the order of the replay."""
         return _in_order([*self.records, *self.clocks, *self.senders])
 
 
