@@ -47,6 +47,7 @@ _NOT_READ = {
     for suffix in (".xz", ".zip", ".lz4", ".snappy", ".deflate", ".br", ".7z", ".lzo", ".z", ".tar", ".tgz")
 }
 _COMPRESS = "Decompress it, or compress it with gzip, bzip2 or zstd, then land again"
+_NOT_UTF_8 = "its bytes are not UTF-8 (another encoding is named like `options: {encoding: cp1252}`)"
 
 
 class Part(NamedTuple):
@@ -106,7 +107,7 @@ def read_texts(part: Part, options: TextOptions) -> Iterator[bytes]:
         try:
             decoder.decode(chunk)
         except UnicodeDecodeError as error:
-            raise BadTextError(line + chunk.count(b"\n", 0, error.start), "its bytes are not UTF-8") from error
+            raise BadTextError(line + chunk.count(b"\n", 0, error.start), _NOT_UTF_8) from error
         if (nul := chunk.find(b"\0")) >= 0:
             raise BadTextError(line + chunk.count(b"\n", 0, nul), "it has the character NUL")
         line += chunk.count(b"\n")
@@ -114,7 +115,7 @@ def read_texts(part: Part, options: TextOptions) -> Iterator[bytes]:
     try:
         decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
-        raise BadTextError(line, "its bytes are not UTF-8") from error
+        raise BadTextError(line, _NOT_UTF_8) from error
 
 
 def decompressed(path: str) -> Iterator[bytes]:
@@ -139,7 +140,7 @@ def _checked(data: bytes, line: int) -> bytes:
         # `decode` is a fast check: it compares 8 bytes of ASCII at a time.
         data.decode()
     except UnicodeDecodeError as error:
-        raise BadTextError(line + data.count(b"\n", 0, error.start), "its bytes are not UTF-8") from error
+        raise BadTextError(line + data.count(b"\n", 0, error.start), _NOT_UTF_8) from error
     if (nul := data.find(b"\0")) >= 0:
         raise BadTextError(line + data.count(b"\n", 0, nul), "it has the character NUL")
     return data
