@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rewindow.errors import ConfigError, InvariantError, LimitError, RewindowError, StoppedError, failed_io
+from rewindow.errors import ConfigError, InvariantError, LimitError, RewindowError, StoppedError, failed_io, not_utf8
 
 
 class Failure(NamedTuple):
@@ -54,6 +54,8 @@ def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") 
             reason=error.strerror or str(error),
             where=f" ({error.filename})" if error.filename else "",
         )
+    if isinstance(error, UnicodeEncodeError) and "/" in error.object:  # such as TMPDIR
+        return not_utf8(error.object, "path", ConfigError)
     if isinstance(error, SystemExit):
         return ConfigError(
             "job-ended-process",
