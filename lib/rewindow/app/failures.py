@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rewindow.errors import ConfigError, InvariantError, LimitError, RewindowError, StoppedError, failed_io, not_utf8
+from rewindow.errors import (
+    OF_PROCESS,
+    ConfigError,
+    InvariantError,
+    LimitError,
+    RewindowError,
+    StoppedError,
+    failed_io,
+    not_utf8,
+    one_line,
+    os_error,
+)
 
 
 class Failure(NamedTuple):
@@ -46,6 +57,13 @@ def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") 
             "the job's file, a landing with `landing: {{memory: ..}}` in the feed's",
             reason=str(error),
         )
+    if _is_of_process(error):
+        return LimitError(
+            "process-limit-reached",
+            "{reason}. The process probably has too little memory, or too few file handles or threads: give it more (see "
+            "ulimit), then run the command again, which finishes what this one began",
+            reason=one_line(f"{type(error).__name__}: {error}"),
+        )
     if isinstance(error, OSError):
         return failed_io(
             error,
@@ -56,12 +74,6 @@ def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") 
         )
     if isinstance(error, UnicodeEncodeError) and "/" in error.object:  # such as TMPDIR
         return not_utf8(error.object, "path", ConfigError)
-    if isinstance(error, SystemExit):
-        return ConfigError(
-            "job-ended-process",
-            "the job's code ended the process (SystemExit: {reason}): remove the call of exit()",
-            reason=str(error),
-        )
     first = (str(error).strip().splitlines() or [""])[0]
     return InvariantError(
         "rewindow-bug",
@@ -69,4 +81,18 @@ def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") 
         error=type(error).__name__,
         reason=first,
         fix=debug,
+    )
+
+
+def _is_of_process(error: BaseException) -> bool:
+    """Return whether an error shows that the process got no more memory, file handles or threads.
+
+    Native code then panics, libraries end the process, and modules cannot be loaded. The job's own code is handled elsewhere.
+    """
+    is_no_thread = isinstance(error, RuntimeError) and "can't start new thread" in str(error)
+    return (
+        not isinstance(error, Exception)
+        or isinstance(error, ImportError)
+        or is_no_thread
+        or os_error(error) in OF_PROCESS
     )

@@ -169,7 +169,7 @@ class ExpectationConfig(ConfigValue):
     late: _Share | None = None
     """Largest share of the run's records that may be late, like ``1%``. It is that of the node that drops most."""
     sql: _Query | None = None
-    """A query that returns offending rows. It reads ``new_rows`` and ``previous_rows``, those of the run before."""
+    """A query that returns offending rows. It reads ``new_rows`` and ``previous_rows``, the rows of the previous run."""
     timeout_ms: DurationMs | None = Field(default=None, alias="timeout")
     """How long ``sql`` may take, ``5m`` if not given. After that, the run ends without a commit."""
     on_fail: Literal["warn", "hold", "fail"] = "fail"

@@ -5,11 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from typing import Any
 
-import structlog
-
-from rewindow.app.command_log import mute_others
+from rewindow.app.command_log import command_log
 from rewindow.errors import visible, without_secrets
 
 PATIENCE_S = 5.0
@@ -35,9 +32,8 @@ class Warner(logging.Handler):
         # Clients also show addresses without their scheme.
         reason = _USERINFO.sub("***@", without_secrets(" ".join(why.split())))
         line = f"{self._about}: {reason[:500]}. The command goes on without it"
-        mute_others()
-        log: Any = structlog.get_logger()
-        if log.is_enabled_for(logging.WARNING):
+        log = command_log()
+        if log is not None:
             log.warning(line)
         else:
             sys.stderr.write(f"rewindow: warning: {visible(line)}\n")
