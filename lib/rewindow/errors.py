@@ -117,13 +117,13 @@ class VerdictMessage(Message):
 
 
 class HintMessage(Message):
-    """Why a run has no rows, or is slow."""
+    """Why a run has no rows, is slow, or writes JSON text."""
 
     __slots__ = ()
 
 
 class ReasonMessage(Message):
-    """Why nothing is run or landed, what a feed or job waits for, or why a key has no row."""
+    """Why nothing is run or landed, what a feed or job waits for, why a key has no row, or what `why` notes of a row."""
 
     __slots__ = ()
 

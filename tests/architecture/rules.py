@@ -39,7 +39,7 @@ LAYERS = {
     "engine/worker": _layer("contracts dsl storage streams", "pyarrow numpy"),
     "engine/spark": _layer("contracts engine/worker storage streams", "pyspark py4j pyarrow numpy"),
     # Commands go from protocol to protocol: Spark and Delta reach them as arguments. `storage` is for heartbeats.
-    "control": _layer("config contracts storage streams", "pendulum psutil structlog"),
+    "control": _layer("config contracts storage streams", "pendulum psutil"),
     "tables/shared": _layer("contracts control streams", "pyarrow numpy"),
     "tables/delta": _layer("contracts control storage streams tables/shared", "deltalake pyarrow numpy"),
     "tables/governed": _layer(

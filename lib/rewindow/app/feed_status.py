@@ -136,7 +136,10 @@ def _looks(project: OpenProject, spec: FeedSpec, progress: Progress, window: Rea
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The files of a feed with intervals of arrival: do they hold rows of a complete interval? At most ``most_rows`` are read."""
+    """Checks whether the files of a feed hold rows of a complete interval of arrival.
+
+    It does not read a source with more than ``most_rows`` rows: then only `land` can tell.
+    """
 
     spec: FeedSpec
     columns: Mapping[str, LogColumns]

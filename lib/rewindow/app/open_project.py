@@ -180,8 +180,10 @@ class OpenProject:
         Raises all errors that `run` would raise before it executes.
         """
         from rewindow.app.branch_status import after_last_run, next_run
+        from rewindow.control.code_version import unaligned_schedules
         from rewindow.control.health.phrases import Command
         from rewindow.control.plan.explain import describe_plan
+        from rewindow.control.plan.undeclared_types import undeclared_types
 
         bound = self.bind(job, request.branch)
         state, request = self.tables.state(job), self.with_acceptance(job, request)
@@ -189,7 +191,14 @@ class OpenProject:
         described = describe_plan(state, bound.feed, decided, request.branch, bound.binding)
         branch, again = state.branch(request.branch), Command(job, self.target.target, request.branch)("run")
         left = after_last_run(self.root, self.tables, branch, bound.feed, again)
-        return described | left | {"lagging": dict(self.tables.lagging(job, state, request.branch))}
+        hints = list(undeclared_types(bound.code.topology, branch.head.spec.binding if branch.head else None))
+        return (
+            described
+            | left
+            | {"undeclared": hints, "undeclared_codes": [hint.code for hint in hints]}
+            | {"lagging": dict(self.tables.lagging(job, state, request.branch))}
+            | {"unaligned_schedules": unaligned_schedules(bound.code.topology, self.root)}
+        )
 
     def run(self, job: str, request: RunRequest, on_step: OnStep = None) -> RunReport | UpToDate:
         """Execute one run of a job, or return `UpToDate` if there is nothing to do.
@@ -220,6 +229,7 @@ class OpenProject:
         from rewindow.control.health.lost_records import hints
         from rewindow.control.heartbeat import Heartbeat, this_attempt
         from rewindow.control.plan.planner import UpToDate, never_landed
+        from rewindow.control.plan.undeclared_types import undeclared_types
         from rewindow.control.run import steps
         from rewindow.control.steps import drive
 
@@ -230,7 +240,8 @@ class OpenProject:
         self.feed_tables.publish(config.feed)
         bound = self.bind(job, request.branch)
         observed.planned(lambda: self.gatherer.run_planned(bound))
-        pending, attempt = self.tables.state(job).branch(request.branch).pending, this_attempt()
+        before, attempt = self.tables.state(job).branch(request.branch), this_attempt()
+        pending = before.pending
         if self._watch and pending:
             from rewindow.app.branch_status import killed_hint
 
@@ -247,7 +258,14 @@ class OpenProject:
             from rewindow.app.branch_status import with_all_reasons
 
             return with_all_reasons(self.root, self.tables, bound, request, done)
-        return replace(done, hints=tuple(hints(bound, done)))
+        from rewindow.app.branch_status import waiting_hints
+
+        undeclared = undeclared_types(bound.code.topology, before.head.spec.binding if before.head else None)
+        found = tuple(hints(bound, done))
+        # The hint for an output without rows says what its results wait for.
+        if {hint.code for hint in found}.isdisjoint(("results-wait", "windows-still-open")):
+            found = (*found, *waiting_hints(self.root, bound.feed, done))
+        return replace(done, hints=(*undeclared, *found))
 
     @cached_property
     def gatherer(self) -> Gatherer:

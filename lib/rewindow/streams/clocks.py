@@ -3,7 +3,7 @@
 The wall clock advances before stream time does. When the wall clock advances gradually (`glide`), a schedule fires at each of
 its due times; the due time is also the order key (D21). When the wall clock jumps (`jump`), each due schedule fires once, and
 gets the clock as argument. Stream-time schedules fire only after the record that advanced stream time has passed through the
-graph. So `take` does not fire them: the task's loop does, and `fire_stream_time` at an epoch's end.
+graph. So `take` does not fire them. The task's loop fires them after the record, and `fire_stream_time` at an epoch's end.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Clocks:
         task_context.stream_time_ms = reached
 
     def glide(self, now_ms: int) -> None:
-        """Advance the wall clock gradually, if it follows stream time: a schedule fires at each of its due times (D8)."""
+        """Advance the wall clock gradually, if it follows stream time, so that schedules fire at each of their due times (D8)."""
         task_context = self._task_context
         if not self._glides or now_ms <= task_context.wall_clock_ms:
             return
@@ -74,7 +74,7 @@ class Clocks:
         task_context.wall_clock_ms = max(task_context.wall_clock_ms, now_ms)
 
     def jump(self, now_ms: int) -> None:
-        """Set the wall clock to ``now_ms``: each due schedule fires once, with the clock as argument (D8, `WallClock.RUN`)."""
+        """Set the wall clock to ``now_ms``, and fire each due schedule once, with the clock as argument (D8, `WallClock.RUN`)."""
         task_context = self._task_context
         if task_context.wall_clock_ms == UNKNOWN:
             self._wall_queue.clock_became_known(now_ms)

@@ -10,9 +10,9 @@ from typing import Any
 
 from rewindow.app.why.output import Output
 from rewindow.contracts.tasks import Epoch, LogFile
+from rewindow.control.plan.compatibility import check_has_landings
 from rewindow.control.plan.job_state import CommittedRun
 from rewindow.control.plan.planned_tasks import run_epochs
-from rewindow.control.plan.planner import check_has_landings
 from rewindow.engine.worker.provenance.behind import Search
 from rewindow.engine.worker.provenance.extent import Extent
 from rewindow.engine.worker.provenance.logs import LogRecords, Only
@@ -32,7 +32,7 @@ Candidates = dict[tuple[str, int], dict[int, int]]
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The chain of runs up to ``last``. Their logs are read again."""
+    """A run and the earlier runs of its chain. Its methods read the records of these runs from the logs again."""
 
     output: Output
     last: CommittedRun

@@ -165,7 +165,10 @@ def _until(feed: FeedSpec, until_ms: int) -> str:
 
 
 def next_complete(feed: FeedSpec, time_ms: int, now_ms: int) -> str:
-    """Return when the interval that contains a time is complete: ``the day 2026-11-22 is complete at 2026-11-23 00:00 UTC``."""
+    """Return when the interval that contains a time is complete.
+
+    Example: ``the day 2026-11-22 is complete at 2026-11-23 00:00 UTC``.
+    """
     count, unit = feed.every or (1, "d")
     grid = grid_of(feed)
     start_ms = grid.start_of(time_ms)
@@ -198,9 +201,9 @@ def quarantined_logs(progress: Progress) -> Iterator[tuple[str, int]]:
 
 
 def future_rows(progress: Progress, now_ms: int) -> Iterator[tuple[str, str, int]]:
-    """Yield ``(log, file, time)`` for each log whose landed files have rows that arrive after ``now_ms``: the first such row.
+    """Yield ``(log, file, time)`` of the first row that arrives after ``now_ms``, for each log with such rows in landed files.
 
-    The position of the log's source, recorded by the last landing, has the files and times (epoch ms).
+    The files and times (epoch ms) are in the position of the log's source, which the last landing recorded.
     """
     # Logs that a new generation has removed still have a position.
     logs = progress.declared.get("logs", progress.positions)
@@ -212,7 +215,7 @@ def future_rows(progress: Progress, now_ms: int) -> Iterator[tuple[str, str, int
 
 
 def feed_figures(entry: Entry, progress: Progress | None, landed_at_ms: int | None, now_ms: int) -> dict[str, Any]:
-    """Return figures by name: how far a feed is, and what its last landings quarantined or took late. Unknown ones are None."""
+    """Return figures by name: how far a feed is, and what its last landings quarantined or took late. Unknown is None."""
     feed = progress.feed if progress else None
     landings: Sequence[Landing] = feed.landings if feed else ()
     counts = [landing.counts or {} for landing in landings[-LANDINGS:]]

@@ -31,8 +31,10 @@ from rewindow.control.ingest.decide import (
     all_refused,
     changed_extractors,
     empty_files,
+    files_out_of_order,
     keyless_records,
     open_ended_files,
+    orders,
     outputs_as_tables,
 )
 from rewindow.control.ingest.discover import (
@@ -358,9 +360,12 @@ def _report(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> LandRepo
     flat = [call.progress.flat, *(landing.flat for landing in decided)]
     return replace(
         report,
+        # Once per generation, because no later landing can have another order.
+        orders=tuple(orders(call.feed)) if call.generation.is_new else (),
         waiting=not_followed(call.feed, due.window.until_ms) if due.leaves_open else None,
         warnings=(
             *_kept_grid(call),
+            *files_out_of_order(call.feed, due.inspected),
             *outputs_as_tables(call.feed, due.inspected),
             *empty_files(call.feed, due.inspected),
             *open_ended_files(call.feed, due.inspected),

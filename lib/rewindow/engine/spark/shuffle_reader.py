@@ -1,8 +1,9 @@
 """The shuffle reader: Spark reads a log for tasks that cannot open the files of their partition, with one shuffle.
 
 Spark does not shuffle records but packs: a worker converts thousands of records to one Arrow file per task, cut into pieces.
-The task's worker writes the pieces to local files. Then the task reads these files as with the partition-local reader. So
-both execution modes, merging of topics, the check for missing and duplicate offsets, and partitions larger than memory work.
+The task's worker writes the pieces to local files. Then the task reads these files as with the partition-local reader. So the
+rest works as usual: both executions, the merging of topics, the check for missing and duplicate offsets, and partitions larger
+than memory.
 
 For a sub-topology with a single landed log and few groups of tasks, the colocated reader replaces the shuffle reader. It needs
 no shuffle, because each Spark task reads the partitions of its own group. The Delta table of a landed log is partitioned by

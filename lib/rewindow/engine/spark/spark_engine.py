@@ -4,8 +4,8 @@ The number of Spark tasks only affects time (L3). Unless Spark reads a log, reco
 
 Spark verifies page checksums, but not the CRC-32 in the name of a landed file. So the engine verifies the CRC-32 of the files
 that a frame read. The frame lists these files, without pruned files. They are verified after the computation, so that
-corruption during the computation is found, too. They are also verified after a failure: corruption may be its cause, and the
-error of a corrupt file says more.
+corruption during the computation is found, too. They are also verified after a failure, because corruption may be its cause,
+and the error of a corrupt file says more.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rewindow.errors import StorageError
 from rewindow.storage.progress import counted
 
 _AT_ONCE = 4
-"""How many files to read concurrently. Neither reading nor the checksum holds the GIL."""
+"""The number of files that are read concurrently. Neither reading nor the checksum holds the GIL."""
 _ESCAPED = "file:///"
 """The prefix of local paths that Spark converted to URIs, with escapes. Delta's paths start with ``file:/``, without escapes."""
 

@@ -5,9 +5,9 @@ lands a large source that Arrow can read: workers read and write the files in tw
 reports.
 
 A table from Kafka has records with their own partitions and offsets. `land` copies no rows of such a table and only records
-the ranges of offsets. One aggregation over the new rows returns each partition's range, its largest timestamp, and whether the
-range contains each offset exactly once: count, sum and sum of squares must be those of the range. (Three duplicate and three
-missing offsets could cancel out. The run that reads the rows detects that.)
+the ranges of offsets. One aggregation over the new rows returns each partition's range and its largest timestamp. It also shows
+whether the range contains each offset exactly once, because then count, sum and sum of squares equal the values for the whole
+range. (Three duplicate and three missing offsets could cancel out. The run that reads the rows detects that.)
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class SparkLandingEngine:
     def intervals(
         self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
     ) -> Arrivals:
-        """Return the intervals in which the rows that are not landed arrived. Runs one job over their arrivals."""
+        """Return the arrival intervals of the rows that are not landed. Runs one job over their arrivals."""
         until_ms = FAR if window.until_ms is None else window.until_ms
         with self.running():
             frame = SourceFrame(self._spark, spec, look).due(columns, replace(window, until_ms=FAR), 1)
@@ -153,7 +153,7 @@ class SparkLandingEngine:
         )
 
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
-        """Return a mapping from each file with rows that arrived at ``until_ms`` or later to the first such arrival (epoch ms).
+        """Return the files with rows that arrived at ``until_ms`` or later, with the first such arrival (epoch ms) of each file.
 
         Runs one job over the arrivals.
         """
@@ -174,7 +174,7 @@ class SparkLandingEngine:
     def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
         """Write the due rows of a log as staged files; return a block per landing and partition.
 
-        For a table with its own offsets, no rows are written: the new rows are only counted. Raises the worker's own
+        For a table with its own offsets, no rows are written. The new rows are only counted. Raises the worker's own
         `RewindowError`.
         """
         if write.spec.source_offsets:

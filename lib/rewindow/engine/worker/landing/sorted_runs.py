@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from pyarrow import fs
 
 from rewindow.contracts.ingest import LogColumns, LogSpec
-from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP, by_partition, order_name
+from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, FILE, PARTITION, ROW, TIMESTAMP, by_partition, order_name
 from rewindow.engine.worker.text.pages import not_read_back, not_written
 from rewindow.storage.locations import filesystem_of
 
@@ -67,8 +67,11 @@ _SMALL = np.iinfo(np.int16).max
 def row_order(spec: LogSpec, columns: LogColumns) -> list[str]:
     """Return the columns that decide the order of rows.
 
-    These are partition, arrival, the declared columns, timestamp, all other landed columns, and fault (ADR-136).
+    These are partition, arrival, the declared columns, timestamp, all other landed columns, and fault (ADR-136). In file order,
+    they are partition, arrival, file and row.
     """
+    if spec.in_file_order:
+        return [PARTITION, ARRIVED, FILE, ROW]
     landed = [column.name for column in columns.all]
     declared = [name if name in landed else order_name(name) for name in spec.order]
     others = [name for name in landed if name not in spec.order]

@@ -96,7 +96,7 @@ class Traced:
         return frozenset(source.topic for part in parts for source in part.sources if not source.is_internal)
 
     def tasks(self) -> list[tuple[SubTopology, Sequence[int]]]:
-        """Return pairs (sub-topology, partitions), upstream first, of what has to be replayed for the output.
+        """Return the tasks that have to be replayed for the output, as pairs (sub-topology, partitions), upstream first.
 
         Each sub-topology has only the nodes that lead to the output.
         """

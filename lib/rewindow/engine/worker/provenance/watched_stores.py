@@ -141,7 +141,7 @@ def _pops_one(watcher: Watcher, store: Store, method: _Method) -> _Method:
 
 
 def _each(name: str) -> _Wrap:
-    """Replace a method for many entries by calls of the watched method ``name``. Its argument: keys, or a dict of rows by key."""
+    """Replace a method that takes keys, or a dict of rows by key, by calls of the watched method ``name`` for each of them."""
 
     def wrap(watcher: Watcher, store: Store, method: _Method) -> _Method:
         del watcher, method
