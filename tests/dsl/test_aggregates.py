@@ -69,6 +69,18 @@ def test_the_types_of_an_aggregate(aggregate: Any, state: list[str], result: lis
     assert types(aggregate) == (state, result)
 
 
+def test_a_reducer_that_adds_rows_is_told_to_take_a_field() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").group_by_key().reduce(lambda one, other: one + other, store="r")
+    driver = TopologyTestDriver(builder.build())
+    driver.pipe("in", "a", Sale(1.0), 0)
+    with refused("reduced-rows-joined", field="amount"):
+        driver.pipe("in", "a", Sale(1.0), 1)
+    driver.pipe("in", "b", (1, 2), 2)
+    driver.pipe("in", "b", (3,), 3)
+    assert driver.store("r")["b"].value == (1, 2, 3)
+
+
 def test_an_aggregate_of_bare_values() -> None:
     assert types(Sum(), "flags") == (["long"], ["long"])
     with refused("aggregate-field-of-bare-value", field="flag"):

@@ -155,11 +155,8 @@ def test_a_compressed_file_that_an_older_version_landed_is_known(folder):
     assert look_at_files(source(folder), landed).fresh == ()
 
 
-@pytest.mark.parametrize(
-    "content", [gzip.compress(b"user,t\nann,1\n")[:-3], b"user,t\nann,1\n"], ids=["cut off", "text"]
-)
-def test_a_file_that_cannot_be_decompressed_is_named(folder, content):
-    (folder / "z.csv.gz").write_bytes(content)
+def test_a_file_that_cannot_be_decompressed_is_named(folder):
+    (folder / "z.csv.gz").write_bytes(gzip.compress(b"user,t\nann,1\n")[:-3])
     with refused("file-not-decompressed", file=containing("z.csv.gz")):
         look_at_files(source(folder), None)
 

@@ -179,10 +179,10 @@ class Warehouse(Scratch, Protocol):
 
 
 class LaterRefusals(Protocol):
-    """The checks that a run makes outside planning, and that may refuse the run."""
+    """The checks that a run makes outside planning. Each of them may refuse the run."""
 
     def check_ledgers(self, branch: str) -> None:
-        """Check that no table has more than the ledgers of the job and its feed name. Raises `CheckpointError` (76)."""
+        """Check that no table has publications that the ledgers of the job and its feed lack. Raises `CheckpointError` (76)."""
         ...
 
     def check_published(self, branch: str) -> None:

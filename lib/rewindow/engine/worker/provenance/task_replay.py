@@ -383,6 +383,8 @@ class _TaskReplay:
         task, watcher = self.task, self._watcher
         for epoch in epochs:
             watcher.epoch = epoch.number
+            if epoch.semantics is not None:
+                task.adopt(epoch.semantics)
             topics = [
                 events(rank, self._rows(source, epoch.number, read)) for rank, source in enumerate(self._part.sources)
             ]
