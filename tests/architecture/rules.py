@@ -43,7 +43,7 @@ LAYERS = {
     "tables/shared": _layer("contracts control streams", "pyarrow numpy"),
     "tables/delta": _layer("contracts control storage streams tables/shared", "deltalake pyarrow numpy"),
     "tables/governed": _layer(
-        "contracts control engine/spark engine/worker streams tables/shared", "pyspark pyarrow numpy"
+        "contracts control engine/spark engine/worker storage streams tables/shared", "pyspark pyarrow numpy"
     ),
     "report": _layer("contracts control streams", "jinja2 markupsafe svg"),
     "testing": _layer("contracts dsl streams", "yaml hypothesis"),

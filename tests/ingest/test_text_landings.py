@@ -52,6 +52,20 @@ def in_csv(value):
     return f'"{value}"' if "," in value else value
 
 
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_the_key_can_be_a_value_too_under_another_name(tmp_path, kind):
+    text = {"csv": "user,t,x\nann,1,5\n", "json": '{"user": "ann", "t": 1, "x": 5}\n'}[kind]
+    feed = feed_at(tmp_path, text, kind)
+    feed.land(columns={"owner": "user"})
+    assert [(row["user"], row["owner"], row["x"]) for row in log_rows(feed.tables)] == [("ann", "ann", 5)]
+
+
+def test_names_that_columns_exchanges_are_not_copied(tmp_path):
+    feed = feed_at(tmp_path, "user,t,x\nann,1,bob\n")
+    feed.land(columns={"x": "user", "user": "x"})
+    assert [(row["user"], row["x"]) for row in log_rows(feed.tables)] == [("bob", "ann")]
+
+
 @pytest.mark.parametrize("kind", BAD)
 def test_bad_values_in_csv_are_named_or_quarantined_with_their_lines_and_columns(tmp_path, kind):
     rows = "".join(f"bob,{number},{in_csv(value)}\n" for number, value in enumerate(BAD[kind]))
@@ -298,7 +312,7 @@ def test_a_declared_time_in_another_form_names_file_line_and_column(tmp_path, ki
 @pytest.mark.parametrize("role", ["timestamp", "arrived_at"])
 def test_a_time_of_day_is_no_time_of_a_record(tmp_path, role):
     feed = feed_at(tmp_path, "user,t,x\nann,1,2026-01-05T10:00:00Z\nbob,2,08:20\n")
-    with pytest.raises(DataError, match=r"d1\.csv, line 3.*'08:20'"):
+    with refused("rows-without-valid-time", rows=containing(f"d1.csv, line 3: the {role} '08:20'")):
         feed.land(**{role: "x"})
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ByteSize, ConfigDict, PlainValidator, WithJsonSchema
 
+from rewindow.contracts.ingest import FILE_ORDER
 from rewindow.contracts.reserved_names import RESERVED, is_reserved
 from rewindow.errors import ConfigError
 from rewindow.streams.duration import to_ms
@@ -112,6 +113,19 @@ def _columns(value: object) -> tuple[str, ...]:
 
 
 Columns = Annotated[tuple[str, ...], PlainValidator(_columns), WithJsonSchema(_COLUMNS)]
+
+
+def _row_order(value: object) -> str | tuple[str, ...]:
+    if isinstance(value, str) and value != FILE_ORDER:
+        raise ValueError(f"{value!r} is not an order of rows: write `file`, or a list of columns, like [version]")
+    return FILE_ORDER if value == FILE_ORDER else _columns(value)
+
+
+RowOrder = Annotated[
+    str | tuple[str, ...],
+    PlainValidator(_row_order),
+    WithJsonSchema({"anyOf": [{"const": FILE_ORDER}, _COLUMNS]}),
+]
 FIELDS: Final[dict[str, Any]] = {"type": "array", "items": _OLD_NAME, "minItems": 1}
 
 

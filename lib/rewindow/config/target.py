@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from rewindow.config.field_types import Bytes, Location, MisfitError, Name, SparkSettings, StorageOptions
+from rewindow.config.field_types import Bytes, DurationMs, Location, MisfitError, Name, SparkSettings, StorageOptions
 
 _MASTER = re.compile(r"(spark|k8s)://\S+|yarn")
 _HOME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\.[A-Za-z0-9_][A-Za-z0-9_-]*")
@@ -15,6 +15,7 @@ _REMOTE = re.compile(r"sc://[^\s/:]+(:\d+)?(/\S*)?")
 
 INLINE = 100_000
 """Number of records below which Spark and a second core cost more than they save (ADR-68)."""
+_MINUTE_MS = 60_000
 _LANDED_SHARE = 10
 """How many rows `land` takes in the time of one record in record execution."""
 
@@ -34,6 +35,12 @@ def _home(text: str) -> str:
     if not _HOME.fullmatch(text):
         raise ValueError(f"{text!r} is not a schema of a catalog: write it like main.rewindow")
     return text
+
+
+def _stalled(length_ms: int) -> int:
+    if length_ms < _MINUTE_MS:
+        raise ValueError("is shorter than 1m: a healthy command may take longer from one batch of records to the next")
+    return length_ms
 
 
 def _remote(text: str) -> str:
@@ -78,6 +85,11 @@ class TargetConfig(BaseModel):
     ``commit: spark``, otherwise 0 (never)."""
     store_memory: Bytes | None = Field(default=None, ge=1 << 20)
     """Maximum of a job's ``store_memory`` on this target, in bytes or like ``384MiB``, for workers with little memory."""
+    stalled_ms: Annotated[DurationMs, AfterValidator(_stalled)] = Field(
+        default=1_800_000, alias="stalled_after", json_schema_extra={"default": "30m"}
+    )
+    """How long a landing or run may make no progress before another command takes over. Finished steps and tasks, and each
+    batch of records that a task reads, are progress."""
     commit: Literal["direct", "spark"] = "direct"
     """``spark``: ledger, journal and outputs are tables of a catalog, which only Spark may write."""
     staging: Literal["files", "rows"] = "files"

@@ -1,4 +1,4 @@
-"""Collect garbage. Each step is durable by itself: if a process is killed anywhere, call again.
+"""Collect garbage. Each step is durable by itself. If a process is killed anywhere, call again.
 
 For a job, snapshots replace long changelogs, small files are merged, and what no branch needs is deleted. Each step is decided
 on the current state of the ledger. Committed results do not change, and no run is fenced, so `gc` is safe beside runs.
@@ -20,7 +20,7 @@ from rewindow.control.steps import update
 MERGE_FROM = 16
 """From this number on, small files of a table are merged into one. Merging fewer would rewrite the same rows with each call."""
 UNKNOWN_MS = 24 * 3_600_000
-"""Files of an attempt that no ledger row names stay for at least this time: its process may still run."""
+"""Files of an attempt that no ledger row names stay for at least this time, because the attempt's process may still run."""
 _Steps = Generator[str, None, "Collected"]
 _FeedSteps = Generator[str, None, "FeedCollected"]
 
@@ -135,15 +135,16 @@ def collect(
 
 @dataclass(frozen=True, slots=True)
 class FeedCollected(_Removed):
-    """The result of a collection: ``merged`` files became ``into`` files, and what was deleted."""
+    """The result of a feed's collection: what was deleted. ``merged`` small files became ``into`` files."""
 
     merged: int = 0
     into: int = 0
 
 
 def collect_feed(feed: str, publish: Callable[[str], Iterator[str]], gc: _FeedGc, *, keep_ms: int) -> _FeedSteps:
-    """Merge small files, and delete orphan files older than ``keep_ms``, but at least a day old."""
+    """Drop replaced generations, merge small files, and delete orphan files older than ``keep_ms``, but at least a day old."""
     yield from publish(feed)
+    yield from gc.drop_replaced(keep_ms)
     merged = into = 0
     for topic in gc.topics():
         for step in gc.compact(topic):
@@ -170,6 +171,10 @@ class _FeedGc(_OrphanFiles, Protocol):
 
     def topics(self) -> list[str]:
         """Return the logs that `land` wrote."""
+        ...
+
+    def drop_replaced(self, keep_ms: int) -> Iterator[str]:
+        """Remove the rows of generations that were replaced at least ``keep_ms`` ago. Yield each step's name."""
         ...
 
     def compact(self, topic: str) -> Iterator[str | tuple[int, int]]:

@@ -44,6 +44,8 @@ class FeedDefinition:
     """Landings 1 to ``kept`` are shared with the previous generation."""
     source_offsets: Mapping[str, SourceOffsets] = field(default_factory=dict)
     """Logs that are tables with source offsets: all logs of the feed, or none."""
+    recorded: tuple[str, ...] = ()
+    """Logs of files that recorded a topic, whose partitions these logs have."""
 
 
 def log_shapes(logs: Mapping[str, LogSchema]) -> LogShapes:
@@ -66,6 +68,7 @@ def definition_as_json(definition: FeedDefinition) -> dict[str, Any]:
         "kept": definition.kept,
         "logs": logs,
         **({"source_offsets": source_offsets} if source_offsets else {}),
+        **({"recorded": list(definition.recorded)} if definition.recorded else {}),
     }
 
 
@@ -74,5 +77,12 @@ def definition_from_json(body: Mapping[str, Any]) -> FeedDefinition:
     logs = {topic: LogSchema.from_json(schema) for topic, schema in body["logs"].items()}
     source_offsets = {topic: SourceOffsets(**log) for topic, log in body.get("source_offsets", {}).items()}
     return FeedDefinition(
-        body["feed"], body["generation"], body["partitions"], logs, body["fingerprint"], body["kept"], source_offsets
+        body["feed"],
+        body["generation"],
+        body["partitions"],
+        logs,
+        body["fingerprint"],
+        body["kept"],
+        source_offsets,
+        tuple(body.get("recorded", ())),
     )

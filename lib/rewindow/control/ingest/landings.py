@@ -28,7 +28,10 @@ class LandedRange:
     max_timestamp: int
     release: int
     base: int = 0
-    """With source offsets: the offset in the source of the record that has offset 0 here."""
+    """With source offsets: the offset in the source of the record that has offset 0 here.
+
+    In a log of files that recorded a topic: the offset after the last one in the topic, less the offset after the last one here.
+    """
 
     def as_list(self) -> list[int]:
         """Return the numbers as a list, which ends before ``base`` if that is 0."""
@@ -125,6 +128,7 @@ class Feed:
     def spans(self, topic_partition: TopicPartition, start: int, end: int) -> list[LogSpan]:
         """Return the offsets ``[start, end)`` of a topic-partition as one span per generation that landed them."""
         spans: dict[int, LogSpan] = {}
+        is_source = topic_partition.topic in self.definition.source_offsets
         first_landing = bisect_right(self.landings, start, key=lambda landing: _end(landing, topic_partition))
         for index in range(first_landing, len(self.landings)):
             landing = self.landings[index]
@@ -137,7 +141,7 @@ class Feed:
             before = spans.get(landing.generation)
             if before is not None:
                 first, last = min(before.first, first), max(before.last, last)
-            spans[landing.generation] = LogSpan(landing.generation, first, last, landed.base)
+            spans[landing.generation] = LogSpan(landing.generation, first, last, landed.base if is_source else 0)
         return [spans[generation] for generation in sorted(spans)]
 
     def is_enforced(self, epoch: int, topics: Collection[str], partition: int) -> bool:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from zlib import crc32
 
 import numpy as np
@@ -24,6 +23,7 @@ from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.errors import failed_io
+from rewindow.storage.scratch import scratch_folder
 from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.delta.checkpoints import store_rows
 from rewindow.tables.delta.commit import table_path
@@ -89,7 +89,7 @@ def partition_pairs(
     if count <= 1:
         yield first.read_all(), second.read_all()
         return
-    with TemporaryDirectory(prefix="rewindow-") as folder:
+    with scratch_folder() as folder:
         pair = [Path(folder, side) for side in _PAIR]
         written = [_split(reader, keys, side, count, level) for reader, side in zip((first, second), pair, strict=True)]
         for number, most in enumerate(map(max, *written)):

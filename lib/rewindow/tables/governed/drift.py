@@ -150,7 +150,7 @@ def _difference(
 
 
 def _digests(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield, for the rows in these batches, the number and the digest of each run's rows."""
+    """Yield the number and the digest of each run's rows in these batches."""
     digests: dict[int, RowsDigest] = {}
     rows = Counter[int]()
     for batch in batches:

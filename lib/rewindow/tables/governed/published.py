@@ -99,7 +99,7 @@ class KnownTables:
 
     def know_new(self, name: TableName, app_id: str) -> None:
         """Let the COMMIT record a table to which nothing was committed since its creation."""
-        # The table is not added to `_known`: another process may publish to it before this command does.
+        # The table is not added to `_known`, because another process may publish to it before this command does.
         if self._is_kept() and is_newest(self._spark_of(), name, 0):
             self._new.append(RecordedVersion(str(name), app_id, version=0, reached=0))
 

@@ -30,7 +30,7 @@ from rewindow.engine.worker.faults import BadRowsError, fix_of
 from rewindow.engine.worker.file_fields import declared_schema, directory_columns, shown, stored_fields
 from rewindow.engine.worker.landing.directories import Values, directory_values
 from rewindow.engine.worker.landing.log_columns import shown_type, source_types
-from rewindow.engine.worker.landing.sorted_runs import scratch_folder, shared_folder
+from rewindow.engine.worker.landing.sorted_runs import shared_folder
 from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of, with_fields
 from rewindow.engine.worker.source_files import COMPRESSED
 from rewindow.engine.worker.text.accepted_values import ALL_KINDS, inferred_kind, kinds_of
@@ -42,6 +42,7 @@ from rewindow.engine.worker.text.rows import text_kinds
 from rewindow.engine.worker.timestamps import UNREADABLE
 from rewindow.errors import SourceError
 from rewindow.storage.locations import filesystem_of
+from rewindow.storage.scratch import scratch_folder
 
 _IN_MEMORY = 64 << 20
 _ROW_BYTES = 64

@@ -31,6 +31,7 @@ from rewindow.engine.worker.text.csv_records import csv_header, csv_rows, whole_
 from rewindow.engine.worker.text.json_records import escaped, json_records
 from rewindow.engine.worker.text.json_types import JsonType, inferred, merge
 from rewindow.engine.worker.text.pages import Page, Records, written
+from rewindow.storage.progress import counted
 
 _LARGEST_OBJECT = 64 << 20
 """The most bytes of an object."""
@@ -393,7 +394,7 @@ def _locate(types: JsonType, start: int, lines: _Longs) -> None:
 def read_into(read: TextRead, part: Part, folder: str) -> PartRead:
     """Read a part into a file of pages in a folder."""
     reader = PartReader(read, part)
-    return reader.noted(written(reader.batches(), folder))
+    return reader.noted(written(counted(reader.batches()), folder))
 
 
 def header_of(path: str, options: TextOptions) -> tuple[str, ...]:
