@@ -17,7 +17,7 @@ what is published.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -25,14 +25,14 @@ from rewindow.contracts.expectations import EXPECTATION_COLUMNS, EXPECTATIONS, O
 from rewindow.contracts.staged_files import METRICS, StagedFile, TaskReport
 from rewindow.contracts.tasks import JobCode, LogFile, LogTable, SubTopologyWork
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, PLAN
 from rewindow.control.plan.planned_tasks import METRICS_TARGET, Restored, metrics_rows, records_due, sub_topology_work
 from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, plan_run
 from rewindow.control.plan.retention import EVERY, due_before_run, is_due
 from rewindow.control.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
 from rewindow.control.steps import Ledger, Step, update
-from rewindow.errors import ExpectationError, HintMessage, InvariantError, NotNowError, StorageError
+from rewindow.errors import ExpectationError, HintMessage, InvariantError, Lines, NotNowError, StorageError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import SubTopology
@@ -69,7 +69,7 @@ def _check_met(spec: RunSpec, observed: Sequence[Observation]) -> None:
     """Raise `ExpectationError` (65) if the run does not meet an expectation with ``on_fail: fail``."""
     failed = [observation for observation in observed if not observation.is_met and observation.on_fail == OnFail.FAIL]
     if failed:
-        listed = "\n".join(f"  - {observation.sentence}" for observation in failed)
+        listed = Lines(f"  - {observation.sentence}" for observation in failed)
         failed_words = "an expectation" if len(failed) == 1 else f"{len(failed)} expectations"
         raise ExpectationError(
             "expectations-not-met",
@@ -201,6 +201,10 @@ class RunReport:
     is_published: bool = True
     """Whether the outputs have the run's rows. They do not if this run or an earlier run of the branch is on hold."""
     spilled: tuple[str, ...] = ()
+    branch: Branch | None = field(default=None, repr=False, compare=False)
+    """The branch after the run."""
+    reports: tuple[TaskReport, ...] = field(default=(), repr=False, compare=False)
+    """What the run's tasks reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +261,16 @@ def steps(
     yield step("done")
     measures = tuple(measure for report in reports for measure in report.metrics)
     spilled = tuple(sorted({store for report in reports for store in report.spilled}))
-    return RunReport(spec, commit, measures, is_published=not state.branch(spec.branch).unpublished, spilled=spilled)
+    branch = state.branch(spec.branch)
+    return RunReport(
+        spec,
+        commit,
+        measures,
+        is_published=not branch.unpublished,
+        spilled=spilled,
+        branch=branch,
+        reports=tuple(reports),
+    )
 
 
 def _plan(

@@ -15,7 +15,7 @@ from rewindow.control.health.phrases import counted, waits
 from rewindow.control.ingest.feed_progress import Progress
 from rewindow.control.ingest.intervals import grid_of, later_rows
 from rewindow.control.ingest.landings import Landing
-from rewindow.errors import Message, ReasonMessage
+from rewindow.errors import Lines, Message, ReasonMessage
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import known_time
 
@@ -47,6 +47,8 @@ class FeedHealth:
     details: Sequence[Message] = ()
     spec: FeedSpec | None = None
     every: str = ""
+    behind: Sequence[str] = ()
+    """The logs whose new files have rows of landed intervals, although their landings declared them complete."""
 
 
 def feed_entry(name: str, health: FeedHealth) -> Entry:
@@ -142,7 +144,18 @@ def waiting_refused(feed: FeedSpec, until_ms: int, error: Exception) -> ReasonMe
         "later-landing-refused",
         "the intervals through {until} are landed. A later landing would fail now: {reason}",
         until=_until(feed, until_ms),
-        reason=str(error).rstrip("."),
+        reason=Lines(str(error).rstrip(".").split("\n")),
+    )
+
+
+def not_followed(feed: FeedSpec, time_ms: int | None) -> ReasonMessage:
+    """Return the reason that intervals are not landed although they are over. ``time_ms``: the end of the last landed one."""
+    return ReasonMessage(
+        "intervals-not-followed",
+        "the sources have nothing from after the interval that begins at {begin}, so rows of it may be missing. Once later rows "
+        "are there, `rewindow land {feed}` lands it; `--until TIME` does now, and declares all rows until then complete",
+        begin=_until(feed, time_ms or 0),
+        feed=feed.feed,
     )
 
 

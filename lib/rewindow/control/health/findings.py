@@ -256,6 +256,16 @@ def of_landings(health: FeedHealth, now_ms: int, feed: str, command: Command) ->
             waits=waits,
         )
         yield Finding(Level.ALERT, "interval", message, command("land"))
+    for topic in health.behind:
+        message = FindingMessage(
+            "new-files-behind",
+            "new files of the log {topic} have rows from before {through}, through which its landings declare it complete: they "
+            "will be late",
+            topic=topic,
+            through=to_the_second(health.progress.through_ms),
+        )
+        fix = f"To have them in time, land a new generation: `{command('land')} --new-generation`"
+        yield Finding(Level.ALERT, "behind", message, command("land"), fix)
     for topic, count in quarantined_logs(health.progress):
         what = "the only record" if count == 1 else f"all {count:,} records"
         message = FindingMessage(

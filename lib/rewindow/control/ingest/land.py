@@ -20,7 +20,7 @@ from rewindow.config.feed import TABLE_FORMATS, FeedConfig, feed_spec
 from rewindow.contracts.ingest import DAY_GRID, FeedSpec, LogSpec, LogWrite, PendingLanding, TimestampPolicy
 from rewindow.contracts.instants import instant, unit_in_reason
 from rewindow.contracts.landing import Block, LandingEngine
-from rewindow.control.health.feed_health import waiting_files, waiting_read
+from rewindow.control.health.feed_health import not_followed, waiting_files, waiting_read
 from rewindow.control.heartbeat import STALLED_MS, Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.changed_fields import raise_all
 from rewindow.control.ingest.decide import (
@@ -362,6 +362,7 @@ def _report(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> LandRepo
         report,
         # Once per generation, because no later landing can have another order.
         orders=tuple(orders(call.feed)) if call.generation.is_new else (),
+        waiting=not_followed(call.feed, due.window.until_ms) if due.leaves_open else None,
         warnings=(
             *_kept_grid(call),
             *files_out_of_order(call.feed, due.inspected),

@@ -70,7 +70,9 @@ def explain(plan: dict[str, Any]) -> list[str]:
     if run is None:
         lines.append(f"Nothing to run: {plan['reason']}.")
         if plan["changed"] and not plan["sealed"]:
-            lines.append("The job has changed since the branch's checkpoint. Its next run accepts that:")
+            lines.append(
+                "The job has changed since the branch's checkpoint. The next run that takes a landing accepts that:"
+            )
             lines += [f"  - {line}" for line in plan["changed"]]
     else:
         first, last = run["first_epoch"], run["last_epoch"]

@@ -102,26 +102,32 @@ def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: 
 
 
 def rows_apart(first: Sequence[Row], second: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Return the rows of a key in each of two tables, without equal rows.
+    """Return the rows of a key in each of two tables, in order, without those that the other table has as often.
 
-    If both tables have equally many rows, rows at the same position are compared. Otherwise equal rows are left out only at the
-    beginning and at the end.
+    If the tables have the same rows in different orders, the rows at positions that differ are returned.
     """
-    if len(first) == len(second):
-        pairs = [(row, other) for row, other in zip(first, second, strict=True) if not _are_equal(row, other)]
-        return [row for row, _ in pairs], [other for _, other in pairs]
-    shortest = min(len(first), len(second))
-    begin = next((index for index in range(shortest) if not _are_equal(first[index], second[index])), shortest)
-    least = shortest - begin
-    end = next((index for index in range(least) if not _are_equal(first[-1 - index], second[-1 - index])), least)
-    return list(first[begin : len(first) - end]), list(second[begin : len(second) - end])
+    pair = [[_comparable_row(row) for row in rows] for rows in (first, second)]
+    if (counts := Counter(pair[0])) == Counter(pair[1]):
+        moved = [index for index, (row, other) in enumerate(zip(*pair, strict=True)) if row != other]
+        return [first[index] for index in moved], [second[index] for index in moved]
+    ours, theirs = counts - Counter(pair[1]), Counter(pair[1]) - counts
+    return _counted_rows(first, pair[0], ours), _counted_rows(second, pair[1], theirs)
 
 
-def _are_equal(row: Row, other: Row) -> bool:
-    return row.keys() == other.keys() and all(
-        value == other[name] or (value != value and other[name] != other[name])  # noqa: PLR0124 - NaN equals NaN here
-        for name, value in row.items()
-    )
+def _counted_rows(rows: Sequence[Row], comparable_rows: Sequence[Any], counts: Counter[Any]) -> list[Row]:
+    """Return as many of each of the rows as ``counts`` says, the first ones."""
+    taken = []
+    for row, same in zip(rows, comparable_rows, strict=True):
+        if counts[same] > 0:
+            counts[same] -= 1
+            taken.append(row)
+    return taken
+
+
+def _comparable_row(row: Row) -> tuple[tuple[str, Any], ...]:
+    """Return a row as a value that equals that of an equal row: NaN equals NaN, and the order of columns does not matter."""
+    values = {name: repr(value) if isinstance(value, list | dict) else value for name, value in row.items()}
+    return tuple((name, math.nan if (value := values[name]) != value else value) for name in sorted(values))
 
 
 def check_keys(first: pa.Schema, second: pa.Schema, keys: Sequence[str]) -> None:
