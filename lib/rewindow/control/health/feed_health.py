@@ -149,7 +149,7 @@ def waiting_refused(feed: FeedSpec, until_ms: int, error: Exception) -> ReasonMe
 
 
 def not_followed(feed: FeedSpec, time_ms: int | None) -> ReasonMessage:
-    """Return the reason that intervals are not landed although they are over. ``time_ms``: the end of the last landed one."""
+    """Return the reason that intervals are not landed although they are over. ``time_ms``: where the landed ones end."""
     return ReasonMessage(
         "intervals-not-followed",
         "the sources have nothing from after the interval that begins at {begin}, so rows of it may be missing. Once later rows "

@@ -134,7 +134,7 @@ def _waits_for_later_rows(call: Call) -> bool:
     """Return whether an interval is complete only when a later row has arrived.
 
     With `watermark: interval_end` the end of an interval declares that all its rows are there. A caller with `--until` or
-    `--watermark` knows that, but the clock does not: a source may lag.
+    `--watermark` knows that, but the clock does not, because a source may lag.
     """
     feed, request = call.feed, call.request
     is_declared = request.until_ms is not None or request.watermark_ms is not None
@@ -142,7 +142,7 @@ def _waits_for_later_rows(call: Call) -> bool:
 
 
 def _may_lag(spec: LogSpec) -> bool:
-    """Return whether rows may become visible after their arrival. Those of a table that arrive with its commits cannot."""
+    """Return whether a log's rows may become visible after their arrival. Rows that arrive with a table's commits cannot."""
     return not spec.is_output and (spec.source.format not in TABLE_FORMATS or spec.arrived_at is not None)
 
 
@@ -153,7 +153,7 @@ def _followed(
     window: ReadWindow,
     grid: Grid,
 ) -> ReadWindow:
-    """Return the window without the intervals that some log's rows may still be missing from: none of its rows is later.
+    """Return the window without intervals from which rows of some log may still be missing, because it has no later row.
 
     A log that has never delivered is not waited for. A new generation needs no later rows for what is landed already.
     """

@@ -2,9 +2,8 @@
 
 Files and reports of attempts that are dead according to the ledger are deleted at once. Files that were removed from a table, and
 files of attempts that no ledger row names (a verification, a snapshot or a repair that died), are deleted when they are older
-than the retention. That a file is not committed yet is never a reason to delete it.
-
-Removed files of a log are deleted only if other files are proven to have their rows.
+than the retention. That a file is not committed yet is never a reason to delete it. Removed files of a log are deleted only if
+other files are proven to have their rows.
 """
 
 from __future__ import annotations
@@ -136,7 +135,7 @@ class JobGc:
         return self._orphan_files().drop_reports()
 
     def freed(self, rows: Sequence[LedgerRow], keep_ms: int) -> Iterator[Garbage]:
-        """Yield what would be garbage after `drop_reports` and after these rows were appended and published."""
+        """Yield what `drop_reports`, and appending and publishing these rows, would make garbage."""
         yield from self._orphan_files().freed(rows, keep_ms)
 
     def merge(self, least: int) -> Iterator[str | tuple[int, int]]:
@@ -188,7 +187,7 @@ class _JobOrphanFiles:
         yield from self._of_ledgers(keep_ms)
 
     def freed(self, rows: Sequence[LedgerRow], keep_ms: int) -> Iterator[Garbage]:
-        """See `JobGc.freed`. Files that leave a table now are deleted now only without a retention."""
+        """See `JobGc.freed`. Files that leave a table now can be deleted now only without a retention."""
         journal = table_path(self._warehouse, JOURNAL)
         for path, size in self.dead_reports().items():
             yield Garbage(journal, path, size, _DEAD_REPORTS)
@@ -356,7 +355,7 @@ class FeedGc:
         return list(self._progress.topics)
 
     def drop_replaced(self, keep_ms: int) -> Iterator[str]:
-        """Remove the rows of `_replaced` generations from logs and quarantine. Yield the name of each commit before it."""
+        """Remove the rows of `_replaced` generations from logs and quarantine. Yield the name of each commit before making it."""
         replaced = self._replaced(keep_ms)
         refused = self._refused_in(replaced)
         roots = [(self._root(topic), topic) for topic in self._progress.topics if replaced]
@@ -405,9 +404,9 @@ class FeedGc:
         self._ledger().compact()
 
     def _replaced(self, keep_ms: int) -> frozenset[int]:
-        """Return the generations of which a later one, at least ``keep_ms`` old, keeps no landing.
+        """Return the generations that a later generation, at least ``keep_ms`` old, replaced without keeping a landing.
 
-        Returns none while a run reads the feed. No later run, and neither `why` nor `verify`, reads such a generation.
+        Returns none while a run reads the feed. Neither later runs nor `why` and `verify` read such a generation.
         """
         before: set[int] = set()
         replaced: set[int] = set()

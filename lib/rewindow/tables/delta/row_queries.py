@@ -28,10 +28,10 @@ Batches = Callable[[], Iterator[pa.RecordBatch]]
 _CHECK_MS = 20_000
 """The longest time for a query on tables without rows."""
 _AHEAD = 2
-"""How many batches of a result wait for the one that takes them."""
+"""The most batches of a result that wait to be taken."""
 _STACK_BYTES = 64 << 20
 _SETTINGS = {"datafusion.execution.target_partitions": "1"}
-# A comment matches in one way only: otherwise, many comments before another word would take for ever.
+# A comment matches in one way only, because otherwise many comments before another word would take for ever.
 _QUERY = re.compile(r"\s*(?:(?:--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)\s*)*(?:select|with)\b", re.IGNORECASE)
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _CHANGING = re.compile(

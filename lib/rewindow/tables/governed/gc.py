@@ -127,7 +127,7 @@ class CatalogFeedGc:
         return []
 
     def drop_replaced(self, keep_ms: int) -> Iterator[str]:  # noqa: ARG002 - nothing is dropped
-        """Drop nothing: landed rows stay."""
+        """Drop nothing, because landed rows stay."""
         return iter(())
 
     def compact(self, topic: str) -> Iterator[str | tuple[int, int]]:  # noqa: ARG002 - no topic is named
