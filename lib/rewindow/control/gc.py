@@ -71,7 +71,7 @@ class JobGc(_OrphanFiles, Protocol):
         ...
 
     def freed(self, rows: Sequence[LedgerRow], keep_ms: int) -> Iterator[Garbage]:
-        """Yield what `drop_reports`, and appending and publishing these rows, would make garbage."""
+        """Yield what would become garbage if `drop_reports` ran, and these rows were appended and published."""
         ...
 
     def due(self, least: int) -> int:

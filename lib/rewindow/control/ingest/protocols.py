@@ -90,7 +90,7 @@ class LandReport:
     orders: tuple[ReasonMessage, ...] = ()
     """In the first landings of a generation: the rule that orders records, for logs whose records cannot be late in a landing."""
     waiting: ReasonMessage | None = None
-    """Why nothing, or not every interval that is over, was landed: for example, rows wait for the end of their interval."""
+    """Why nothing was landed, or why some intervals that are over were not. For example, rows wait for the end of an interval."""
     held_ms: int = 0
     """If the output of a job was landed: how long (ms) the job may hold rows back. The watermark is lower by this time."""
 

@@ -135,7 +135,7 @@ class JobGc:
         return self._orphan_files().drop_reports()
 
     def freed(self, rows: Sequence[LedgerRow], keep_ms: int) -> Iterator[Garbage]:
-        """Yield what `drop_reports`, and appending and publishing these rows, would make garbage."""
+        """Yield what would become garbage if `drop_reports` ran, and these rows were appended and published."""
         yield from self._orphan_files().freed(rows, keep_ms)
 
     def merge(self, least: int) -> Iterator[str | tuple[int, int]]:
