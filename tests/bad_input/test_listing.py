@@ -68,6 +68,22 @@ def test_what_was_never_landed_or_run_is_named_so(bench: Bench) -> None:
     assert "never run" in bench.run("ls").out
 
 
+def test_a_branch_with_other_code_is_left_behind_and_not_broken(bench: Bench) -> None:
+    bench.done("backfill counts --from 1 --branch trial")
+    (trial,) = listed(bench)[1]["counts"]["branches"]
+    assert trial["status"] == "fresh"
+    bench.edit("bench_job.py", 'TimeWindows.of("30m"', 'TimeWindows.of("60m"')
+    counts = listed(bench)[1]["counts"]
+    (trial,) = counts["branches"]
+    assert (counts["status"], trial["status"], trial["exit_code"]) == ("broken", "left_behind", 76)
+    assert "left behind" in bench.run("ls").out
+
+
+def test_backfills_without_a_name_are_counted(bench: Bench) -> None:
+    bench.done("backfill counts --from 1", "backfill counts --from 2")
+    assert [branch["branch"] for branch in listed(bench)[1]["counts"]["branches"]] == ["backfill-1", "backfill-2"]
+
+
 BROKEN: dict[str, tuple[Callable[[Bench], None], int]] = {
     "a misspelt key": (lambda b: b.edit("conf/jobs/counts.yaml", "topology:", "topolgy:"), 78),
     "code that fails": (lambda b: b.write("bench_job.py", "1 / 0\n"), 78),

@@ -48,6 +48,22 @@ def test_plan_and_the_report_name_the_partitions_that_results_wait_for_and_what_
     assert "verdict-results-wait" in [sentence["code"] for sentence in verdict]
 
 
+def test_each_run_that_leaves_results_waiting_says_so_and_only_such_a_run(silent: Bench) -> None:
+    silent.write("data/orders/last.csv", LATER.replace("9,ann", "10,ann").replace("-09T", "-10T"))
+    silent.done("land orders")
+    report = silent.replay("daily_orders")
+    waiting = [hint for hint in report.hints if hint.code == "run-leaves-results-waiting"]
+    assert report.commit.targets["output/daily-orders"].rows > 0
+    assert (len(waiting), BY_JOB in waiting[0].facts["fix"], "orders-1" in waiting[0].facts["waiting"]) == (
+        1,
+        True,
+        True,
+    )
+    silent.write("data/orders/all.csv", LATER.replace("9,ann", "11,bob").replace("-09T", "-12T"))
+    silent.done("land orders")
+    assert "run-leaves-results-waiting" not in [hint.code for hint in silent.replay("daily_orders", final=True).hints]
+
+
 def test_status_notes_it_and_alerts_beyond_the_bound_in_the_jobs_file(silent: Bench) -> None:
     (finding,) = silent.findings()
     assert (finding.level, BY_JOB in str(finding.advice)) == (Level.NOTE, True)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from itertools import count
 from typing import Any
 
 from rewindow.app.branch_status import outdated_readers
@@ -175,7 +176,7 @@ class JobBranches:
             self._check_reached(main, feed)
         first = starting_epoch(state, main, feed, start)
         unnamed = branch or self._interrupted_backfill(state, run_before(state, main, first))
-        name = safe_name(unnamed or f"{_BACKFILL}{state.rows + 1}", "branch")
+        name = safe_name(unnamed or _next_name(state), "branch")
         request = replace(request_through(state, main, name, end), accept_changes=accept_changes)
         if first > (last := last_requested_epoch(feed, request)):
             raise self._nothing_to_replay(start, end, first, last, feed)
@@ -274,7 +275,7 @@ class JobBranches:
                 "last_run": branch.head.spec.name if branch.head else None,
                 "epoch": branch.last_epoch,
                 "watermark_ms": known_time(branch.watermark_ms),
-                "standing": str(branch.standing),
+                "standing": "sealed" if branch.is_open and branch.is_sealed else str(branch.standing),
             }
             for branch in self.state.branches.values()
         ]
@@ -405,3 +406,9 @@ def other_hash_seed() -> Iterator[None]:
             del os.environ[_HASH_SEED]
         else:
             os.environ[_HASH_SEED] = before
+
+
+def _next_name(state: JobState) -> str:
+    """Return the first ``backfill-N`` that no branch has had."""
+    used = {name.casefold() for name in state.branches}
+    return next(name for number in count(1) if (name := f"{_BACKFILL}{number}") not in used)

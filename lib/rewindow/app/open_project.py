@@ -258,8 +258,14 @@ class OpenProject:
             from rewindow.app.branch_status import with_all_reasons
 
             return with_all_reasons(self.root, self.tables, bound, request, done)
+        from rewindow.app.branch_status import waiting_hints
+
         undeclared = undeclared_types(bound.code.topology, before.head.spec.binding if before.head else None)
-        return replace(done, hints=(*undeclared, *hints(bound, done)))
+        found = tuple(hints(bound, done))
+        # The hint for an output without rows says what its results wait for.
+        if {hint.code for hint in found}.isdisjoint(("results-wait", "windows-still-open")):
+            found = (*found, *waiting_hints(self.root, bound.feed, done))
+        return replace(done, hints=(*undeclared, *found))
 
     @cached_property
     def gatherer(self) -> Gatherer:

@@ -1,4 +1,4 @@
-"""What a scheduler does after each exit code (docs/reference/exit-codes.md)."""
+"""Exit codes, and what a scheduler does after each of them (docs/reference/exit-codes.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ON_HOLD = 79
 
 
 class Next(Enum):
-    """What to do after a command has ended."""
+    """The next step of a scheduler after a command has ended."""
 
     DONE = "done"
     RETRY = "retry"

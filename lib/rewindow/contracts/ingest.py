@@ -13,13 +13,13 @@ from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.schema import Column
 
 FAIL, SKIP, PARTITION_TIME = "fail", "skip", "partition_time"
-"""How to handle a record without a valid timestamp: fail, quarantine it, or use the time of its partition."""
+"""The ways to handle a record without a valid timestamp: fail, quarantine it, or use the time of its partition."""
 JOB = "job"
 """The format of a source that is another job's output. Its rows arrive in epochs."""
 ARRIVAL = "arrival"
-"""The timestamp setting that means: use the arrival time."""
+"""The timestamp setting with which records get their arrival time."""
 FILE_ORDER = "file"
-"""The order setting that means: files by name, and the rows of a file as they stand in it."""
+"""The order setting with which records have the order of the file names, then of the rows in each file."""
 OUTPUT_ORDER = ("_partition", "_offset")
 """The columns of another job's output that give the order of its rows."""
 OUTPUT_TIME = "_timestamp"
@@ -51,11 +51,13 @@ class SourceSpec:
     schema: str | None = None
     lands_copies: bool = False
     """Whether a file with the same content as another file is landed, too."""
+    follows_links: bool = False
+    """Whether links that lead out of the source's folder are followed."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogSpec:
-    """How to build a log from its source. Columns have their names in the log, after ``renames`` (source -> log).
+    """The definition of a log and its source. Columns have their names in the log, after ``renames`` (source -> log).
 
     A ``value`` of None means every column without another role. ``timestamp`` is a column, ``arrival`` or ``module:function``.
     ``zone`` applies to times without a time zone.
@@ -71,7 +73,7 @@ class LogSpec:
     arrived_at: str | None = None
     order: tuple[str, ...] = ()
     in_file_order: bool = False
-    """Whether rows of equal arrival are in the order of `FILE_ORDER`. Then ``order`` is empty."""
+    """Whether rows of equal arrival have the order of `FILE_ORDER`. If so, ``order`` is empty."""
     renames: Mapping[str, str] | None = None
     invalid: str = FAIL
     unreadable: str = FAIL
@@ -88,7 +90,7 @@ class LogSpec:
     """Landed fields that a file may lack; then they are null. These are names in the source, before ``renames``."""
 
     def names_of(self, source: str) -> tuple[str, ...]:
-        """Return the names of a source's column in the log: its new name, and its own if the log's settings name that, too."""
+        """Return the names that a source's column has in the log: its new name, and its own name if the settings contain it."""
         renames = self.renames or {}
         if source not in renames:
             return (source,)
@@ -163,7 +165,7 @@ class LogColumns:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A file of a source. If it belongs to a table: the arrival of its rows (commit time) and its partition values.
+    """A file of a source. A file of a table also has the arrival of its rows (commit time) and its partition values.
 
     ``name`` is the file's path below the source's folder, by which the position of the source names the file.
     """
@@ -193,12 +195,12 @@ class SourceLook:
     epochs: tuple[ProducedEpoch, ...] = ()
     """The epochs of a job's output that are not landed."""
     on_hold: str = ""
-    """The run of that job that is on hold, so that later epochs are not published; empty if there is none."""
+    """The run of that job that is on hold; empty if there is none. Epochs after this run are not published."""
     version: int | None = None
     """The version to read, for a table whose files alone do not give its rows (column mapping, deletion vectors)."""
     governed: Governed | None = None
     owner: str | None = None
-    """The job of which the table is an output; None if it is no output."""
+    """The job that writes the table as an output; None if no job does."""
     landed: tuple[Piece, ...] = ()
     """The last landed files by name, even if all their rows are landed."""
     empty: tuple[str, ...] = ()
@@ -209,7 +211,7 @@ class SourceLook:
     """The key columns of a job's output, without the bounds of windows; empty if they are unknown."""
 
     def file_numbers(self) -> dict[str, int]:
-        """Return the number of each file of the source among all of them, by name."""
+        """Return the number of each file of the source, by name. Files are numbered from 0 in the order of their names."""
         return {name: number for number, name in enumerate(sorted(piece.name for piece in (*self.rest, *self.fresh)))}
 
 
@@ -227,7 +229,7 @@ class Intervals(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """When the rows of a source arrived.
+    """The arrivals of a source's rows.
 
     ``starts`` are the starts of the intervals with due rows. They include None if due rows have no arrival; then ``fault`` is
     the reason, and ``is_unreadable`` whether the parser could not read the row. ``waiting`` rows are not due yet; the first
@@ -243,7 +245,7 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class ReadWindow:
-    """Which rows of a source are due: the rows that arrive before ``until_ms`` and are not landed.
+    """The arrivals of due rows. A row is due if it arrives before ``until_ms`` and is not landed.
 
     ``through_ms``: rows that arrived earlier are landed, except rows that became visible afterwards (None: nothing is landed).
     """
@@ -268,7 +270,7 @@ class PendingLanding:
 
 @dataclass(frozen=True, slots=True)
 class TimestampPolicy:
-    """How to handle an invalid timestamp (`FAIL`, `SKIP`, `PARTITION_TIME`).
+    """The policy for invalid timestamps (`FAIL`, `SKIP`, `PARTITION_TIME`).
 
     A timestamp is also invalid if it is more than ``max_ahead_ms`` after the arrival (None: no bound).
     """
@@ -315,7 +317,7 @@ class FeedSpec:
     """Count and unit of the arrival intervals."""
     zone: str = "UTC"
     grid: str = DAY_GRID
-    """Where intervals of hours and smaller units start: `DAY_GRID`, or `GRID_OF_1970` if older landings used it."""
+    """The grid of intervals of hours and smaller units: `DAY_GRID`, or `GRID_OF_1970` if older landings used it."""
     max_task_idle_ms: int | None = 0
     lag_ms: int = 0
     interval_end: bool = False

@@ -1,4 +1,4 @@
-"""Points in time: as people read and type them, and the units in which systems write them as integers.
+"""Points in time, in the form that people read and type, and in the units in which systems write them as integers.
 
 Every time that rewindow shows is in UTC and says so. Integers of rewindow are milliseconds; integers of other systems may
 have other units. Read as milliseconds, a number of seconds is in January 1970, and a number of microseconds in the far
@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 END_OF_TIME_MS = 2**62
-"""A time from here on means that there is no such time, as for the end of an unlimited window."""
+"""Times from here on stand for no time at all, such as the end of an unlimited window."""
 MILLISECONDS: Final = "ms"
 UNITS: Final = {"s": "seconds", MILLISECONDS: "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -52,7 +52,7 @@ class LandingEngine(Protocol):
     def intervals(
         self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
     ) -> Arrivals:
-        """Return the intervals in which the rows that are not landed arrived."""
+        """Return the arrival intervals of the rows that are not landed."""
         ...
 
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:

@@ -119,7 +119,7 @@ def read_schema(spec: LogSpec, columns: LogColumns) -> str:
 
 
 def fields_of_schema(schema: Mapping[str, Any]) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """Return three sets of fields of a schema in Spark's JSON: all, the structs, and those without values (void or no fields)."""
+    """Return three sets of fields of a schema in Spark's JSON: all, structs, fields without values (void or no subfields)."""
     present: set[str] = set()
     structs: set[str] = set()
     empty: set[str] = set()

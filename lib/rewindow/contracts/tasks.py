@@ -22,7 +22,7 @@ ROWS_AT_ONCE = 65_536
 
 
 class Execution(StrEnum):
-    """How a sub-topology runs. Both modes write the same rows (L4)."""
+    """The choice of a sub-topology's execution. Record and vectorized execution write the same rows (L4)."""
 
     AUTO = "auto"
     """Vectorized if that gives the same rows, else record by record. The engine chooses once, before it runs the work."""
@@ -78,13 +78,15 @@ class Epoch:
     """An epoch to replay: its number and watermark (epoch ms, -1 for none).
 
     ``clock_to_ms``: the time to which the wall clock jumps after the records (D8, ``run``); -1 for no jump. ``is_final``:
-    the last epoch of the job (D18), which has no records.
+    the last epoch of the job (D18), which has no records. ``semantics``: those of the epoch's run, if they may differ from the
+    job's present ones.
     """
 
     number: int
     watermark_ms: int
     clock_to_ms: int = UNKNOWN
     is_final: bool = False
+    semantics: Semantics | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,8 @@ class RunIdentity:
 class JobCode:
     """A job's code and settings.
 
-    ``load_topology`` and ``load_logs`` are sent to workers: use functions of importable modules, or partials of such functions.
+    ``load_topology`` and ``load_logs`` are sent to workers, so they must be functions of importable modules, or partials of such
+    functions.
     """
 
     load_topology: Callable[[], Topology]
@@ -150,7 +153,7 @@ class JobCode:
 
 @dataclass(frozen=True, slots=True)
 class StagingArea:
-    """Where tasks stage files: the root folder of each target (`StagedFile.target`).
+    """The folders in which tasks stage files: the root folder of each target (`StagedFile.target`).
 
     If the job quarantines dropped records, there is a root for `staged_files.QUARANTINE`. ``partitions`` is the number
     of partitions of internal logs.

@@ -31,7 +31,7 @@ _LOCALES: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class TextOptions:
-    """How the text files of a source are written."""
+    """The format of a source's text files."""
 
     header: bool = True
     delimiter: str = ","
@@ -223,7 +223,7 @@ _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']")
 
 
 def text_options(source_format: str, given: Mapping[str, Any]) -> TextOptions:
-    """Return the options of a csv or json source. Raises `ValueError`, which says what to do, for an option not accepted."""
+    """Return the options of a csv or json source. Raises `ValueError`, which says what to do, for a wrong option."""
     known = _OF_CSV if source_format == CSV else _OF_JSON
     found = TextOptions()
     lower = {name.lower(): name for name in known}

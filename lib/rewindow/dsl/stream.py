@@ -207,7 +207,8 @@ class KStream(RecordVerbs):
         be in the same partition, so a side whose keys were changed crosses a repartition named after the join's ``name``.
 
         **With a stream**, ``windows`` is required. A record of this stream at ``t`` joins records of the other stream from
-        ``t - before`` to ``t + after``, both inclusive. Late records are joined, too, while the other side's store retains
+        ``t - before`` to ``t + after``, both inclusive. A bound before the epoch counts as 0, as in Kafka: if ``after`` is
+        -5 ms, a record at 3 ms joins partners at 0 ms. Late records are joined, too, while the other side's store retains
         their partners, that is, up to before + after + grace behind the newest record of that store. A result has the larger of
         the two timestamps. The results of one record are sent in the order of the partners' timestamps, then of their arrival.
         If a stream is joined with itself, each record also joins itself. ``name`` names the node and the stores ``<name>-left``

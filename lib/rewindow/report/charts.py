@@ -39,7 +39,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """How far a clock advanced in one run, and how many punctuators it called."""
+    """The advance of a clock in one run, and the number of punctuators that it called."""
 
     from_ms: int
     to_ms: int
@@ -70,7 +70,7 @@ def seconds_chart(report: Report) -> Markup:
 
 
 def lateness_chart(node: Lateness) -> Markup:
-    """Return a chart of how many records of a node need which grace period, with a mark at the node's own grace period."""
+    """Return a chart of the grace periods that a node's records need, with a mark at the node's own grace period."""
     values = [
         Bar("more" if bucket.up_to_ms is None else in_words(bucket.up_to_ms), [bucket.records])
         for bucket in node.buckets

@@ -6,7 +6,7 @@ Rules of this file:
    below, in the order of the records that caused them. Each passes at the stream time of the record that caused it.
 2. So inside `process_batch` there is no current record. A property that depends on the current record is refused, or is
    a column of the batch.
-3. A batch ends where a punctuation is due, at an epoch's end, and where the topic changes. It may also end anywhere else:
+3. A batch ends where a punctuation is due, at an epoch's end, and where the topic changes. It may also end anywhere else, so
    the same records in other batches must give the same outputs and the same state (L2).
 4. A processor must not be able to notice what happens between the records of a batch. So a node gets batches of one record
    if another node reads its topic, if a node below uses one of its stores, or if its error policy handles records one by one.
@@ -68,7 +68,7 @@ class BatchContext(ProcessorContext):
         super().forward(record, to=to)
 
     def forward_many(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int] | None = None) -> None:
-        """Send several records to all children, in a punctuation. Equivalent to one call of `forward` per record.
+        """Send several records to all children, in a punctuation. This is equivalent to one call of `forward` per record.
 
         By default the records get the timestamp of the punctuation. Raises `DataError` as `forward` does, and if the
         columns differ in length.
@@ -162,7 +162,7 @@ class BatchContext(ProcessorContext):
 class BatchProcessor(AdaptedProcessor):
     """A processor that handles several records at a time, in `process_batch`. Punctuations work as in a `Processor`.
 
-    Some nodes can only get batches of one record: `explain` names these nodes and the reason.
+    Some nodes can only get batches of one record. `explain` names these nodes and the reason.
     """
 
     context: BatchContext
@@ -223,7 +223,7 @@ def refuse_both_forms(node: str, made: type[Processor]) -> None:
 
 
 def batch_limits(part: SubTopology, policies: Collection[str], *, keeps_dropped: bool) -> dict[str, str]:
-    """Return, by name of each node with a `BatchProcessor`, why the node gets one record at a time, or `MANY`.
+    """Return, by node with a `BatchProcessor`, the reason why the node gets one record at a time; `MANY` without a reason.
 
     ``policies`` has the names of the nodes with an error policy. ``keeps_dropped``: whether dropped records are quarantined.
     """

@@ -122,7 +122,7 @@ class ValueContext(LegacyContext):
 
 
 class _Legacy(AdaptedProcessor):
-    """The base of the legacy classes: it passes on headers, and has the method that ``schedule(interval)`` calls."""
+    """The base of the legacy classes, which passes on headers and has the method that ``schedule(interval)`` calls."""
 
     context: LegacyContext
     context_type: ClassVar[type[ProcessorContext]] = LegacyContext

@@ -18,7 +18,7 @@ Partitioner = Callable[[str, Any, Any, int], int | None]
 
 
 class LeavesOut(StrEnum):
-    """Which records a node does not pass on. The node's supplier declares this in its attribute ``leaves_out``."""
+    """The kind of records that a node does not pass on. The node's supplier declares it in its attribute ``leaves_out``."""
 
     BY_CONDITION = "by_condition"
     """Records that do not fulfil a condition."""
@@ -59,7 +59,7 @@ class ProcessorNode(Node):
 
     @property
     def leaves_out(self) -> LeavesOut | None:
-        """Which records the node does not pass on, as its supplier declares; None if the supplier declares nothing."""
+        """The kind of records that the node does not pass on, as its supplier declares; None if it declares nothing."""
         declared = getattr(self.supplier, "leaves_out", None)
         return declared if isinstance(declared, LeavesOut) else None
 

@@ -25,7 +25,7 @@ Event = tuple[int, int, int, int, Any, Any]
 """
 
 BLOCK = 1024
-"""How many events of a topic are merged at a time."""
+"""The number of events of a topic that are merged at a time."""
 
 
 class Rows(NamedTuple):

@@ -27,13 +27,13 @@ UNALIGNED = (
     "A stream-time schedule without start_time or time_shift fires at the first record and then one interval after each firing "
     "(D2). Kafka's grid is start_time='0s'"
 )
-"""What `plan` and the test driver say of such schedules."""
+"""The warning of `plan` and the test driver about schedules whose due times depend on the first record."""
 NEVER = MAX_MS + 1
 """A due time that no clock reaches."""
 
 
 class PunctuationType(Enum):
-    """Which clock a schedule follows (KIP-138)."""
+    """The clock that a schedule follows (KIP-138)."""
 
     STREAM_TIME = "STREAM_TIME"
     WALL_CLOCK_TIME = "WALL_CLOCK_TIME"
@@ -72,7 +72,8 @@ class Schedule:
         clock (D3).
         """
         is_stream = self.type is PunctuationType.STREAM_TIME
-        # Unknown stream time can reach a start time. A wall-clock schedule stays pending until the clock has a first value.
+        # A stream-time schedule with a start time is due even while stream time is unknown. A wall-clock schedule stays
+        # pending until the clock has a first value.
         if self.start_time_ms is not None and (is_stream or now_ms != UNKNOWN):
             late = self.start_time_ms < now_ms
             self.due_ms = strictly_after(now_ms, self.start_time_ms, self.interval_ms) if late else self.start_time_ms

@@ -59,7 +59,7 @@ class TopicPartition(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """Where the record being handled comes from. In a punctuation: ``(None, -1, -1)``, as in Kafka."""
+    """The topic, partition and offset of the record being handled. In a punctuation: ``(None, -1, -1)``, as in Kafka."""
 
     topic: str | None
     partition: int

@@ -126,7 +126,7 @@ class TaskContext:
         self._began_ms = self.wall_clock_ms
 
     def end_time(self) -> None:
-        """Add the simulated time of this epoch to the metric by which totals are divided for rates."""
+        """Add the simulated time of this epoch to its metric. A rate is a total divided by this metric."""
         if self._began_ms != UNKNOWN and self.wall_clock_ms > self._began_ms:
             self.metrics.measure(TASK, "", SIMULATED_TIME).record(self.wall_clock_ms - self._began_ms)
 

@@ -17,8 +17,8 @@ may declare two properties of its processor. Both are false by default and for e
 * ``keeps_key``: the processor forwards records only while it handles a record, and only with that record's key.
 * ``asks_own_key``: the processor accesses its stores only while it handles a record, and only with that record's key.
 
-If all nodes of a store declare ``asks_own_key``, and all nodes between the sources and them declare ``keeps_key``, then the store
-is read only with keys of the sources' records.
+If all nodes of a store declare ``asks_own_key``, and all nodes between the sources and these nodes declare ``keeps_key``, then
+the store is read only with keys of the sources' records.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _Topics = frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class SubTopology:
-    """The part of a topology that one task runs: connected nodes and their stores. A run processes the parts by ``index``."""
+    """The part of a topology that one task runs: connected nodes and their stores. A run processes parts in ``index`` order."""
 
     index: int
     nodes: tuple[Node, ...]
@@ -157,7 +157,7 @@ class Topology:
         return f"{topic}-source"
 
     def add_global_table(self, name: str, supplier: Callable[[], Processor], builder: StoreBuilder, parent: str) -> str:
-        """Add a global table: in every task, the node ``name`` stores all records of ``parent`` in the store of ``builder``.
+        """Add a global table. In every task, the node ``name`` stores all records of ``parent`` in the store of ``builder``.
 
         Returns ``name``. Joins in any sub-topology can read the store by its name.
         """
@@ -459,7 +459,7 @@ def _internal_sources(part: list[Node]) -> list[SourceNode]:
 
 
 def _node_lags(topology: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return each node's lag in ms: how long its ancestors may hold results back. Of several paths, the longest sum counts."""
+    """Return each node's lag: for how many ms its ancestors may hold results back. Of several paths, the longest counts."""
     internal = _internal_topics(topology)
     lags: dict[str, int] = {}
     below: dict[str, int] = {}

@@ -171,7 +171,7 @@ class TopologyTestDriver:
         self._end_epoch(watermark_ms, released_ms=watermark_ms)
 
     def finish(self) -> None:
-        """End the input (`run --final`, D18): schedules fire a last time, and windows close."""
+        """End the input (`run --final`, D18). Schedules fire a last time, and windows close."""
         self._check_open()
         self._end_epoch(self._watermark_ms, released_ms=MAX_MS, is_final=True)
         self._is_finished = True
@@ -271,7 +271,7 @@ class TopologyTestDriver:
 
     @property
     def wall_clock_ms(self) -> int:
-        """The wall clock of the test (epoch ms): the highest of the tasks' clocks."""
+        """The wall clock of the test (epoch ms): the highest of the driver's clock and the tasks' clocks."""
         return max(self._now_ms, *(queued.local.task.task_context.wall_clock_ms for queued in self._tasks))
 
     @property
@@ -280,7 +280,7 @@ class TopologyTestDriver:
         return sum(queued.group.ties for queued in self._tasks)
 
     def _warn_of_unaligned(self) -> None:
-        """Warn once of each schedule whose due times depend on the first record (D2)."""
+        """Warn once about each schedule whose due times depend on the first record (D2)."""
         new = {(schedule.node, schedule.method): None for schedule in self.schedules if schedule.is_unaligned}
         if unknown := [f"{node}: {method}" for node, method in new if (node, method) not in self._warned]:
             self._warned.update(new)

@@ -27,7 +27,7 @@ _Deliver = Callable[[SinkNode, int, Record, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """What all tasks of a topology share. It is computed once."""
+    """The values that all tasks of a topology share. They are computed once."""
 
     topology: Topology
     parts: tuple[SubTopology, ...]

@@ -1,4 +1,4 @@
-"""A replay in memory: it takes epochs and makes outputs and checkpoints, in the order of a real run and without files.
+"""A replay in memory. It makes outputs and checkpoints from epochs, in the order of a real run but without files.
 
 As in a run, each sub-topology processes all epochs, task by task, before the next sub-topology starts. Records that it sends
 through a repartition become an internal log (D21).

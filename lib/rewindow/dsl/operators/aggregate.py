@@ -81,7 +81,7 @@ def aggregated(aggregator: Aggregator, key: Any, value: Any, old: Stamped | None
 
 
 class EmitStrategy(StrEnum):
-    """When a windowed aggregate sends results (KIP-825)."""
+    """The times at which a windowed aggregate sends results (KIP-825)."""
 
     ON_WINDOW_UPDATE = "window_update"
     ON_WINDOW_CLOSE = "window_close"
@@ -295,7 +295,7 @@ class _WindowedSettings(Protocol):
 
     @property
     def emit(self) -> EmitStrategy:
-        """When results are sent."""
+        """The emit strategy."""
 
     @property
     def clock(self) -> str | None:

@@ -31,7 +31,7 @@ from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.state.key_value_store import KeyValueStore, PrefixStore
 
 ALWAYS, QUIET, LAST, NEVER = "always", "quiet", "last", "never"
-"""Whether and how a subscription is answered.
+"""The ways to answer a subscription.
 
 ALWAYS: it is answered. QUIET: it is answered, but an answer without a right row is ignored unless there is a result to delete.
 LAST: the subscription ends, and is answered for the last time. NEVER: the subscription ends and is not answered, because another
@@ -98,7 +98,7 @@ class ForeignKeyPublish:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyJoin:
-    """Join the copied rows with the answers by ``joiner(left, right)``, or with ``with_key`` by ``joiner(key, left, right)``.
+    """Join the copied rows with the answers by ``joiner(left, right)`` or, with ``with_key``, ``joiner(key, left, right)``.
 
     ``keeps_left``: also send rows without a right row.
 

@@ -144,7 +144,7 @@ class Peek:
 
 @dataclass(frozen=True, slots=True)
 class PassThrough:
-    """Pass every record on. Used where streams are merged and where a branch starts."""
+    """Pass every record on. This supplier is used where streams are merged and where a branch starts."""
 
     keeps_key: ClassVar[bool] = True
 

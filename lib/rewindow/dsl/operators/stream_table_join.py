@@ -148,7 +148,7 @@ class _WaitingJoin(_StreamTableJoin):
         self._lateness = context.measure(RECORD_LATENESS)
 
     def process(self, record: Record) -> None:
-        # Updates are ignored. The table is a parent only so that its lag, if it holds updates back, lowers the watermark (D22).
+        # Updates are ignored. The table is a parent only so that the time for which it holds updates lowers the watermark (D22).
         if isinstance(record.value, Change) or self._is_skipped(record):
             return
         key, value, timestamp, _ = record

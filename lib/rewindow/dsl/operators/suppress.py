@@ -26,7 +26,7 @@ from rewindow.streams.timing import Timing
 
 
 class BufferFull(StrEnum):
-    """What a bounded buffer does when it is full."""
+    """The reaction of a bounded buffer to being full."""
 
     EMIT_EARLY = "emit_early"
     SHUT_DOWN = "shut_down"

@@ -104,7 +104,7 @@ class ViewOfView(TableView):
 
 @dataclass(frozen=True, slots=True)
 class DerivedView(ViewOfView):
-    """A view of a filter, a mapping or the results of an aggregate: its values are derived from another view's values."""
+    """A view of a filter, a mapping or the results of an aggregate. Its values are derived from another view's values."""
 
     derive: Callable[[Any, Any], Any]
     """``derive(key, value)`` returns the value, or None for no row."""

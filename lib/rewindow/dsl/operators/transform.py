@@ -1,8 +1,8 @@
 """Verbs that run a user's code with a context: processors of values, transformers of streams and tables, side effects.
 
-A supplier that makes an object of another class is refused. A transformer of a table runs for the table's updates
-(`TableTransform`) and for the rows that joins look up in the table (`TransformedView`). `ForEach` calls an action at least once
-for each record, with an idempotency key.
+Each verb requires objects of one class from its supplier, and refuses others. A transformer of a table runs for the table's
+updates (`TableTransform`) and for the rows that joins look up in the table (`TransformedView`). `ForEach` calls an action at
+least once for each record, with an idempotency key.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def _checked(made: object, wanted: type[Made], verb: str) -> Made:
 
 
 class _LookupContext(ValueContext):
-    """The context of a transformer in a `TransformedView`. It has no schedules: the node's schedules belong to its processor."""
+    """The context of a transformer in a `TransformedView`. It has no schedules, because they belong to the node's processor."""
 
     __slots__ = ()
 

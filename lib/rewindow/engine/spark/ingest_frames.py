@@ -1,7 +1,7 @@
 """Build the DataFrame of a source's due rows, with the columns that the log writer expects. Building it reads no rows.
 
-Spark takes each path as a pattern: ``x[1].csv`` would match ``x1.csv``. So wildcards in paths are escaped. Spark's own
-switch, the option ``__globPaths__``, has no effect over Spark Connect.
+Spark takes each path as a pattern, so ``x[1].csv`` would match ``x1.csv``. Therefore, wildcards in paths are escaped. Spark's
+own switch, the option ``__globPaths__``, has no effect over Spark Connect.
 
 Integers become longs, floats doubles, dates ISO text, timestamps epoch milliseconds, nested values JSON text. Times
 without a zone are in the feed's zone. -0.0 becomes 0.0, so that equal numbers have equal bytes.
@@ -451,7 +451,7 @@ def _path_of_row() -> Expression:
 
 
 def _file_order(*, has_rows: bool) -> list[Expression]:
-    """Return the columns of `FILE_ORDER`. A frame without rows has no files, and so no names of files."""
+    """Return the columns of `FILE_ORDER`. A frame without rows has no files, so its columns have constants."""
     file, row = (_path_of_row(), F.col("_metadata.row_index")) if has_rows else (F.lit(""), F.lit(0))
     return [file.alias(FILE), row.alias(ROW)]
 

@@ -36,7 +36,7 @@ from rewindow.errors import StorageError
 from rewindow.storage.progress import counted
 
 _AT_ONCE = 4
-"""How many files to read concurrently. Neither reading nor the checksum holds the GIL."""
+"""The number of files that are read concurrently. Neither reading nor the checksum holds the GIL."""
 _ESCAPED = "file:///"
 """The prefix of local paths that Spark converted to URIs, with escapes. Delta's paths start with ``file:/``, without escapes."""
 

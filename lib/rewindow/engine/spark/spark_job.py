@@ -1,4 +1,4 @@
-"""What surrounds every Spark job, in the driver and in the workers: settings, progress, and errors in one line.
+"""The frame of every Spark job, in the driver and in the workers: settings, progress, and errors in one line.
 
 A platform may forbid some settings. Errors state the fix, without Java's stack traces.
 """
@@ -116,7 +116,7 @@ def _following_server(spark: SparkSession, say: Callable[[float], None]) -> Iter
         if tasks:
             say(sum(stage.num_completed_tasks for stage in stages) / tasks)
 
-    # Spark calls any callable; its annotation wants a subclass.
+    # Spark calls any callable, but its annotation requires a subclass.
     spark.registerProgressHandler(on_progress)  # type: ignore[arg-type]
     try:
         yield
@@ -168,14 +168,14 @@ def _set(spark: SparkSession, name: str, value: str) -> Iterator[None]:
 
 
 class Driver(NamedTuple):
-    """What a worker needs of the command's process: the settings of buckets, and the attempt's heartbeat file."""
+    """The data that a worker needs from the command's process: the settings of buckets, and the attempt's heartbeat file."""
 
     buckets: Mapping[str, Mapping[str, str]]
     heartbeat: str | None
 
 
 def this_driver() -> Driver:
-    """Return what the workers of this process need."""
+    """Return the data that the workers of this process need."""
     return Driver(known(), heartbeat_of_this())
 
 

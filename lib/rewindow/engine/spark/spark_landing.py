@@ -6,8 +6,8 @@ reports.
 
 A table from Kafka has records with their own partitions and offsets. `land` copies no rows of such a table and only records
 the ranges of offsets. One aggregation over the new rows returns each partition's range and its largest timestamp. It also shows
-whether the range contains each offset exactly once, because then count, sum and sum of squares are those of the range. (Three
-duplicate and three missing offsets could cancel out. The run that reads the rows detects that.)
+whether the range contains each offset exactly once, because then count, sum and sum of squares equal the values for the whole
+range. (Three duplicate and three missing offsets could cancel out. The run that reads the rows detects that.)
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class SparkLandingEngine:
     def intervals(
         self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
     ) -> Arrivals:
-        """Return the intervals in which the rows that are not landed arrived. Runs one job over their arrivals."""
+        """Return the arrival intervals of the rows that are not landed. Runs one job over their arrivals."""
         until_ms = FAR if window.until_ms is None else window.until_ms
         with self.running():
             frame = SourceFrame(self._spark, spec, look).due(columns, replace(window, until_ms=FAR), 1)
@@ -174,7 +174,7 @@ class SparkLandingEngine:
     def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
         """Write the due rows of a log as staged files; return a block per landing and partition.
 
-        For a table with its own offsets, no rows are written: the new rows are only counted. Raises the worker's own
+        For a table with its own offsets, no rows are written. The new rows are only counted. Raises the worker's own
         `RewindowError`.
         """
         if write.spec.source_offsets:

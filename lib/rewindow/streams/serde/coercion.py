@@ -88,7 +88,7 @@ _COERCERS: dict[str, Normalizer] = {"string": coerce_text, "long": coerce_long, 
 
 def are_all(values: Collection[Any], cls: type[Any]) -> bool:
     """Return whether all values have exactly this class."""
-    # Much faster than a set of the values' classes.
+    # This is much faster than a set of the values' classes.
     return list(map(type, values)).count(cls) == len(values)
 
 
@@ -108,7 +108,7 @@ def stay_as_they_are(values: Collection[Any], normalize: Normalizer) -> bool:
         return True
     if normalize is coerce_text:
         return "".join(values).isascii()
-    # -0.0 must be normalized; if all values are true, none is 0.0 or -0.0.
+    # -0.0 must be normalized. If all values are true, none of them is 0.0 or -0.0.
     return bool(all(values))
 
 

@@ -1,4 +1,4 @@
-"""The encoding of a key as bytes. The bytes decide the key's partition, and its order where nothing else decides.
+"""The encoding of a key as bytes. The bytes decide the key's partition, and the order of keys if nothing else decides it.
 
 =================  ====================================================================================
 type               bytes

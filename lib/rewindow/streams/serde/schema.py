@@ -1,4 +1,4 @@
-"""Shapes: codecs between keys or values and typed columns. Also the column types of fields and of their sums.
+"""Shapes are codecs between keys or values and typed columns. This module also has the column types of fields and sums.
 
 Shapes are built once, when a job is bound to its feed. They are built from Python types (``str``, ``int``, a `NamedTuple` class)
 or from the columns of a log. The column types are:
@@ -59,7 +59,7 @@ _SCALARS: dict[Any, str] = {
     bytes: "binary",
     Decimal: "decimal(38,18)",
 }
-_DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)", re.IGNORECASE)
+_DECIMAL = re.compile(r"decimal\s*\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)", re.IGNORECASE)
 _MOST_DIGITS = 38
 
 

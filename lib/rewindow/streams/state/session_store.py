@@ -133,7 +133,7 @@ def session_of(key: Any, bounds: Bounds) -> Windowed:
 def session_store(name: str, *, retention: str | timedelta, key: Any = None, value: Any = None) -> StoreBuilder:
     """Declare a session store. A session expires when the store's latest session end is ``retention`` or more after its end.
 
-    The retention is a duration (``"1h"``). A session can change until gap plus grace after its end, so do not give less.
+    The retention is a duration (``"1h"``). Give at least gap plus grace, because a session can change for that time.
     Raises `ConfigError` for a negative retention.
     """
     retention_ms = to_ms(retention)

@@ -155,7 +155,7 @@ class LogRecords:
     ) -> pa.Table:
         """Return the rows that ``mask`` takes and whose offsets and timestamps are within ``ranges``, sorted by offset.
 
-        ``ranges`` maps a column to its smallest and largest value. For other columns, they only exclude row groups.
+        ``ranges`` maps a column to its smallest and largest value. The ranges of other columns only exclude row groups.
         """
         names = list(dict.fromkeys(("offset", "timestamp", *columns)))
         shapes = self.shapes[topic]

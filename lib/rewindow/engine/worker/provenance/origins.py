@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 
 class Depth(IntEnum):
-    """Which origins of an entry are followed. A larger depth follows more."""
+    """The choice of the origins of an entry that are followed. A larger depth follows more."""
 
     NEAR = 0
     """The near origins, without rows that a table replaced."""
@@ -33,7 +33,7 @@ class Depth(IntEnum):
 
 
 class Cause(NamedTuple):
-    """What a task was handling: a record, a punctuation, or the end of an epoch.
+    """The event that a task was handling: a record, a punctuation, or the end of an epoch.
 
     Topic, offset and timestamp belong to the record or, for a punctuation, to the record whose time fired it. ``node`` and
     ``due_ms`` are set only for a punctuation: the node of its schedule, and when it was due. At the end of an epoch, no record

@@ -69,6 +69,7 @@ _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f]")
 _HEAD_BYTES = 512
 _NOT_UTF_8 = "its bytes are not UTF-8: it is not text, or has another `encoding`"
 _COMPRESS = "Decompress it, or compress it with gzip, bzip2 or zstd, then land again"
+_NOT_UTF_8 = "its bytes are not UTF-8 (another encoding is named like `options: {encoding: cp1252}`)"
 
 
 class Part(NamedTuple):

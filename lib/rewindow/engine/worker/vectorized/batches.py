@@ -145,7 +145,7 @@ def merged(topics: Sequence[Iterator[Batch]]) -> Iterator[Merged]:
         last_ms, last = min(waiting)
         parts = [topic.take(last_ms, with_ties=rank <= last) for rank, topic in enumerate(pending)]
         orders = np.concatenate([part.orders for part in parts])
-        # The sort is stable, so of records with equal order keys, those of the first topic come first.
+        # The sort is stable, so among records with equal order keys, the first topic's records come first.
         order = np.argsort(orders, kind="stable")
         positions = np.empty(len(order), np.int64)
         positions[order] = np.arange(len(order))

@@ -150,7 +150,7 @@ class WindowTask(VectorizedTask):
         held, ends = frame["held"], frame["start"] + self.windows.size_ms
         is_due = held & (ends <= due_ms)
         held[is_due] = False
-        # The earliest end shows most epochs that no result is due, so they need not read all groups.
+        # In most epochs, the earliest end shows that no result is due, so that not all groups have to be read.
         self._next_end_ms = int(ends[held].min()) if held.any() else MAX_MS
         # The checkpoint's buffer has entries of the restored groups. Tombstones have to be staged for these entries.
         restored = np.flatnonzero(is_due & frame["restored"])
@@ -159,7 +159,7 @@ class WindowTask(VectorizedTask):
         slots = self.in_order(np.flatnonzero(is_due & ~self.groups.without_value()))
         results = self.results(slots)
         if plan.suppress and plan.is_single and results[0].null_count:
-            # A null result would be sent as a tombstone, but there is nothing to delete: the window has sent no result before.
+            # A null result would be sent as a tombstone. There is nothing to delete, because the window sent no result before.
             kept = np.asarray(results[0].is_valid())
             slots, results = slots[kept], [results[0].filter(pa.array(kept))]
         if len(slots) == 0:
@@ -381,7 +381,7 @@ def _open_rows(
 
 
 def _entry_sizes(task: WindowTask, slots: Array) -> Array:
-    """Return the bytes of buffer entries, as a suppress with a bound in bytes counts them (`streams.state.suppress_buffer`)."""
+    """Return the sizes of buffer entries in bytes, which a suppress limits (`streams.state.suppress_buffer`)."""
     frame = task.groups.frame
     keys = task.keys.sizes(frame["key"][slots])
     now, before = task.plan.sizes.of(frame, slots)

@@ -24,7 +24,7 @@ from rewindow.engine.worker.vectorized.arrays import (
 from rewindow.engine.worker.vectorized.json_columns import Texts
 
 ITEM_BYTES = 4
-"""The bytes that each item of a row takes in the encoded row, besides its own bytes."""
+"""The bytes of an item's length, which precedes each item in an encoded row."""
 
 Operands = Mapping[int | Texts, Operand]
 """The inputs of folds for some records. The key is what a fold reads: the index of a value column, or `Texts`."""
@@ -45,12 +45,12 @@ class Rows(NamedTuple):
 
 
 class Fold(ABC):
-    """One aggregate. Its state is in columns of the frame of groups. Their names start with ``name``."""
+    """One aggregate. Its state is in columns of the frame of groups. The names of these columns start with ``name``."""
 
     state_types: Sequence[str]
     result_type: str
     operand: int | Texts | None = None
-    """What the fold reads of the values: the index of a column, texts, or nothing (None)."""
+    """The input of the fold: the index of a value column, texts, or None if the fold reads no values."""
     is_null_at_first = False
     """Whether state and result of a group are null before its first value that is not null."""
 

@@ -1,4 +1,4 @@
-"""Folds of values over whole columns. Their results equal those of record execution bit for bit.
+"""Folds of values over whole columns. Their results equal the results of record execution bit for bit.
 
 `numpy.ufunc.at` processes rows one by one, so floats are added in offset order, as in record execution. Sums of integers and
 decimals are exact in 64 bits. If a sum might overflow, even temporarily, `UnfitError` hands the task over to record execution.

@@ -17,7 +17,7 @@ from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.serde.schema import Shape
 
 SPARSE = 8
-"""If there are more possible positions per row than this, rows are sorted. Otherwise an array has an item for each position."""
+"""If there are more possible positions per row than this, rows are sorted. Otherwise rows are put into an array by position."""
 
 _LONG = struct.Struct(">q")
 
@@ -35,7 +35,7 @@ class KeyTable:
         self._recent: list[tuple[pa.Array, Array]] = []
         """Pairs (dictionary, numbers of its keys) of the last two dictionaries. A task may read two topics alternately."""
         self._ranks = np.empty(0, np.int64)
-        """The rank of each key in the order of key bytes. Out of date if its length differs from the number of keys."""
+        """The rank of each key in the order of key bytes. The ranks are out of date if their number is not the number of keys."""
 
     def __len__(self) -> int:
         """The number of keys."""
@@ -166,7 +166,7 @@ def _numbered(numbers: dict[Any, int], keys: list[Any]) -> list[int]:
         numbers.update(zip(keys, range(len(keys)), strict=True))
         if len(numbers) == len(keys):
             return list(range(len(keys)))
-        # Fewer numbers than keys: some keys are equal in Python although they differ in the column, such as 0.0 and -0.0.
+        # There are fewer numbers than keys if some keys are equal in Python but differ in the column, such as 0.0 and -0.0.
         numbers.clear()
     known_numbers = list(map(numbers.get, keys))
     if None not in known_numbers:

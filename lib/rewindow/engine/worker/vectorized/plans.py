@@ -60,7 +60,7 @@ class FinalResultsPlan:
 
     topic: str
     lag_ms: int
-    """How long nodes above the topic may hold records back (ms). The topic's watermark is lowered by this duration (D22)."""
+    """The time (ms) for which nodes above the topic may hold records back. It lowers the topic's watermark (D22)."""
     window_node: str
     suppress: Suppressing | None
     """The suppress below the windows. None: the windows themselves send their results when they close."""
@@ -133,9 +133,9 @@ class FinalResultsPlan:
     def takes_nulls(self) -> bool:
         """Whether vectorized execution can handle null values.
 
-        It cannot in two cases, both with sessions. In the first, a group has no state before its first value, and stores do not
-        contain sessions without state. In the second, the windows are above a suppress, and the sizes of tombstones are computed
-        as if results contained no nulls.
+        It cannot handle them in two cases, both with sessions. In the first, a group has no state before its first value, and
+        stores do not contain sessions without state. In the second, the windows are above a suppress, and the sizes of
+        tombstones are computed as if results contained no nulls.
         """
         if not isinstance(self.windows, SessionWindows):
             return True
@@ -184,7 +184,7 @@ def suffix_of(part: SubTopology, nodes: Sequence[Any], sink_shapes: tuple[Shape,
 def shape_of_results(folds: Sequence[Fold], names: Sequence[str]) -> Shape:
     """Return the shape of results as Python values.
 
-    Raises `NotVectorizableError` for lists and for decimals. The scale of a decimal in a column may differ from that of the sum.
+    Raises `NotVectorizableError` for lists and for decimals. A decimal in a column may have another scale than the sum.
     """
     types = [fold.result_type for fold in folds]
     if unfit := [kind for kind in types if kind == "json" or is_decimal(kind)]:
@@ -252,7 +252,7 @@ class JoinedTable:
     store: str
     is_left: bool
     updates: TableJoinSide | None = None
-    """How the table's updates are joined with the other table. None: updates only change the table and send no results."""
+    """The join of the table's updates with the other table. None: updates only change the table and send no results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,7 @@ class JoinPlan:
     tables: tuple[JoinedTable, ...]
     """The inputs that are tables."""
     lag_ms: int
-    """How long nodes above the topics may hold records back (ms). The watermark is lowered by this duration (D22)."""
+    """The time (ms) for which nodes above the topics may hold records back. It lowers the watermark (D22)."""
     inputs: tuple[JoinInput, JoinInput]
     """The inputs. If records of both have equal order keys, the record of the first input is taken first (L1)."""
     left: int

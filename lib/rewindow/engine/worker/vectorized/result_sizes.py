@@ -25,7 +25,7 @@ from rewindow.engine.worker.vectorized.kernels import CollectFold
 Session = tuple[int, int, int]
 """A session: key number, start and end (epoch ms)."""
 Grown = tuple[int, int]
-"""What a record adds to the lists of a session: the size of its texts, each with a comma, and a bit mask of the lists."""
+"""A record's addition to the lists of a session: the size of its texts, each with a comma, and a bit mask of the lists."""
 _MOST_LISTS = 63
 
 

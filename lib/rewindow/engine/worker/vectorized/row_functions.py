@@ -63,7 +63,7 @@ class Calls:
         return {name_at(self.before, index) for index in range(len(self.before.columns))}
 
     def for_readers_of(self, wanted: set[str]) -> Calls:
-        """Return the same calls, of whose results only the ``wanted`` columns are encoded.
+        """Return the same calls, which encode only the ``wanted`` columns of their results.
 
         Raises `NotVectorizableError` for columns of JSON and of decimals that a function makes. Such decimals may have different
         scales.

@@ -431,7 +431,7 @@ def stage(task: SessionTask, targets: Mapping[str, StagingTarget], *, partition:
 
 
 def _entries(task: SessionTask, slots: Array) -> list[pa.Array]:
-    """Return as columns the buffer entries that this run wrote and that are still held."""
+    """Return the columns of the buffer entries that this run wrote and that are still held."""
     results = [fold.result(task.frame, slots) for fold in task.plan.folds]
     is_repeat = np.array(task.is_repeat, np.bool_)[slots] if len(slots) else np.zeros(0, np.bool_)
     now, before = task.plan.sizes.of(task.frame, slots)
@@ -441,7 +441,7 @@ def _entries(task: SessionTask, slots: Array) -> list[pa.Array]:
 
 
 def _tombstones(task: SessionTask, sessions: Sequence[Session]) -> list[pa.Array]:
-    """Return as columns the buffer entries of replaced sessions: tombstones without a result."""
+    """Return the columns of the buffer entries of replaced sessions, which are tombstones without a result."""
     rows = len(sessions)
     nulls = [pa.nulls(rows, fold.result(task.frame, np.zeros(0, np.int64)).type) for fold in task.plan.folds]
     keys, ends = (np.array([session[index] for session in sessions], np.int64) for index in (0, 2))
@@ -457,7 +457,7 @@ def _entry(results: Sequence[pa.Array], ends: Array, sizes: Array, *, is_null: b
 
 
 def _sizes(task: SessionTask, keys: Array) -> Array:
-    """Return the bytes of entries without values, as counted for a bound in bytes (see `streams.state.suppress_buffer`)."""
+    """Return the sizes of entries without their values in bytes, which a suppress limits (`streams.state.suppress_buffer`)."""
     return ENTRY_BYTES + task.keys.sizes(keys) + 2 * LONG_BYTES + len(task.plan.topic)
 
 

@@ -1,4 +1,4 @@
-"""What all vectorized tasks do with a batch before they aggregate: advance clocks, apply prefix operators, number keys.
+"""The base of vectorized tasks. It advances clocks, applies prefix operators and numbers keys before a batch is aggregated.
 
 Final results that another sub-topology reads have order keys (L1). Record execution sends a result when a record moves the
 closing node's clock to the result's due time, so the result has the order key of this record. Vectorized execution sends the
@@ -84,9 +84,9 @@ class Clocks:
         self.metrics.measure(level, node, RECORD_LATENESS).record_many(len(late_by), *summary)
 
     def count_needed_grace(self, node: str, grace_ms: Array) -> None:
-        """Count the records that arrived after the end of their last window, in buckets of the grace period that they needed.
+        """Count the records that arrived after the end of their last window, by the grace period that they needed.
 
-        ``grace_ms``: for each record, the smallest grace period with which it is not late.
+        ``grace_ms`` has the smallest grace period with which each record is not late.
         """
         needed = grace_ms[grace_ms > 0]
         if len(needed) == 0:
@@ -229,7 +229,7 @@ class VectorizedTask(ABC):
 
     @abstractmethod
     def due_ms(self, ends: Array) -> Array:
-        """Return, for windows with these ends, the time of the closing node's clock at which they close."""
+        """Return the times of the closing node's clock at which windows with these ends close."""
 
     @abstractmethod
     def _closing_order(self) -> ClosingOrder:

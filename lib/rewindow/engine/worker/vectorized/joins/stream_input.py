@@ -112,7 +112,7 @@ class Records(NamedTuple):
     arrivals: Array
     """The index of the record in the current batch; `_EARLIER` if it arrived before."""
     numbers: Array
-    """The number of the record among the records with its key and timestamp in the checkpoint; `NEW` if it is not there."""
+    """The record's number in the checkpoint, among the records with its key and timestamp; `NEW` if it has no number."""
 
     @classmethod
     def none(cls) -> Self:
@@ -336,7 +336,7 @@ class _Waiting:
         return [*columns, *values.columns(np.where(is_gone, -1, both.rows))], is_gone
 
     def _may_end(self, keys: Array, clock_ms: int) -> Array:
-        """Return a mask of the records whose wait is over at a clock, or whose key is among ``keys``, which found partners."""
+        """Return a mask of the records whose wait is over at a clock, or whose key is in ``keys``, the keys with partners."""
         may_end = self.are_over(self.records.times, clock_ms)
         if len(keys) and self.count:
             is_found = np.zeros(int(max(keys.max(), self.records.keys.max())) + 1, np.bool_)

@@ -37,7 +37,7 @@ from rewindow.streams.record import MAX_MS, UNKNOWN
 from rewindow.streams.settings import Limits, Semantics
 
 MOST_PAIRS = 2**18
-"""About how many pairs of records are processed together. This bounds memory."""
+"""The approximate number of pairs of records that are processed together. This limit bounds memory."""
 IDLE_KEYS = 100_000
 """Keys without records are removed when there are more than about this many."""
 _NONE = -1

@@ -144,7 +144,7 @@ class TablesJoinTask(_KeptTablesTask):
             table.compact()
 
     def _sent(self, arrivals: Arrivals, updates: dict[bool, Updates], joins: TableJoinSide, *, of_left: bool) -> _Sent:
-        """Return the updates of one table for which the joined table has a row, or had one before the update."""
+        """Return the updates of one table that send results, because the joined table has a row for the key, or had one."""
         own, keys = updates[of_left], arrivals.keys
         table, other = self.tables[of_left], self.tables[not of_left]
         old_rows, _ = table.before(own.at, own, keys)
