@@ -7,7 +7,7 @@ import pytest
 from rewindow.control.plan.job_state import Branch
 from rewindow.control.plan.spec import MAIN
 from rewindow.tables.delta.warehouse import DeltaTables
-from tests.bad_input.scene import SCORE, Answer, Bench, hour
+from tests.bad_input.scene import SCORE, Bench, hour
 
 
 def test_the_name_of_a_rewound_run_is_never_given_to_another_run(sample: Bench) -> None:
@@ -37,22 +37,17 @@ def _refused(bench: Bench, line: str, other: str) -> None:
 
 
 TAKES_A_RUN = (
-    ("report", "counts", "--run", "{}"),
-    ("report", "counts", "--since", "{}"),
-    ("state", "list", "counts", "--at", "{}"),
-    ("state", "diff", "counts", "sums", "{}", "main/4"),
-    ("why", "counts", "ann", "--run", "{}"),
-    ("publish", "counts", "--accept", "--run", "{}"),
-    ("verify", "counts", "{}"),
-    ("rewind", "counts", "--to", "{}"),
+    *("report counts --run 3", "report counts --since 3", "why counts ann --run 3", "verify counts 3"),
+    *("state list counts --at 3", "state diff counts sums 3 main/4"),
+    *("publish counts --accept --run 3", "rewind counts --to 3"),
 )
 
 
 def test_a_run_after_a_promotion_has_a_number_above_those_of_the_chain(bench: Bench) -> None:
     assert _chain_after_a_promotion(bench) == ["fix/3", "main/4", "main/5"]
-    _done(bench, "rewind", "counts", "--to", "3")
+    bench.done("rewind counts --to 3")
     assert _chain(bench) == ["fix/3"]
-    _done(bench, "run", "counts")
+    bench.done("run counts")
     assert _chain(bench) == ["fix/3", "main/6"]
 
 
@@ -61,12 +56,12 @@ def test_a_number_that_two_runs_of_a_chain_have_is_refused(bench: Bench, monkeyp
         before = property(lambda branch: max(len(branch.runs), branch.last_number) + 1)
         earlier.setattr(Branch, "next_number", before)
         assert _chain_after_a_promotion(bench) == ["fix/3", "main/3", "main/4"]
-    for command in TAKES_A_RUN:
-        _with(bench, command, "3").refused("run-number-ambiguous", count=2, number="3")
+    for line in TAKES_A_RUN:
+        bench.refuses(line, "run-number-ambiguous", count=2, number="3")
     assert _chain(bench) == ["fix/3", "main/3", "main/4"]
-    _done(bench, "rewind", "counts", "--to", "main/3")
+    bench.done("rewind counts --to main/3")
     assert _chain(bench) == ["fix/3", "main/3"]
-    _done(bench, "run", "counts")
+    bench.done("run counts")
     assert _chain(bench) == ["fix/3", "main/3", "main/5"]
 
 
@@ -74,22 +69,12 @@ def _chain_after_a_promotion(bench: Bench) -> list[str]:
     """Promote a branch that has started over twice, run twice, and return the names of the chain of `main`."""
     for factor in (2, 3, 4):
         bench.code(SCORE.replace("* 2", f"* {factor}"))
-        _done(bench, "backfill", "counts", "--from", "1", "--branch", "fix")
-    _done(bench, "promote", "counts", "fix")
+        bench.done("backfill counts --from 1 --branch fix")
+    bench.done("promote counts fix")
     for number in (2, 3):
         bench.rows(f"h{number}", hour(number))
-        _done(bench, "land", "activity")
-        _done(bench, "run", "counts")
+        bench.done("land activity", "run counts")
     return _chain(bench)
-
-
-def _with(bench: Bench, command: tuple[str, ...], run: str) -> Answer:
-    return bench.run(*(word.format(run) for word in command))
-
-
-def _done(bench: Bench, *words: str) -> None:
-    answer = bench.run(*words)
-    assert answer.code == 0, (words, answer)
 
 
 def _chain(bench: Bench) -> list[str]:

@@ -9,7 +9,6 @@ import pytest
 
 from rewindow import StreamsBuilder
 from rewindow.dsl.operators.conditions import parse
-from rewindow.errors import ConfigError
 from rewindow.testing import TopologyTestDriver
 from tests.refusals import containing, refused
 
@@ -51,22 +50,29 @@ def test_a_condition_is_true_false_or_null_as_in_sql(text, truth):
     assert parse(str(condition)) == condition, "the shown text can be parsed"
 
 
+def _wrong(problem, token):
+    return refused("expression-syntax-wrong", verb="where", problem=f"{problem} before", token=token, fix="")
+
+
+END = "the end"
+
+
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "refusal"),
     [
-        ("", "a name or a literal is missing before 'the end'"),
-        ("amount >", "a name or a literal is missing before 'the end'"),
-        ("amount > 1 2", "the condition ends before '2'"),
-        ("amount > 1 and", "is missing before 'the end'"),
-        ("(amount > 1", r"`\)` is missing before 'the end'"),
-        ("1", "a comparison, `between` or `in` is missing before 'the end'"),
-        ("amount is 1", "`null` is missing before '1'"),
-        ("amount = -'x'", "`-` is for numbers"),
-        ("amount ; 1", "cannot read '; 1'"),
+        ("", _wrong("a name or a literal is missing", END)),
+        ("amount >", _wrong("a name or a literal is missing", END)),
+        ("amount > 1 2", _wrong("the condition ends", "2")),
+        ("amount > 1 and", _wrong("a name or a literal is missing", END)),
+        ("(amount > 1", _wrong("`)` is missing", END)),
+        ("1", _wrong("a comparison, `between` or `in` is missing", END)),
+        ("amount is 1", _wrong("`null` is missing", "1")),
+        ("amount = -'x'", _wrong("`-` is for numbers,", END)),
+        ("amount ; 1", refused("expression-sign-unknown", rest="; 1")),
     ],
 )
-def test_a_syntax_error_names_its_position(text, said):
-    with pytest.raises(ConfigError, match=said):
+def test_a_syntax_error_names_its_position(text, refusal):
+    with refusal:
         parse(text)
 
 
@@ -135,3 +141,40 @@ def test_the_fields_of_a_null_row_are_null():
 def test_an_unknown_field_is_rejected_with_the_known_names():
     with refused("field-not-in-record", field="price", fields="amount, country, paid, key, value, timestamp"):
         _sent("price > 1", Sale(1, None, None))
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("(" * 5_000 + "a = 1" + ")" * 5_000, "nested levels"),
+        ("not " * 51 + "a = 1", "nested levels"),
+        ("not (" * 30 + "a = 1" + ")" * 30, "nested levels"),
+        ("a = " + "- " * 51 + "1", "nested levels"),
+        (f"a in ({', '.join(map(str, range(200)))})", "names and literals"),
+        (" or ".join(["a = 1"] * 101), "names and literals"),
+        (f"a in ({', '.join(map(str, range(300_000)))})", "characters"),
+        (f"a = {'9' * 101}", "digits in a number"),
+        (f"a = 0.{'9' * 100}", "digits in a number"),
+        (f"a = {'9' * 100_001}", "characters"),
+    ],
+    ids=range(10),
+)
+def test_a_text_that_is_too_large_is_refused_at_once(text, what):
+    with refused("expression-too-large", verb="where", what=what):
+        parse(text)
+
+
+def test_the_largest_text_is_read_shown_and_evaluated_within_a_deep_stack():
+    condition = parse("not " * 50 + f"a in ({', '.join(map(str, range(199)))})")
+    assert len(str(condition)) > 199
+
+    def deep(frames):
+        return deep(frames - 1) if frames else (len(str(condition)), condition.truth(lambda _: 198))
+
+    assert deep(150)[1] is True
+
+
+def test_a_message_shows_the_beginning_of_a_long_text():
+    with refused("expression-sign-unknown") as caught:
+        parse("a = '" + "x" * 50_000)
+    assert len(str(caught.value)) < 1_000

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rewindow.engine.spark.jars import Java, check_launcher, find_java
-from rewindow.errors import ConfigError
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,7 +79,7 @@ def test_without_java_it_is_asked_for(tmp_path, environ):
 
 def test_an_unusable_java_is_named(tmp_path):
     home = jdk(tmp_path, "new", "25.0.3")
-    with pytest.raises(ConfigError, match=r"; found only 25 in .*/new$"):
+    with refused("java-not-found", found=containing("; found only 25 in")):
         find_java({"JAVA_HOME": str(home), "PATH": ""}, installed=())
 
 
@@ -94,6 +93,6 @@ def test_the_preflight_needs_no_installed_package():
 
 @pytest.mark.parametrize("path", ["", "/nowhere"])
 def test_a_path_without_the_programs_of_sparks_launcher_is_refused_by_name(path: str) -> None:
-    with pytest.raises(ConfigError, match=r"Spark's launcher needs bash and dirname on PATH.* add the folder"):
+    with refused("launcher-program-missing", programs="bash and dirname"):
         check_launcher({"PATH": path})
     check_launcher({"PATH": "/usr/bin:/bin"})

@@ -16,11 +16,10 @@ from rewindow.contracts.ingest import LogColumns, Piece, SourceSpec
 from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema
 from rewindow.control.ingest.changed_fields import LandedFields, check_fields
 from rewindow.engine.worker.file_fields import csv_columns, csv_fields, parquet_fields
-from rewindow.errors import SourceError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.local_engine import HOUR, T0, land_locally, log_rows, one_log
-from tests.refusals import containing, refused
+from tests.refusals import containing, fixes, refused
 
 COLUMNS = LogColumns((Column("user", "string"),), (Column("amount", "long"), Column("address", "json")), True, False)
 ADDRESS = {"type": "struct", "fields": [{"name": "zip", "type": "long"}, {"name": "city", "type": "string"}]}
@@ -226,10 +225,7 @@ def test_a_new_field_that_may_be_the_new_name_of_a_landed_one_is_refused():
     log = {"value": ["amount"], "optional": ["amount"]}
     rest = [name for name in ALL if name != "amount"]
     before = checked(file("d1.json", *ALL), **log)
-    said = (
-        r"d2\.json has the field amt, which no landed file has, and no amount: was amount renamed\?.*`ignore: \[amt\]`"
-    )
-    with pytest.raises(SourceError, match=said):
+    with refused("file-field-renamed", file="d2.json", field="amt", missing="amount"):
         checked(file("d2.json", *rest, "amt"), before=before, **log)
     assert checked(file("d2.json", *rest, "amt"), before=before, **log, ignore=["amt"])
     seen = checked(file("d2.json", *ALL, "amt"), before=before, **log)
@@ -237,11 +233,13 @@ def test_a_new_field_that_may_be_the_new_name_of_a_landed_one_is_refused():
 
 
 def test_a_new_field_that_would_be_landed_is_refused_with_both_ways_on():
-    said = r"`ignore: \[note\]`.*`optional: \[note\]`.*--new-generation --keep 7` lands it from here on"
     known, structs, _ = fields_of_schema(SCHEMA)
     found = SourceFields(known, structs, (file("d3.json", *ALL, "note"),))
-    with pytest.raises(SourceError, match=said):
+    with refused("file-field-unknown", file="d3.json", field="note") as caught:
         check_fields(spec_of(), COLUMNS, found, first(), landings=7)
+    fix = str(caught.value.facts["fix"])
+    assert re.findall(r"`(\w+): \[note\]`", fix) == ["ignore", "optional"]
+    assert fixes(fix) == ["land FEED --new-generation --keep 7"]
 
 
 def _pieces(folder):

@@ -275,7 +275,7 @@ class JobBranches:
                 "last_run": branch.head.spec.name if branch.head else None,
                 "epoch": branch.last_epoch,
                 "watermark_ms": known_time(branch.watermark_ms),
-                "standing": str(branch.standing),
+                "standing": "sealed" if branch.is_open and branch.is_sealed else str(branch.standing),
             }
             for branch in self.state.branches.values()
         ]

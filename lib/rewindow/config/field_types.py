@@ -93,11 +93,13 @@ Column = Annotated[str, PlainValidator(_column), WithJsonSchema(_COLUMN)]
 TEXT: Final[dict[str, Any]] = {"type": "string", "maxLength": 200, "pattern": r"^[^\u0000-\u001f\u007f]+$"}
 
 
-def _old_name(value: object) -> str:
-    return _text(value, "User Id")
+def _old_name(value: object, example: str = "User Id") -> str:
+    # A header may have any characters, such as line breaks and no-break spaces.
+    return value if isinstance(value, str) and value else _text(value, example)
 
 
-OldColumn = Annotated[str, PlainValidator(_old_name), WithJsonSchema(TEXT)]
+_OLD_NAME: Final[dict[str, Any]] = {"type": "string", "minLength": 1}
+OldColumn = Annotated[str, PlainValidator(_old_name), WithJsonSchema(_OLD_NAME)]
 _COLUMNS: Final[dict[str, Any]] = {"type": "array", "items": _COLUMN, "minItems": 1, "uniqueItems": True}
 
 
@@ -124,13 +126,13 @@ RowOrder = Annotated[
     PlainValidator(_row_order),
     WithJsonSchema({"anyOf": [{"const": FILE_ORDER}, _COLUMNS]}),
 ]
-FIELDS: Final[dict[str, Any]] = {"type": "array", "items": TEXT, "minItems": 1}
+FIELDS: Final[dict[str, Any]] = {"type": "array", "items": _OLD_NAME, "minItems": 1}
 
 
 def _fields(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not value:
         raise ValueError(f"{value!r} is not a list of fields: write it like [coupon, address.zip]")
-    return tuple(_text(item, "address.zip") for item in value)
+    return tuple(_old_name(item, "address.zip") for item in value)
 
 
 Fields = Annotated[tuple[str, ...], PlainValidator(_fields), WithJsonSchema(FIELDS)]

@@ -32,7 +32,7 @@ from rewindow.config.field_types import (
     OutputTable,
     Policy,
 )
-from rewindow.contracts.expectations import Expectation, Kind, OnFail
+from rewindow.contracts.expectations import QUERY_TIMEOUT_MS, Expectation, Kind, OnFail
 from rewindow.errors import ConfigError
 from rewindow.streams.settings import DEFAULTS
 
@@ -169,6 +169,8 @@ class ExpectationConfig(ConfigValue):
     """Largest share of the run's records that may be late, like ``1%``. It is that of the node that drops most."""
     sql: _Query | None = None
     """A query that returns offending rows. It reads ``new_rows`` and ``previous_rows``, the rows of the previous run."""
+    timeout_ms: DurationMs | None = Field(default=None, alias="timeout")
+    """How long ``sql`` may take, ``5m`` if not given. After that, the run ends without a commit."""
     on_fail: Literal["warn", "hold", "fail"] = "fail"
     """What becomes of a run that does not meet it: it is published, held back, or not committed."""
     name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
@@ -180,6 +182,8 @@ class ExpectationConfig(ConfigValue):
         if len(given) != 1:
             what = f"{' and '.join(given)} are two expectations" if given else "there is no expectation"
             raise MisfitError(f"{what}: write one of {', '.join(_KINDS)} in each item of the list", *given[1:2])
+        if self.timeout_ms is not None and self.sql is None:
+            raise MisfitError("timeout is for sql: remove it", "timeout")
         return self
 
     def of(self, output: str) -> Expectation:
@@ -361,9 +365,8 @@ def _made(config: ExpectationConfig, output: str) -> Expectation:
         return Expectation(output, "rows", Kind.ROWS, on_fail, (), config.rows.min, config.rows.max)
     if config.late is not None:
         return Expectation(output, "late", Kind.LATE, on_fail, (), None, config.late)
-    return Expectation(
-        output, f"sql {' '.join((config.sql or '').split())[:60]}", Kind.SQL, on_fail, query=config.sql or ""
-    )
+    name, timeout_ms = f"sql {' '.join((config.sql or '').split())[:60]}", config.timeout_ms or QUERY_TIMEOUT_MS
+    return Expectation(output, name, Kind.SQL, on_fail, query=config.sql or "", timeout_ms=timeout_ms)
 
 
 def _expectations_of(output: str, written: Sequence[ExpectationConfig]) -> tuple[Expectation, ...]:

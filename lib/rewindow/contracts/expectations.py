@@ -29,6 +29,9 @@ EXPECTATION_COLUMNS = (
 NEW_ROWS, PREVIOUS_ROWS = "new_rows", "previous_rows"
 """The tables that a query reads: the rows of this run, and the rows of the previous run."""
 
+QUERY_TIMEOUT_MS = 300_000
+"""How long the query of an expectation may take unless the job's file states another `timeout`."""
+
 MOST_EXAMPLES = 3
 """Number of offending rows that an observation names."""
 
@@ -62,7 +65,7 @@ class Expectation:
 
     ``columns``: the columns that must not be null or are unique together, or the one column whose values are bounded.
     ``minimum`` and ``maximum`` are inclusive bounds of values, of the number of rows or of a share; None for no bound.
-    ``query`` returns the offending rows.
+    ``query`` returns the offending rows, within ``timeout_ms``.
     """
 
     output: str
@@ -74,6 +77,7 @@ class Expectation:
     maximum: Any = None
     allowed: tuple[Any, ...] = ()
     query: str = ""
+    timeout_ms: int = QUERY_TIMEOUT_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,13 +78,15 @@ class Epoch:
     """An epoch to replay: its number and watermark (epoch ms, -1 for none).
 
     ``clock_to_ms``: the time to which the wall clock jumps after the records (D8, ``run``); -1 for no jump. ``is_final``:
-    the last epoch of the job (D18), which has no records.
+    the last epoch of the job (D18), which has no records. ``semantics``: those of the epoch's run, if they may differ from the
+    job's present ones.
     """
 
     number: int
     watermark_ms: int
     clock_to_ms: int = UNKNOWN
     is_final: bool = False
+    semantics: Semantics | None = None
 
 
 @dataclass(frozen=True, slots=True)

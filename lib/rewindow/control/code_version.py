@@ -36,8 +36,8 @@ _ATOMS = (str, bytes, int, float, complex, bool, type(None), Decimal, Fraction, 
 def code_version(topology: Topology, root: Path) -> dict[str, str]:
     """Return the digests of the parts of the project's code that the topology's nodes reach, by the names of the parts.
 
-    ``root`` is the folder from which the project's modules are imported. Code of libraries counts by name only: their
-    versions are recorded with each attempt. Raises `ConfigError` (78) for a module whose source cannot be read.
+    ``root`` is the folder from which the project's modules are imported. Code of libraries counts by name only, because the
+    versions of libraries are recorded with each attempt. Raises `ConfigError` (78) for a module whose source cannot be read.
     """
     return dict(sorted(_reached(topology, root).digests.items()))
 
@@ -45,8 +45,8 @@ def code_version(topology: Topology, root: Path) -> dict[str, str]:
 def unaligned_schedules(topology: Topology, root: Path) -> list[str]:
     """Return ``file:line`` of each call that makes a schedule on stream time without an alignment (D2).
 
-    The code that the topology's nodes reach is read, not executed: a type that a call computes is unknown. Raises as
-    `code_version`.
+    The code that the topology's nodes reach is read, not executed, so a type that a call computes is unknown. Raises as
+    `code_version` does.
     """
     lines = {
         (module.shown, call.lineno)
@@ -62,7 +62,7 @@ def _is_unaligned(call: ast.Call, module: ModuleType | None) -> bool:
     if not isinstance(call.func, ast.Attribute) or call.func.attr != "schedule":
         return False
     names = {keyword.arg for keyword in call.keywords}
-    # Without a type it is the old call, schedule(interval).
+    # A call without a type has the old form, schedule(interval).
     type_ = next((k.value for k in call.keywords if k.arg == "type"), call.args[1] if len(call.args) > 1 else None)
     is_stream = ast.unparse(type_).endswith("STREAM_TIME") if type_ else "context" in ast.unparse(call.func.value)
     if isinstance(type_, ast.Name):
@@ -88,7 +88,7 @@ def function_version(function: object, root: Path) -> str:
 
 
 class _Reached:
-    """Collects digests of the code that the objects of a topology reach. Each object is visited once."""
+    """The digests of the code that the objects of a topology reach. Each object is visited once."""
 
     def __init__(self, source: Source, root: Path) -> None:
         self.digests: dict[str, str] = {}

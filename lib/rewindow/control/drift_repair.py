@@ -42,10 +42,10 @@ class DriftedTable(Protocol):
 
 
 class Repair(Protocol):
-    """What is known about drift; see `tables.delta.repair` and `tables.governed.repair`."""
+    """What a repair needs to know of a job's tables; see `tables.delta.repair` and `tables.governed.repair`."""
 
     def published(self, state: JobState, branch: str) -> Sequence[str]:
-        """Return the targets of a branch that have tables, which can be republished."""
+        """Return the targets of a branch whose tables can be republished."""
         ...
 
     def drift(self, job: str, state: JobState, branch: str) -> Sequence[DriftedTable]:

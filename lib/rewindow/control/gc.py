@@ -1,4 +1,4 @@
-"""Collect garbage. Each step is durable by itself: if a process is killed anywhere, call again.
+"""Collect garbage. Each step is durable by itself. If a process is killed anywhere, call again.
 
 For a job, snapshots replace long changelogs, small files are merged, and what no branch needs is deleted. Each step is decided
 on the current state of the ledger. Committed results do not change, and no run is fenced, so `gc` is safe beside runs.
@@ -13,14 +13,17 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rewindow.control.plan.retention import EVERY, decide_forget, due_snapshots
+from rewindow.control.plan.job_state import LedgerRow
+from rewindow.control.plan.ledger_state import fold_row
+from rewindow.control.plan.retention import EVERY, decide_forget, decide_snapshot, due_snapshots
+from rewindow.control.plan.spec import JournalFile
 from rewindow.control.run import Tables, publish_all, write_snapshot
 from rewindow.control.steps import update
 
 MERGE_FROM = 16
 """From this number on, small files of a table are merged into one. Merging fewer would rewrite the same rows with each call."""
 UNKNOWN_MS = 24 * 3_600_000
-"""Files of an attempt that no ledger row names stay for at least this time: its process may still run."""
+"""Files of an attempt that no ledger row names stay for at least this time, because the attempt's process may still run."""
 _Steps = Generator[str, None, "Collected"]
 _FeedSteps = Generator[str, None, "FeedCollected"]
 
@@ -59,8 +62,16 @@ class _OrphanFiles(Protocol):
 class JobGc(_OrphanFiles, Protocol):
     """The files of one job; see `tables.delta.gc` and `tables.governed.gc`."""
 
+    def dead_reports(self) -> int:
+        """Return how many reports of dead attempts `drop_reports` would remove."""
+        ...
+
     def drop_reports(self) -> int:
         """Remove the reports of dead attempts from the journal; return how many."""
+        ...
+
+    def freed(self, rows: Sequence[LedgerRow], keep_ms: int) -> Iterator[Garbage]:
+        """Yield what would become garbage if `drop_reports` ran, and these rows were appended and published."""
         ...
 
     def due(self, least: int) -> int:
@@ -135,15 +146,38 @@ def collect(
 
 @dataclass(frozen=True, slots=True)
 class FeedCollected(_Removed):
-    """The result of a collection: ``merged`` files became ``into`` files, and what was deleted."""
+    """The result of a feed's collection: what was deleted. ``merged`` small files became ``into`` files."""
 
     merged: int = 0
     into: int = 0
 
 
+def would_collect(
+    job: str, tables: Tables, gc: JobGc, *, before_ms: int, keep_ms: int, every: int = EVERY
+) -> Collected:
+    """Return what `collect` would do. Changes nothing."""
+    state, rows = tables.state(job), list[LedgerRow]()
+    due = due_snapshots(state, every)
+    for run in due:
+        # What is forgotten does not depend on how many rows the snapshot has.
+        rows.append(decide_snapshot(state, run, "", JournalFile("", 0, ""), {}))
+        state = fold_row(state, rows[-1])
+    forgets = decide_forget(state, before_ms)
+    rows += [forgets] if forgets else []
+    garbage = {(item.folder, item.path): item for item in (*gc.garbage(keep_ms), *gc.freed(rows, keep_ms))}
+    return Collected(
+        [run.spec.name for run in due],
+        len(forgets.body["runs"]) if forgets else 0,
+        gc.dead_reports(),
+        gc.due(MERGE_FROM),
+        deleted=list(garbage.values()),
+    )
+
+
 def collect_feed(feed: str, publish: Callable[[str], Iterator[str]], gc: _FeedGc, *, keep_ms: int) -> _FeedSteps:
-    """Merge small files, and delete orphan files older than ``keep_ms``, but at least a day old."""
+    """Drop replaced generations, merge small files, and delete orphan files older than ``keep_ms``, but at least a day old."""
     yield from publish(feed)
+    yield from gc.drop_replaced(keep_ms)
     merged = into = 0
     for topic in gc.topics():
         for step in gc.compact(topic):
@@ -170,6 +204,10 @@ class _FeedGc(_OrphanFiles, Protocol):
 
     def topics(self) -> list[str]:
         """Return the logs that `land` wrote."""
+        ...
+
+    def drop_replaced(self, keep_ms: int) -> Iterator[str]:
+        """Remove the rows of generations that were replaced at least ``keep_ms`` ago. Yield each step's name."""
         ...
 
     def compact(self, topic: str) -> Iterator[str | tuple[int, int]]:

@@ -1,9 +1,9 @@
-"""Decide whether another attempt is alive. This only avoids wasted work: a takeover is always safe.
+"""Decide whether another attempt is alive. This only avoids wasted work, because a takeover is always safe.
 
-On this host, the process table shows at once whether the attempt's process exists, so the next call takes over a killed run.
-Everywhere, the attempt's heartbeat shows whether it makes progress: a file that the process touches every few seconds, until
-nothing has progressed for a configured time (`storage.progress`). An attempt that hangs is taken over. If it wakes up, the
-ledger refuses its commit.
+On this host, the process table shows at once whether the attempt's process exists, so the next call takes over a killed run. On
+any host, the attempt's heartbeat shows whether the attempt makes progress. The heartbeat is a file that the process touches every
+few seconds, until nothing has progressed for a configured time (`storage.progress`). An attempt that hangs is taken over. If it
+wakes up, the ledger refuses its commit.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def this_attempt() -> Attempt:
 
 
 class Heartbeat:
-    """Touches the attempt's file below the warehouse while the ``with`` block lasts and there is progress."""
+    """The heartbeat of an attempt. Inside the context, its file below the warehouse is touched while there is progress."""
 
     def __init__(self, warehouse: str, attempt: Attempt, stalled_ms: int = STALLED_MS) -> None:
         """``stalled_ms``: the time without any progress after which the file is not touched any more."""
@@ -80,7 +80,7 @@ class Heartbeat:
 
     def _beat(self) -> None:
         while not self._stop.wait(BEAT_SECONDS):
-            # A failed beat is harmless: another process may only take over too early.
+            # A failed beat is harmless, because at worst another process takes over too early.
             with suppress(OSError):
                 if seconds_since() < self._stalled_s:
                     touch(self._file)
@@ -108,7 +108,7 @@ def _exists(attempt: Attempt) -> bool:
 
 
 def was_killed(warehouse: str, attempt: Attempt) -> bool:
-    """Return whether an attempt did not remove its heartbeat: its process was killed or hangs, or its host is gone."""
+    """Return whether an attempt left its heartbeat, because its process was killed or hangs, or its host is gone."""
     return modified_s(_heartbeat_file(warehouse, attempt.id)) is not None and not is_alive(warehouse, attempt)
 
 

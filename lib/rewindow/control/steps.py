@@ -1,6 +1,6 @@
 """Steps of commands, and the only way to add rows to a ledger: read it, decide, append, and repeat if another process was faster.
 
-A step machine is a generator that yields the name of each step before it does it, so a caller can stop between steps.
+A step machine is a generator that yields the name of each step before the step, so a caller can stop between steps.
 """
 
 from __future__ import annotations

@@ -29,10 +29,14 @@ class Clocks:
         self.stream_queue = task_context.schedules.queues[PunctuationType.STREAM_TIME]
         self._wall_queue = task_context.schedules.queues[PunctuationType.WALL_CLOCK_TIME]
         self._task_context = task_context
+        self._punctuations = Punctuations(limits, task_context)
+        self.adopt(semantics)
+
+    def adopt(self, semantics: Semantics) -> None:
+        """Advance the clocks by these semantics from now on."""
         self._glides = semantics.wall_clock is WallClock.STREAM_TIME
         self.is_lowest = semantics.stream_time is StreamTime.MIN
         """Whether stream time is the lowest partition time of all topics. A record may then be ahead of stream time."""
-        self._punctuations = Punctuations(limits, task_context)
 
     def take(self, rank: int, timestamp: int) -> None:
         """Advance both clocks to a topic's new highest timestamp. ``rank`` is the topic's index in the topology."""

@@ -16,6 +16,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -31,7 +32,7 @@ from rewindow.streams.metrics import PROCESS, RECORD_LATENESS
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.ordering import Event, Rows, events, merge, ordered_rows, rows_from, same_topic
 from rewindow.streams.record import MAX_MS, UNKNOWN, make_record
-from rewindow.streams.settings import StreamTimeFrom, TaskConfig
+from rewindow.streams.settings import Semantics, StreamTimeFrom, TaskConfig
 from rewindow.streams.sink import Sink, Write, open_sinks
 from rewindow.streams.state.spill import Disk
 from rewindow.streams.state.stores import Store
@@ -223,6 +224,11 @@ class Task:
             least_ms = least_ms if late == taken else 0
             task_context.metrics.measure("task", "", RECORD_LATENESS).record_many(taken, late_ms, least_ms, latest_ms)
         return taken
+
+    def adopt(self, semantics: Semantics) -> None:
+        """Let time pass by other semantics from the next epoch on, as if a job's file was changed between two runs."""
+        self._config = replace(self._config, semantics=semantics)
+        self._clocks.adopt(semantics)
 
     def _replay_rows(self, rank: int, rows: Rows) -> None:
         """Process consecutive records of one topic, in batches if its node takes batches. If not, the task has no other topic."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ from rewindow.engine.worker.provenance.task_replay import ReadLog
 from rewindow.errors import ConfigError
 from rewindow.streams.ordering import Rows
 from rewindow.streams.record import UNKNOWN, TopicPartition
+from rewindow.streams.settings import Semantics
 from rewindow.streams.timing import TimedNode
 
 Offsets = Mapping[tuple[str, int], Mapping[int, int]]
@@ -62,8 +63,12 @@ class History:
 
     @cached_property
     def epochs(self) -> tuple[Epoch, ...]:
-        """The epochs that the runs took, in order."""
-        return tuple(epoch for run in self.runs for epoch in run_epochs(run.spec, self.output.job.feed))
+        """The epochs that the runs took, in order, each with the semantics that its run had."""
+        return tuple(
+            replace(epoch, semantics=Semantics(**run.spec.binding.semantics))
+            for run in self.runs
+            for epoch in run_epochs(run.spec, self.output.job.feed)
+        )
 
     @cached_property
     def records(self) -> LogRecords:

@@ -79,7 +79,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a command has read of a branch and some of its ``runs``, the last of which is the head.
+    """What a command has read of a branch and some of its ``runs``. The last of these runs is the head.
 
     * ``reports``: from run id to the task reports of the run, oldest run first; ``before_reports``: the task reports of the run
       before the head.
@@ -161,7 +161,7 @@ class Inputs:
 
     @cached_property
     def topics(self) -> AbstractSet[str]:
-        """The topics that the job reads: a feed may have more."""
+        """The topics that the job reads. Its feed may have more."""
         return topics_read(self.head.spec.binding)
 
     @property

@@ -28,6 +28,7 @@ from rewindow.contracts.ingest import (
 )
 from rewindow.contracts.text_options import other_form
 from rewindow.control.health.feed_health import (
+    not_followed,
     waiting_read,
     waiting_refused,
     waiting_rows,
@@ -35,6 +36,7 @@ from rewindow.control.health.feed_health import (
     waiting_unread,
 )
 from rewindow.control.ingest.changed_fields import LandedFields, check_fields, landed_fields, raise_all
+from rewindow.control.ingest.feed_progress import fold_progress
 from rewindow.control.ingest.generations import FILES, grown, is_same_origin, kind_of, position_of
 from rewindow.control.ingest.intervals import (
     Epochs,
@@ -48,6 +50,7 @@ from rewindow.control.ingest.intervals import (
 from rewindow.control.ingest.protocols import Call
 from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
 from rewindow.errors import ConfigError, DataError, LandedFileError, ReasonMessage, SourceError, StorageError
+from rewindow.streams.record import UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ def _inspect_sources(call: Call) -> _Sources | NothingDue:
         return _nothing_due(call)
     inspected = {spec.topic: _look_at(call, spec, window) for spec in call.feed.logs}
     has_rows = any(look.fresh or (grid and look.rest) for look in inspected.values())
-    if not has_rows and not _rises(call, window):
+    if not has_rows and (_waits_for_later_rows(call) or not _rises(call, window)):
         return _nothing_due(call, inspected)
     return _Sources(inspected, window, grid, has_rows=has_rows)
 
@@ -96,7 +99,7 @@ def _complete_intervals(call: Call) -> tuple[Grid | None, ReadWindow]:
 def _look_at(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
     """Inspect a source. If a new generation keeps landings, only rows that arrive later are due.
 
-    Raises `ConfigError` (78) if it cannot be known which rows are new: see `_check_goes_on`.
+    Raises `ConfigError` (78) if it cannot be known which rows are new (see `_check_goes_on`).
     """
     generation = call.generation
     is_rebased = generation.is_new and window.until_ms is not None and spec.topic in generation.columns
@@ -113,7 +116,7 @@ def _look_at(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
 
 
 def _rises(call: Call, window: ReadWindow) -> bool:
-    """Return whether the watermark rises without rows: it is declared, or an idle partition times out (D16)."""
+    """Return whether the watermark rises without rows, because it is declared or an idle partition times out (D16)."""
     # A later landing time can only end the waiting for idle partitions, so it is enough to try the end of the last due interval.
     landed_ms = call.request.now_ms if window.until_ms is None else window.until_ms
     watermark = decide_watermark(
@@ -125,6 +128,44 @@ def _rises(call: Call, window: ReadWindow) -> bool:
         before_ms=call.progress.watermark_ms,
     )
     return watermark.time_ms > call.progress.watermark_ms
+
+
+def _waits_for_later_rows(call: Call) -> bool:
+    """Return whether an interval is complete only when a later row has arrived.
+
+    With `watermark: interval_end` the end of an interval declares that all its rows are there. A caller with `--until` or
+    `--watermark` knows that, but the clock does not, because a source may lag.
+    """
+    feed, request = call.feed, call.request
+    is_declared = request.until_ms is not None or request.watermark_ms is not None
+    return feed.interval_end and feed.every is not None and not is_declared and any(map(_may_lag, feed.logs))
+
+
+def _may_lag(spec: LogSpec) -> bool:
+    """Return whether a log's rows may become visible after their arrival. Rows that arrive with a table's commits cannot."""
+    return not spec.is_output and (spec.source.format not in TABLE_FORMATS or spec.arrived_at is not None)
+
+
+def _followed(
+    call: Call,
+    columns: Mapping[str, LogColumns],
+    inspected: Mapping[str, SourceLook],
+    window: ReadWindow,
+    grid: Grid,
+) -> ReadWindow:
+    """Return the window without intervals from which rows of some log may still be missing, because it has no later row.
+
+    A log that has never delivered is not waited for. A new generation needs no later rows for what is landed already.
+    """
+    landed = fold_progress(call.tables.state(call.feed.feed)).through_ms or UNKNOWN
+    ends = [window.until_ms or 0]
+    for spec in filter(_may_lag, call.feed.logs):
+        arrivals = call.engine.intervals(spec, columns[spec.topic], inspected[spec.topic], window, grid)
+        last = max((start for start in arrivals.starts if start is not None), default=None)
+        has_delivered = any(where.topic == spec.topic for where in call.progress.deliveries)
+        if not arrivals.waiting and (last is not None or has_delivered):
+            ends.append(max(UNKNOWN if last is None else last, landed))
+    return replace(window, until_ms=min(ends))
 
 
 def watermark_policy(feed: FeedSpec) -> WatermarkPolicy:
@@ -176,12 +217,14 @@ def _nothing_due(call: Call, inspected: Mapping[str, SourceLook] | None = None) 
     try:
         inspected = inspected or {spec.topic: _look_at(call, spec, ReadWindow(through, through)) for spec in logs}
     except StorageError as error:
-        # With `--until`, a new file that cannot be read is no error: it may not be complete yet, and its rows are not due.
+        # With `--until`, an unreadable new file is no error, because it may not be complete yet, and its rows are not due.
         if until_ms is None:
             raise
         return NothingDue(waiting_refused(feed, until_ms, error))
     if until_ms is not None:
         return NothingDue(waiting_unread(feed, inspected, until_ms), inspected)
+    if _waits_for_later_rows(call) and grid_of(feed).after(through) <= call.request.now_ms:
+        return NothingDue(not_followed(feed, through), inspected)
     return NothingDue(waiting_sources(feed, inspected, call.progress.positions, call.request.now_ms), inspected)
 
 
@@ -239,7 +282,9 @@ class Due:
     intervals: tuple[Interval | None, ...]
     slots: tuple[PendingLanding, ...]
     epochs: Mapping[int, EpochTimes] | None = None
-    """For a feed of another job's outputs: the times of the job's new epochs by number. Then these epochs are the intervals."""
+    """For a feed of another job's outputs: the times of the job's new epochs by number. These epochs are the intervals."""
+    leaves_open: bool = False
+    """Whether intervals that are over are not landed, because no later row shows that all their rows are there."""
 
     def positions(self, interval: Interval | None) -> dict[str, Mapping[str, Any]]:
         """Return the sources' positions after the landing of an interval."""
@@ -265,6 +310,9 @@ def find_due(call: Call) -> Due | NothingDue:
     if sources.grid is None:
         slot = PendingLanding(call.progress.number + 1)
         return Due(inspected, columns, window, (None,), (slot,) if sources.has_rows else ())
+    over_ms = window.until_ms
+    if isinstance(sources.grid, Grid) and _waits_for_later_rows(call):
+        window = _followed(call, columns, inspected, window, sources.grid)
     arrivals_of: dict[str, Arrivals] = {}
     arrivals = (
         partial(_arrivals, call, columns, inspected, window, sources.grid, arrivals_of)
@@ -280,7 +328,9 @@ def find_due(call: Call) -> Due | NothingDue:
     if not sources.has_rows:
         expected = []
     if not intervals or not (expected or sources.epochs or _rises(call, window)):
-        return NothingDue(_waiting(call, arrivals_of.values()), inspected)
+        is_open = window.until_ms != over_ms
+        waiting = not_followed(call.feed, window.until_ms) if is_open else _waiting(call, arrivals_of.values())
+        return NothingDue(waiting, inspected)
     if isinstance(sources.grid, Grid):
         inspected = {
             spec.topic: _with_later(
@@ -291,7 +341,7 @@ def find_due(call: Call) -> Due | NothingDue:
     slots = tuple(
         PendingLanding(number, *interval) for number, interval in enumerate(expected, start=call.progress.number + 1)
     )
-    return Due(inspected, columns, window, tuple(intervals), slots, sources.epochs)
+    return Due(inspected, columns, window, tuple(intervals), slots, sources.epochs, window.until_ms != over_ms)
 
 
 def without_landings(call: Call) -> Due:
@@ -321,8 +371,9 @@ def nothing_to_begin_with(call: Call) -> SourceError:
 
 
 def _of_landed_files(look: SourceLook) -> SourceLook:
-    """Return a look with files to read; without new files, these are the landed files."""
-    # Columns are inferred from the files to read, and landed files have the same columns.
+    """Return a look that has files to read. If there are no new files, it has the landed files to read."""
+    # `_all_columns` reads the files that are to be read. If there are none, the landed files stand in, because they have the
+    # same columns.
     return look if look.fresh or look.rest else replace(look, rest=look.landed)
 
 

@@ -1,9 +1,10 @@
-"""Decide whether a job can resume from a checkpoint: its stores, its outputs, and the landings that it has read. Pure.
+"""Decide whether a job can resume from a checkpoint, given its stores, its outputs, and the landings that it has read. Pure.
 
-A store is kept only if its entries still mean the same: same kind, key and columns, in the same sub-topology, used by the
-same nodes with the same description. Anything else is refused, because it would silently give wrong rows.
+A store is kept only if its entries still mean the same. So the store must have the same kind, key and columns, be in the same
+sub-topology, and be used by the same nodes with the same description. Anything else is refused, because it would silently give
+wrong rows.
 
-The columns of an output table never change, because others read it (ADR-132): an output with other columns needs another table.
+The columns of an output table never change, because others read it (ADR-132). An output with other columns needs another table.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _TAKEN_OVER = "`key=STREAM.key` takes it over from a stream, and the fields of a
 
 
 def column_changes(before: Sequence[tuple[str, str]], now: Sequence[tuple[str, str]]) -> str:
-    """Describe how columns, given as pairs (name, type), differ: ``key (string) is gone, user (string) is new``."""
+    """Describe how columns, given as pairs (name, type), differ, as in ``key (string) is gone, user (string) is new``."""
     had, has = dict(before), dict(now)
     changes = [f"{name} ({had[name]}) is gone" for name in had if name not in has]
     changes += [f"{name} ({has[name]}) is new" for name in has if name not in had]
@@ -32,7 +33,7 @@ def column_changes(before: Sequence[tuple[str, str]], now: Sequence[tuple[str, s
 
 
 def other_columns(table: str, actual: Sequence[tuple[str, str]], due: Sequence[tuple[str, str]]) -> CheckpointError:
-    """Return the error for a table whose ``actual`` columns are not those that a job writes (``due``)."""
+    """Return the error for a table whose ``actual`` columns differ from the columns that a job writes (``due``)."""
     changes = column_changes(actual, due)
     return CheckpointError(
         "table-columns-differ",
@@ -95,7 +96,7 @@ def keep_key(main: Branch, now: JobBinding) -> str:
 
 
 def other_keys(main: Branch, now: JobBinding) -> list[str]:
-    """Return the outputs whose key columns differ from those on ``main``, so that they cannot be compared key by key."""
+    """Return the outputs that cannot be compared key by key, because their key columns differ from those on ``main``."""
     if main.head is None:
         return []
     before = main.head.spec.binding
@@ -255,7 +256,7 @@ def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = N
         last = next((run.spec for run in reversed(branch.runs) if _has(feed, run.spec)), None)
         to, begin = (last.name, last.input.last + 1) if last else (BEGINNING, 1)
         fix = f"Rewind to the shared landings and run again: `rewindow rewind {job} --to {to}`"
-        # A branch that is behind cannot be promoted.
+        # A replay that ends before this branch's last epoch could not be promoted.
         if branch.last_epoch <= len(feed.landings):
             fix += (
                 f". Or replay on a branch, then publish it: `rewindow backfill {job} --from {begin} --branch NAME`, "

@@ -24,9 +24,9 @@ from rewindow.streams.punctuation import UNALIGNED
 from rewindow.streams.record import known_time
 
 _MOST_EPOCHS, _AT_EACH_END = 12, 3
-"""A printed plan of more epochs than the first number shows only the first and the last epochs, so many at each end."""
+"""A printed plan with more epochs than the first number shows only its first and last epochs. The second number says how many."""
 _MOST_PARTITIONS = 8
-"""A printed plan shows the offsets of an epoch in at most so many partitions."""
+"""A printed plan shows the offsets of an epoch in at most this many partitions."""
 
 
 def describe_plan(
@@ -34,8 +34,8 @@ def describe_plan(
 ) -> dict[str, Any]:
     """Return a decision as JSON values.
 
-    ``epochs``: each with its watermark (epoch ms) and the offsets ``[start, end)`` of each topic-partition. ``held``: records
-    landed but held back by the feed's watermark, by topic-partition. ``pending``: an uncommitted plan. ``waiting``: landings
+    ``epochs``: each with its watermark (epoch ms) and the offsets ``[start, end)`` of each topic-partition. ``held``: landed
+    records that the feed's watermark holds back, by topic-partition. ``pending``: an uncommitted plan. ``waiting``: landings
     that the run leaves for later runs. ``changed``: how the job differs from the branch's checkpoint; the next run accepts
     these changes, because otherwise planning would have failed. ``on_hold``: committed runs that are not published; the next
     run would be published after them. Runs appear by name; ``ledger_row`` is the row of the plan in the runs ledger.

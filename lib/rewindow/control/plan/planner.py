@@ -4,8 +4,8 @@ The rules, in order:
 
 1. A request whose key is committed, or whose landings are all taken, needs no run. A sealed branch takes no more runs.
 2. The feed must still have the landings that the parent took, and code and settings must fit the parent's checkpoint. Code
-   and settings are checked even if there is nothing to run: otherwise a changed job would appear healthy until the next
-   landing (ADR-81).
+   and settings are checked even if there is nothing to run, because otherwise a changed job would appear healthy until the
+   next landing (ADR-81).
 3. A pending plan of a live process blocks the branch (exit code 75). A pending plan of a dead process is completed with the
    same epochs and clock; if the request goes further, another call is needed after that run. If the plan takes more epochs
    than the request, or seals the branch although the request does not, a new plan replaces this plan, which has committed
@@ -14,7 +14,7 @@ The rules, in order:
 
 A backfill recomputes history with the current code. It creates a branch if there is none of this name. If the branch exists
 and its own runs executed other code, the branch starts over; if they executed the same code, it continues where it ended
-(ADR-87). Before a branch is created or starts over, its first run is checked: a refused backfill creates no branch and
+(ADR-87). Before a branch is created or starts over, its first run is checked, so a refused backfill creates no branch and
 replaces no runs.
 """
 
@@ -43,10 +43,10 @@ from rewindow.control.plan.job_state import Branch, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.spec import BEGINNING, MAIN, Attempt, EpochSpan, JobBinding, RunRequest, RunSpec
 from rewindow.control.plan.stored_runs import run_of_request
-from rewindow.errors import CheckpointError, InvariantError, NotNowError, ReasonMessage, UsageError
+from rewindow.errors import CheckpointError, InvariantError, Lines, NotNowError, ReasonMessage, UsageError
 
 Alive = Callable[[Attempt], bool]
-"""Returns whether the process of an attempt may still be alive: see `heartbeat.is_alive`."""
+"""Returns whether the process of an attempt may still be alive (see `heartbeat.is_alive`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class UpToDate:
 
 @dataclass(frozen=True, slots=True)
 class UpToDateButChanged(UpToDate):
-    """Nothing to run, but the job differs from its checkpoint.
+    """The reason why there is nothing to run for a job that differs from its checkpoint.
 
-    The job's next run accepts these changes; if ``needs_option``, only with `--accept-changes`, which this call had.
+    The job's next run accepts these changes; if ``needs_option``, only with `--accept-changes`. This call had that option, too.
     """
 
     since: str
@@ -160,7 +160,10 @@ def last_requested_epoch(feed: Feed, request: RunRequest) -> int:
 
 
 def is_accepted_code(branch: Branch, binding: JobBinding, changes: list[str], request: RunRequest) -> bool:
-    """Return whether the next run accepts changes without `--accept-changes`: only code changed, and that is accepted."""
+    """Return whether the next run accepts a change without `--accept-changes`.
+
+    It does if only code changed, and the job has ``on_code_change: accept`` or the branch has no runs of its own.
+    """
     head = branch.head
     is_only_code = head is not None and changes == code_changes(head.spec.binding.code, binding.code)
     # A branch without its own runs recomputes from its fork, usually because the code changed, so it always accepts such changes.
@@ -299,8 +302,8 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
         "job {job!r} has changed since the checkpoint of run {run}:\n{changes}{effects}{fix}",
         job=binding.job,
         run=head.spec.name,
-        changes="".join(f"  - {line}\n" for line in changes),
-        effects=f"Effect on the checkpoint: {'; '.join(effects)}.\n" if effects else "",
+        changes=Lines([*(f"  - {line}" for line in changes), ""]),
+        effects=Lines([f"Effect on the checkpoint: {'; '.join(effects)}.", ""] if effects else []),
         fix=fix,
     )
 

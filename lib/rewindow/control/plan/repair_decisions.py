@@ -9,7 +9,7 @@ from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import FORGET, REPUBLISH, RESTAGE, fold_row
 from rewindow.control.plan.spec import OUTPUT, JobBinding, JournalFile, TableSpec
-from rewindow.errors import CheckpointError, InvariantError, StorageError
+from rewindow.errors import CheckpointError, InvariantError, Lines, StorageError
 
 
 def decide_republish(
@@ -17,7 +17,7 @@ def decide_republish(
 ) -> LedgerRow:
     """Return the row that republishes a table: an output of a branch, or a table that branches share.
 
-    ``without``: the numbers of runs whose rows leave a shared table, because their files are gone and nothing needs them.
+    ``without``: the numbers of runs whose rows leave a shared table, because the files are gone and nothing needs the rows.
     """
     is_output = target.startswith(OUTPUT)
     body = {"target": target if is_output else table.path, "branch": branch if is_output else None}
@@ -70,7 +70,7 @@ def check_same_code(run: CommittedRun, binding: JobBinding) -> None:
     """
     changes = differences_besides_tables(run.spec.binding, binding)
     if changes:
-        listed = "\n".join(f"  - {line}" for line in changes)
+        listed = Lines(f"  - {line}" for line in changes)
         versions = run.spec.attempt.versions
         shown = ", ".join(f"{name} {version}" for name, version in versions.items()) or "unknown versions"
         raise CheckpointError(

@@ -1,6 +1,6 @@
-"""Which outputs and stores have keys or values without a declared type, and the call that declares it. Pure.
+"""Find outputs and stores whose keys or values have no declared type, and the call that declares the type. Pure.
 
-They are columns of JSON text, in which a text stands in quotes: `"ann"`.
+Such keys and values are columns of JSON text, in which a text is in quotation marks: `"ann"`.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _KEEP: Mapping[str, frozenset[str]] = {
     ),
     "value": _KEEP_BOTH | {"select_key"},
 }
-"""The steps that keep the type of keys or of values, by the words with which `describe_supplier` describes them."""
+"""The steps that keep the type of keys or of values, named as `describe_supplier` describes them."""
 
 
 def undeclared_types(topology: Topology, before: JobBinding | None = None) -> Iterator[HintMessage]:
     """Yield a hint for each call that should declare a type, with the outputs and stores that lack the type.
 
-    ``before``: outputs and stores of this job are left out, because an earlier run has told of them.
+    ``before``: outputs and stores of this binding are left out, because an earlier run has yielded their hints.
     """
     known = {*before.stores, *before.tables} if before is not None else set()
     calls: dict[tuple[str, str], dict[str, str]] = {}
@@ -89,7 +89,7 @@ def _is_undeclared(declared: Any) -> bool:
 
 
 def _maker(topology: Topology, node: Node, part: str) -> tuple[str, str] | None:
-    """Return the verb and the line's name of the step that makes the keys or values at a node; None where streams meet."""
+    """Return the verb and the name in `Topology.lines` of the step that makes a node's keys or values; None at a merge."""
     for above in topology.above(node):
         if isinstance(above, ProcessorNode) and _word(above) not in _KEEP[part]:
             return _verb(above), f"node {above.name}"

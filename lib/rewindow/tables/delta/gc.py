@@ -1,10 +1,9 @@
 """The garbage collection of jobs and feeds: merge small files of their tables, and delete files that nothing needs any more.
 
-Files and reports of attempts that are dead by the ledger are deleted at once. Files that were removed from a table, and files of
-attempts that no ledger row names (a verification, a snapshot or a repair that died), are deleted when they are older than the
-retention. That a file is not committed yet is never a reason to delete it.
-
-Removed files of a log are deleted only if other files are proven to have their rows.
+Files and reports of attempts that are dead according to the ledger are deleted at once. Files that were removed from a table, and
+files of attempts that no ledger row names (a verification, a snapshot or a repair that died), are deleted when they are older
+than the retention. That a file is not committed yet is never a reason to delete it. Removed files of a log are deleted only if
+other files are proven to have their rows.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
+from functools import cached_property, partial, reduce
 from itertools import chain
 from urllib.parse import unquote
 from uuid import uuid4
@@ -23,8 +22,9 @@ from deltalake import DeltaTable
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.gc import UNKNOWN_MS, Garbage
 from rewindow.control.ingest.feed_progress import Progress, fold_progress
-from rewindow.control.ingest.landings import LANDING
-from rewindow.control.plan.job_state import Branch, JobState
+from rewindow.control.ingest.landings import GENERATION, LANDING
+from rewindow.control.plan.job_state import Branch, JobState, LedgerRow
+from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.planner import Alive
 from rewindow.control.plan.retention import dead_attempts
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
@@ -56,6 +56,10 @@ from rewindow.tables.shared.publications import SHARED_TABLES, published_attempt
 _HOUR_MS = 3_600_000
 
 
+_LEFT = "left the table"
+_DEAD_REPORTS = "the reports of an attempt that did not finish"
+
+
 class Unnamed:
     """The files in a table's folder that the table does not name. The folder is listed once."""
 
@@ -81,7 +85,7 @@ class Unnamed:
 
     def is_left(self, path: str, keep_ms: int) -> bool:
         """Return whether a file was removed from the table, or written and never added, at least ``keep_ms`` ago."""
-        # A file is written before it is removed. So most files are too young by their time alone, and the log is not read.
+        # A file is written before it is removed. If even its time of writing is too young, the log need not be read.
         facts = self._facts_of(path)
         is_old = facts is not None and facts[1] <= time.time_ns() // 1_000_000 - keep_ms
         if not is_old or self._table is None:
@@ -122,9 +126,17 @@ class JobGc:
         """Bind to a job. ``alive`` returns whether an attempt still runs."""
         self._tables, self._job, self._alive = tables, job, alive
 
+    def dead_reports(self) -> int:
+        """Return how many files of reports `drop_reports` would remove."""
+        return len(self._orphan_files().dead_reports())
+
     def drop_reports(self) -> int:
         """Remove the reports of dead attempts from the journal; return how many files of reports were removed."""
         return self._orphan_files().drop_reports()
+
+    def freed(self, rows: Sequence[LedgerRow], keep_ms: int) -> Iterator[Garbage]:
+        """Yield what would become garbage if `drop_reports` ran, and these rows were appended and published."""
+        yield from self._orphan_files().freed(rows, keep_ms)
 
     def merge(self, least: int) -> Iterator[str | tuple[int, int]]:
         """Merge the small files of runs; see `merging.merge`."""
@@ -174,15 +186,33 @@ class _JobOrphanFiles:
         yield from self._internal(keep_ms)
         yield from self._of_ledgers(keep_ms)
 
+    def freed(self, rows: Sequence[LedgerRow], keep_ms: int) -> Iterator[Garbage]:
+        """See `JobGc.freed`. Files that leave a table now can be deleted now only without a retention."""
+        journal = table_path(self._warehouse, JOURNAL)
+        for path, size in self.dead_reports().items():
+            yield Garbage(journal, path, size, _DEAD_REPORTS)
+        after = reduce(fold_row, rows, self._state)
+        for path, targets in sorted(self._tables().items()) if rows and not keep_ms and self._is_quiet else ():
+            root = table_path(self._warehouse, path)
+            table = open_table(root)
+            if table is None or not any(target.startswith(CHANGELOG) for target in targets):
+                continue
+            forgotten = self._known - published_attempts(after.shared(path))
+            for file in table_files(root, table):
+                if staged_by(file.path) in forgotten:
+                    yield Garbage(root, file.path, file.bytes, _LEFT)
+
+    def dead_reports(self) -> dict[str, int]:
+        """Return the files of reports of dead attempts that the journal names, each with its size."""
+        root = table_path(self._warehouse, JOURNAL)
+        table, dead = open_table(root), {f"job={self._job}/{attempt}.parquet" for attempt in self._dead}
+        return {file.path: file.bytes for file in (table_files(root, table) if table else ()) if file.path in dead}
+
     def drop_reports(self) -> int:
         """Remove the reports of dead attempts from the journal in one commit; return how many files were removed."""
-        path = table_path(self._warehouse, JOURNAL)
+        path, listed = table_path(self._warehouse, JOURNAL), self.dead_reports().keys()
         table = open_table(path)
-        if table is None:
-            return 0
-        dead = {f"job={self._job}/{attempt}.parquet" for attempt in self._dead}
-        listed = {file.path for file in table_files(path, table)} & dead
-        if not listed:
+        if table is None or not listed:
             return 0
         app_id = f"rewindow.gc/{self._job}"
         version = (table.transaction_version(app_id) or 0) + 1
@@ -230,12 +260,12 @@ class _JobOrphanFiles:
             elif path in SHARED_TABLES or attempt in self._pending or attempt in counts:
                 continue
             elif attempt in attempts and (self._is_quiet or not is_changelog) and unnamed.is_left(name, keep_ms):
-                yield from unnamed.garbage(name, "left the table")
+                yield from unnamed.garbage(name, _LEFT)
             elif attempt not in attempts and unnamed.is_left(name, max(keep_ms, UNKNOWN_MS)):
                 yield from unnamed.garbage(name, "of an unknown attempt")
 
     def _internal(self, keep_ms: int) -> Iterator[Garbage]:
-        """Yield the internal logs of attempts: those of dead attempts at once, those of other attempts when they are old."""
+        """Yield the internal logs of attempts: logs of dead attempts at once, logs of other attempts when they are old."""
         root = table_path(self._warehouse, f"internal/{self._job}")
         sizes: dict[str, tuple[int, int]] = {}
         for name, size, modified_ms in Folder(root).files():
@@ -259,7 +289,7 @@ class _JobOrphanFiles:
             path = f"job={self._job}/{attempt}.parquet"
             facts = Folder(root).facts(path)
             if facts is not None and path not in listed:
-                yield Garbage(root, path, facts.bytes, "the reports of an attempt that did not finish")
+                yield Garbage(root, path, facts.bytes, _DEAD_REPORTS)
         merged = Unnamed(root, table, ".parquet", f"job={self._job}")
         yield from merged.old_garbage(f"{merged_by(self._job)}-", keep_ms, "merged into another file")
         root = table_path(self._warehouse, RUNS)
@@ -324,6 +354,26 @@ class FeedGc:
         """Return the topics whose logs `land` has ever written. Logs that are read from their source tables are not included."""
         return list(self._progress.topics)
 
+    def drop_replaced(self, keep_ms: int) -> Iterator[str]:
+        """Remove the rows of `_replaced` generations from logs and quarantine. Yield the name of each commit before making it."""
+        replaced = self._replaced(keep_ms)
+        refused = self._refused_in(replaced)
+        roots = [(self._root(topic), topic) for topic in self._progress.topics if replaced]
+        for root, name in [*roots, (table_path(self._tables.warehouse, QUARANTINE), "quarantine")]:
+            table = open_table(root) if replaced else None
+            if table is None or direct_problem(table):
+                continue
+            left = {
+                file.path for file in table_files(root, table) if file.path in refused or _is_of(file.path, replaced)
+            }
+            if left:
+                yield f"drop {name}"
+                app_id = f"rewindow.gc/{self._feed}"
+                version = (table.transaction_version(app_id) or 0) + 1
+                remove = partial(removals, names=left)
+                nothing: list[StagedFile] = []
+                commit_files(root, nothing, app_id=app_id, version=version, table=table, retract=remove)
+
     def compact(self, topic: str) -> Iterator[str | tuple[int, int]]:
         """Merge a log's small files; see `merging.compact`."""
         return compact(self._root(topic), topic, self._progress.held_paths(topic), uuid4().hex)
@@ -339,8 +389,10 @@ class FeedGc:
         ledger = self._ledger()
         check_once(Folder(ledger.path), self._feed, self._tables.state(self._feed), check_stored_feed)
         progress = self._progress
-        of_logs = [item for topic in progress.topics for item in self._of_log(topic, progress, keep_ms)]
-        yield from [*of_logs, *self._of_quarantine(progress), *self._of_ledger(keep_ms)]
+        replaced = self._replaced(keep_ms)
+        of_logs = [item for topic in progress.topics for item in self._of_log(topic, progress, keep_ms, replaced)]
+        of_quarantine = self._of_quarantine(progress, keep_ms, self._refused_in(replaced))
+        yield from [*of_logs, *of_quarantine, *self._of_ledger(keep_ms)]
 
     def delete(self, garbage: Sequence[Garbage]) -> None:
         """Delete files, if they still exist."""
@@ -351,10 +403,30 @@ class FeedGc:
         """Merge the landing ledger's files."""
         self._ledger().compact()
 
-    def _of_log(self, topic: str, progress: Progress, keep_ms: int) -> Iterator[Garbage]:
+    def _replaced(self, keep_ms: int) -> frozenset[int]:
+        """Return the generations that a later generation, at least ``keep_ms`` old, replaced without keeping a landing.
+
+        Returns none while a run reads the feed. Neither later runs nor `why` and `verify` read such a generation.
+        """
+        before: set[int] = set()
+        replaced: set[int] = set()
+        for row in self._tables.state(self._feed):
+            if row.kind == GENERATION:
+                is_due = not row.body["kept"] and row.recorded_at <= time.time_ns() // 1_000_000 - keep_ms
+                replaced |= before if is_due else set()
+                before.add(row.body["generation"])
+        return frozenset(replaced) if replaced and self._is_quiet() else frozenset()
+
+    def _refused_in(self, generations: Collection[int]) -> set[str]:
+        """Return the files of the quarantine with rows of these generations."""
+        landings = [row.body for row in self._tables.state(self._feed) if row.kind == LANDING] if generations else []
+        bodies = [body for body in landings if body["generation"] in generations]
+        return {file["path"] for body in bodies for files in body["quarantine"].values() for file in files}
+
+    def _of_log(self, topic: str, progress: Progress, keep_ms: int, replaced: Collection[int]) -> Iterator[Garbage]:
         """Yield files of dead landings at once, and other files when they are old and their offsets are in other files.
 
-        It is not enough that the table does not name a file: a RESTORE may have removed the file, and the RESTORE may be undone.
+        It is not enough that the table does not name a file, because a RESTORE may have removed the file, and may be undone.
         """
         root = self._root(topic)
         table = open_table(root)
@@ -365,6 +437,8 @@ class FeedGc:
         for name in unnamed.paths():
             if staged_by(name) in progress.dead:
                 yield from unnamed.garbage(name, "of a landing that died")
+            elif is_quiet and _is_of(name, replaced) and unnamed.is_left(name, keep_ms):
+                yield from unnamed.garbage(name, "of a replaced generation")
             elif is_quiet and name not in held and unnamed.is_left(name, max(keep_ms, UNKNOWN_MS)):
                 log_partition = _log_partition(name)
                 offsets = self._offsets(topic, name) if log_partition else None
@@ -387,12 +461,14 @@ class FeedGc:
         bounds = {file["path"]: file["stats"] for file in files}
         return {path: (of["minValues"]["offset"], of["maxValues"]["offset"]) for path, of in bounds.items()}
 
-    def _of_quarantine(self, progress: Progress) -> Iterator[Garbage]:
+    def _of_quarantine(self, progress: Progress, keep_ms: int, refused: Collection[str]) -> Iterator[Garbage]:
         root = table_path(self._tables.warehouse, QUARANTINE)
         unnamed = Unnamed(root, open_table(root), "")
-        for name in unnamed.paths() if progress.dead else ():
+        for name in unnamed.paths() if progress.dead or refused else ():
             if staged_by(name) in progress.dead:
                 yield from unnamed.garbage(name, "of a landing that died")
+            elif name in refused and unnamed.is_left(name, keep_ms):
+                yield from unnamed.garbage(name, "of a replaced generation")
 
     def _of_ledger(self, keep_ms: int) -> Iterator[Garbage]:
         root = table_path(self._tables.warehouse, LANDINGS)
@@ -408,6 +484,12 @@ class FeedGc:
 
     def _root(self, topic: str) -> str:
         return self._tables.roots(self._feed, topic)[0]
+
+
+def _is_of(name: str, generations: Collection[int]) -> bool:
+    """Return whether a file of a log has rows of one of these generations, given its path below the log's folder."""
+    log_partition = _log_partition(name)
+    return log_partition is not None and log_partition[0] in generations
 
 
 def _log_partition(name: str) -> LogPartition | None:

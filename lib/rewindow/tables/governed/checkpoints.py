@@ -39,7 +39,7 @@ BLOCK_ROWS = 250_000
 
 
 def find_checkpoint(head: CommittedRun | None, basis: Sequence[CommittedRun], reports: Reports) -> Checkpoint:
-    """Return the checkpoint after ``head``; an empty one if it is None. ``basis``: the runs to read, see `JobState.basis`."""
+    """Return the checkpoint after the run ``head``; an empty one for None. ``basis``: the runs to read, see `JobState.basis`."""
     if head is None:
         return Checkpoint({}, {})
     states = {(report.sub_topology, report.partition): report.state for report in reports(head)}
@@ -91,7 +91,7 @@ def store_changes(
 
 
 def _filled(data: bytes, values: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
-    """Return a block's rows with all columns of the changelog. ``values``: of the partition columns, which blocks lack."""
+    """Return a block's rows with all columns of the changelog. ``values``: the partition columns, which blocks lack."""
     rows = rows_of_block(data)
     columns = [
         rows[field.name].cast(field.type)

@@ -2,12 +2,12 @@
 
 What Spark returns or raises does not show whether a commit landed. The table's rows, its history, or Delta's note show it.
 
-Delta's note shows whether an append landed without a Spark job. After a commit, and only then, Delta writes the version into the
-session's setting ``lastCommitVersionInSession``. It writes no note when it skips an append whose version is in the table, or when
-it refuses an append. So a note in a session in which only this append is made proves that the append landed. A missing note
-proves nothing: then the caller reads the history. The append is made in a copy of the command's session, because other threads
-may commit in the command's session, for example in a notebook. Only Spark Connect copies sessions, from PySpark 4.1 on. A
-platform may refuse to copy a session, or to show the setting.
+Reading Delta's note takes no Spark job. After a commit, and only then, Delta writes the version into the session's setting
+``lastCommitVersionInSession``. It writes no note when it skips an append whose version is in the table, or when it refuses an
+append. So a note in a session in which only this append is made proves that the append landed. A missing note proves nothing, so
+the caller then reads the history. The append is made in a copy of the command's session, because other threads may commit in the
+command's session, for example in a notebook. Only Spark Connect copies sessions, from PySpark 4.1 on. A platform may refuse to
+copy a session, or to show the setting.
 
 The history of a table shows what rewindow has committed, and whether anything else has changed the table. A commit of rewindow
 states its application id, its version under that id and, in a ledger, the token of its append. The newest commits are read
@@ -52,8 +52,8 @@ def add_once(
     """Append rows in one commit, which is identified by ``app_id`` and ``version`` and lands at most once.
 
     If the table has that version, Delta skips the commit without a Spark job. ``replaces``: an SQL condition for rows that the
-    commit removes. The history of the table then states ``token``, the token of the append, and ``is_whole``: whether the table
-    has exactly the published rows after the commit.
+    commit removes. ``token``: the token of the append. ``is_whole``: whether the table has exactly the published rows after the
+    commit. The history of the table states token and ``is_whole``.
     """
     writer = frame.write.format("delta").option("txnAppId", app_id).option("txnVersion", version)
     stated = {"app": app_id, "version": version, **({"token": token} if token else {})}
@@ -69,9 +69,9 @@ def add_once(
 def is_there(spark: SparkSession, name: TableName, app_id: str, version: int, column: Column) -> bool:
     """Return whether a table certainly has a version of an application id. False proves nothing.
 
-    This tries to append under that version. If the table has the version, Delta skips the append, after a Spark job that the
-    next append then need not make. Otherwise the append fails, because the function that should make its rows raises an error.
-    So no row can be written, whatever a platform does.
+    This tries to append under that version. If the table has the version, Delta skips the append. That takes a Spark job, but
+    the next append then needs one job less. Otherwise the append fails, because the function that should make its rows raises an
+    error. So no row can be written, whatever a platform does.
     """
     never = spark.range(1).mapInArrow(_refused, ddl([column]))
     try:

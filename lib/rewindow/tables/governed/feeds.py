@@ -1,8 +1,8 @@
 """The feeds of a catalog: landing ledger, logs and quarantine through Spark.
 
 The k-th commit to a log has the rows that the k-th append of landings to the ledger names. So its content depends on the ledger
-alone, as in `tables.governed.publish`. Landings are appended only after all earlier landings were published. So the log has all
-commits except, perhaps, the last, and the last is always made again: if the log has it, Delta skips it without a Spark job
+alone, as in `tables.governed.publish`. Landings are appended only after all earlier landings were published. So only the last
+commit may be missing from the log. That commit is always made again, because Delta skips it without a Spark job if the log has it
 (ADR-107).
 """
 
@@ -53,7 +53,7 @@ _FILES_CACHED = 64
 
 
 class CatalogFeedTables:
-    """The feeds whose logs a catalog governs: the `LandingTables` of `land`."""
+    """The feeds whose logs a catalog governs. It implements the protocol `LandingTables` of `land`."""
 
     def __init__(self, spark: Callable[[], SparkSession], tables: CatalogTables) -> None:
         """Bind to the tables of a catalog. Nothing is read or created."""
@@ -112,7 +112,7 @@ class CatalogFeedTables:
             self._create_quarantine()
 
     def check_claims(self, feed: str, topics: Iterable[str]) -> None:
-        """Check nothing: a check takes a Spark job, and the first publication to a log checks for rows of another ledger."""
+        """Check nothing, because that takes a Spark job. The first publication to a log checks for rows of another ledger."""
 
     def publish(self, feed: str) -> None:
         """Bring a feed's log tables and the quarantine up to date with its ledger. Any process may do so at any time.
@@ -197,7 +197,7 @@ class CatalogFeedTables:
         return look_at_table(self._spark_of(), name, spec, position, window)
 
     def roots(self, feed: str, topic: str) -> tuple[str, str]:  # noqa: ARG002 - workers write to temporary folders
-        """Return the targets of a topic's log and of the quarantine, which take the place of folders."""
+        """Return the targets of a topic's log and of the quarantine. In a catalog, targets take the place of folders."""
         return f"log/{topic}", QUARANTINE
 
     def first_above(self, feed: str, file: HeldFile, offset: int, time_ms: int) -> int | None:
@@ -205,8 +205,8 @@ class CatalogFeedTables:
         return first_above(self._timestamps(feed, file), file, offset, time_ms)
 
     def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:  # noqa: ARG002
-        """Remove from the journal what attempts staged that can never land."""
-        # Commit the PLAN first: until then, a server may still execute the append of a client that died, after its rows are gone.
+        """Remove everything from the journal that these attempts staged. They can never land."""
+        # The PLAN is committed first. Until then, a server may execute the append of a dead client after this removal.
         self._tables.landings(feed).flush()
         self.journal(feed).drop(attempts)
 
@@ -242,7 +242,7 @@ class CatalogFeedTables:
         is_empty = self._is_empty(log.name)
         is_last_append = is_newest and last == log.landed.number
         if not (is_empty or log.is_shared or is_last_append):
-            # The ledger has later landings, and each is published only after the one before it.
+            # The ledger has later landings, which were appended only after these landings were published.
             return
         name = log.create()
         is_first = len(due) == 1 and log.topic not in log.landed.last
@@ -274,7 +274,7 @@ class CatalogFeedTables:
                 raise emptied(name, feed)
 
     def _check_claim(self, feed: str, name: TableName, log: LogPublication, reached: int) -> None:
-        """Check that a table to which this ledger has published nothing has no such rows. Raises `CheckpointError` (76).
+        """Raise `CheckpointError` (76) if a table has unknown rows although this ledger has published nothing to it.
 
         ``reached``: the last version that this ledger has published to the table.
         """

@@ -24,7 +24,7 @@ from rewindow.tables.governed.own_table import REPORT
 
 
 class Staged(Protocol):
-    """Looks up staged and landed blocks by path."""
+    """The source of staged and landed blocks."""
 
     def journal(self, job: str) -> SparkJournal:
         """Return a job's journal."""
@@ -40,7 +40,7 @@ class Staged(Protocol):
 
 
 class CatalogInlineEngine(LocalEngine):
-    """Runs small sub-topologies in this process, and other sub-topologies on Spark."""
+    """An engine that runs small sub-topologies in this process, and other sub-topologies on Spark."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class CatalogInlineEngine(LocalEngine):
         execution: Execution = Execution.AUTO,
         on_task: Callable[[TaskReport], None] | None = None,
     ) -> None:
-        """``most``: a sub-topology runs here if it takes and restores at most so many records and rows together.
+        """``most``: the most records and restored rows, added up, of a sub-topology that runs here.
 
         ``on_task``: called with each task's report.
         """

@@ -1,7 +1,7 @@
 """The journal of staged rows: the tasks' reports and the blocks of rows that they staged.
 
-A block is the content of a staged file (Parquet with checksums and digest) as the value of a binary column, because tasks may not
-write files into governed tables. So a run stages the same rows with the same digests in both adapters.
+A block is the content of a staged file (Parquet with checksums and digest). So a run stages the same rows with the same digests
+in both adapters. Blocks are values of a binary column, because tasks may not write files into governed tables.
 
 Rows that this process made are held in memory. They are appended in the commit of the ledger row that makes them valid. Rows that
 Spark's workers made are appended by the workers. In both cases, an attempt without its ledger row has no effect.
@@ -50,7 +50,7 @@ _ROW_SCHEMA = pa.schema(
     ]
 )
 ROOT = "block:"
-"""The prefix that marks a path as that of a block. The roots of a run's targets begin with it."""
+"""The prefix of the paths of blocks. The roots of a run's targets begin with it."""
 
 
 def block_path(attempt: str, target: str, path: str) -> str:
@@ -75,7 +75,7 @@ def journal_row(part: int, partition: int, kind: str, path: str, text: str, data
 
 
 def file_row(part: int, partition: int, attempt: str, file: StagedFile, root: str) -> pa.RecordBatch:
-    """Return the journal row of a staged file, and delete the file. ``root``: the local folder that the file's path is below."""
+    """Return the journal row of a staged file, and delete the file. ``root``: the folder to which the file's path is relative."""
     path = Path(root, file.path)
     data = path.read_bytes()
     path.unlink()
@@ -102,7 +102,7 @@ _MOST_BYTES = 32 << 20
 _KEPT_BYTES = 64 << 20
 """The most bytes of blocks that stay in memory after they were appended, so that they are published from memory."""
 _DRIVER = 1_000_000
-"""The number that stands in the journal for the sub-topology of rows that the driver stages."""
+"""The sub-topology number under which the journal keeps rows that the driver stages."""
 _PART = f"CASE kind WHEN '{BLOCK}' THEN split(path, '/')[1] ELSE kind END"
 _AT_ONCE = 500
 """The most attempts that one statement names."""
@@ -150,7 +150,7 @@ class SparkJournal:
         self._appended.add(attempt)
         named = rows.withColumn("name", F.lit(self.name)).withColumn("attempt", F.lit(attempt))
         self._table.prepare()
-        # Each part has its own application id: under a common id, Delta would skip a lower version without an error.
+        # Each part has its own application id, because under a common id Delta would skip a lower version without an error.
         add_once(_completed(named), self._table.name, _part_id(attempt, part), 1)
 
     def make_durable(self, attempt: str) -> None:
@@ -205,7 +205,10 @@ class SparkJournal:
             self._blocks.clear()
 
     def reports(self, attempt: str, part: int | None = None) -> list[TaskReport]:
-        """Return the reports of an attempt's tasks, sorted by sub-topology and partition. ``part``: only of this sub-topology."""
+        """Return the reports of an attempt's tasks, sorted by sub-topology and partition.
+
+        ``part``: return only the reports of this sub-topology.
+        """
         reports = [TaskReport.from_json(report) for report in self.texts(attempt, part)]
         return sorted(reports, key=lambda report: (report.sub_topology, report.partition))
 
@@ -215,7 +218,10 @@ class SparkJournal:
         return self.reports(attempt)
 
     def texts(self, attempt: str, part: int | None = None) -> list[Any]:
-        """Return the reports of an attempt's tasks as decoded JSON, in arbitrary order. ``part``: only of this sub-topology."""
+        """Return the reports of an attempt's tasks as decoded JSON, in arbitrary order.
+
+        ``part``: return only the reports of this sub-topology.
+        """
         if attempt not in self._texts:
             self._read_reports()
         reports = self._texts.get(attempt, [])
@@ -301,7 +307,7 @@ class SparkJournal:
             raise self._lost_blocks()
 
     def check(self, attempt: str, staged: Iterable[StagedFile]) -> None:
-        """Compare the digests of blocks that were read back or are held with those of the staged files.
+        """Compare the digests of blocks, which were read back or are held, with the digests of the staged files.
 
         Raises `StorageError` (74), which names the first block that is missing, duplicated or altered.
         """
@@ -412,7 +418,7 @@ class Listed(NamedTuple):
 
 
 class JournalRows:
-    """The journal rows of one job or feed, without those of its ledger."""
+    """The journal rows of one job or feed, without the rows of its ledger."""
 
     def __init__(self, table: OwnTable, name: str) -> None:
         """``name``: the name of a job, or the `feed_name` of a feed. Nothing is read."""
@@ -440,7 +446,7 @@ class JournalRows:
                 yield Garbage(str(self._table.name), path, size_of.get((item.attempt, item.part), 0), why)
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Delete the rows of `Garbage.path` values, those of a few hundred attempts in one commit. Rows may be gone already."""
+        """Delete the rows that `Garbage.path` values name, a few hundred attempts per commit. Rows may be gone already."""
         for some in _in_parts(sorted(paths)):
             by_part: dict[str, list[str]] = {}
             for path in some:
@@ -464,5 +470,5 @@ def _in_parts(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
 
 
 def is_report(part: str) -> bool:
-    """Return whether a part is reports or metrics, which are kept as long as their attempt may be committed."""
+    """Return whether a part consists of reports or metrics, which are kept as long as their attempt may be committed."""
     return part in (REPORT, METRIC)

@@ -37,7 +37,7 @@ FILE_ROWS = 250_000
 
 
 class CatalogLandingEngine(SparkLandingEngine):
-    """Lands sources on a Spark session whose workers may not write files of tables."""
+    """An engine that lands sources on a Spark session whose workers may not write files of tables."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class CatalogLandingEngine(SparkLandingEngine):
 
 
 def _not_landed(rows: DataFrame, write: LogWrite) -> DataFrame:
-    """Leave out the rows that were landed before, by their offsets. Nothing else distinguishes new rows of a governed table."""
+    """Leave out the rows that were landed before. In a governed table, only their offsets distinguish them from new rows."""
     due: Mapping[int, int] = {partition: write.starts[partition][0] + base for partition, base in write.bases.items()}
     own = F.col(PARTITION)
     if not due:
@@ -129,7 +129,7 @@ def _stage_blocks(
 
 
 class CatalogArrowEngine(ArrowLandingEngine):
-    """Lands small sources that Arrow reads in the process of the command; leaves other sources to Spark.
+    """An engine that lands small sources with Arrow in the process of the command, and leaves other sources to Spark.
 
     The journal holds the blocks in memory until the landing's ledger row is appended.
     """

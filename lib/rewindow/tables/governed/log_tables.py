@@ -6,8 +6,8 @@ partition columns.
 The appends that a stored fold covers were published before the fold was stored. The fold keeps the number of these appends, for
 each topic the last append with rows, and for each partition the end of its offsets.
 
-Commands that read a few partitions of logs again get landed blocks as files below a temporary folder (`LogCopies`). The files
-have the names with which they were staged, which contain their checksums.
+Some commands read a few partitions of logs again. They get landed blocks as files below a temporary folder (`LogCopies`). The
+files have the names under which they were staged, which contain their checksums.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ QUARANTINED = ""
 _Due = tuple[tuple[int, Sequence[tuple[str, str]]], ...]
 """For each append with rows, its number, and pairs of path and attempt of its blocks."""
 _IN_ONE_TASK = 64
-"""Up to so many blocks are decoded by one task, which checks that none is missing. For more blocks, this takes another query."""
+"""Up to this many blocks are decoded by one task, which checks that none is missing. For more blocks, the check takes a query."""
 
 
 class LandedAppends(NamedTuple):
@@ -92,7 +92,7 @@ def landed_appends(kept: KeptFold | None, later: Sequence[Sequence[LedgerRow]]) 
 
 
 def to_store(landed: Sequence[LandedAppends], ranges: Mapping[TopicPartition, LandedRange]) -> dict[str, Any]:
-    """Return `KeptFold.landed`: what a stored fold keeps of landings. ``ranges``: the last landed range of each partition."""
+    """Return what a stored fold keeps of landings (`KeptFold.landed`). ``ranges``: the last landed range of each partition."""
     made = []
     for generation in landed:
         last = {topic: generation.last_of(topic) for topic in (*generation.definition["logs"], QUARANTINED)}
@@ -112,9 +112,10 @@ def is_covered(kept: KeptFold, topic: str, partition: int, spans: Sequence[LogSp
 
 
 def landed_blocks(bodies: Sequence[Mapping[str, Any]], part: str, topic: str | None = None) -> list[tuple[str, str]]:
-    """Return pairs of path and attempt of the blocks that landings name: of one topic, or of all topics if it is None.
+    """Return pairs of path and attempt of the blocks that landings name.
 
-    ``bodies``: the landings' ledger bodies. ``part``: ``files`` for blocks of logs, ``quarantine`` for those of the quarantine.
+    ``bodies``: the landings' ledger bodies. ``part``: ``files`` for blocks of logs, ``quarantine`` for blocks of the quarantine.
+    ``topic``: return only the blocks of this topic; None for all topics.
     """
     return [
         (block_path(body["attempt"], staged.target, staged.path), body["attempt"])
@@ -149,10 +150,10 @@ def _block_files(rows: Iterable[LedgerRow], topic: str, partition: int, spans: S
 
 
 class LogPublication(NamedTuple):
-    """A log or the quarantine as it is published: the table, and the landed blocks of a topic or for the quarantine.
+    """A log or the quarantine that is to be published: its table and its landed blocks.
 
-    ``create``: creates the table. ``unknown``: the SQL condition of rows that the table may not have before the first append.
-    ``is_shared``: whether others write the table, too, as feeds and jobs do with the quarantine.
+    ``create``: creates the table. ``unknown``: the SQL condition of rows that the table must not have before the first append.
+    ``is_shared``: whether other writers use the table, too. Feeds and jobs share the quarantine.
     """
 
     name: TableName
@@ -184,7 +185,7 @@ def emptied(name: TableName, feed: str) -> StorageError:
 def frame_of_log(
     spark: SparkSession, journal: SparkJournal, paths: Sequence[str], columns: Sequence[Column]
 ) -> DataFrame:
-    """Return the rows of landed blocks: from memory if all blocks are in memory, otherwise decoded by workers.
+    """Return the rows of landed blocks. Workers decode the blocks, unless all of them are in memory.
 
     Raises `StorageError` (74) if the journal lacks a block.
     """
@@ -245,7 +246,7 @@ class LogCopies:
         self._made: dict[str, str] = {}
 
     def files(self, journal: SparkJournal, parts: Sequence[LogFile]) -> list[LogFile]:
-        """Return landed blocks as files, in the same order. Reads each block once. Raises `StorageError` (74) for a lost one."""
+        """Return landed blocks as files, in the same order. Reads each block once. Raises `StorageError` (74) if one is lost."""
         missing = [part.path for part in parts if part.path not in self._made]
         for start in range(0, len(missing), _AT_ONCE):
             some = {path.removeprefix(ROOT): path for path in missing[start : start + _AT_ONCE]}

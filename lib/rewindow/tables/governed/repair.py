@@ -1,4 +1,4 @@
-"""What `republish` needs to know about a catalog's tables: which have drifted, and of which runs the journal has lost rows."""
+"""What `republish` needs to know about a catalog: which tables have drifted, and which runs' rows the journal has lost."""
 
 from __future__ import annotations
 

@@ -179,8 +179,8 @@ def look_at_output(
 ) -> SourceLook:
     """Return the present state of a job's output, compared with the landed position (None: nothing is landed).
 
-    Raises `SourceError` (66) if the job never ran, has no such output, or was rewound behind the landed position, and
-    `StorageError` (74) if rows that are not landed yet differ from those that were published.
+    Raises `SourceError` (66) if the job never ran, has no such output, or was rewound to before the landed position, and
+    `StorageError` (74) if rows that are not landed yet differ from the published rows.
     """
     new = new_epochs(tables, spec, position)
     name, version = tables.name_of(new.table.path), tables.version_of(new.table)

@@ -1,4 +1,4 @@
-"""What the history of a table says: whether commits are there, who made them, and whether anything has changed since."""
+"""What the history of a table shows: whether commits landed, who made them, and whether anything has changed since."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _QUIET_TOO = ("CREATE TABLE", "UPGRADE PROTOCOL", "ROW TRACKING BACKFILL", "COMP
 
 
 CLOSED = 2**62
-"""The version that closes an application id: nothing is committed under the id any more. Its commit has emptied the table."""
+"""The version that closes an application id, because Delta skips all lower versions. Its commit has emptied the table."""
 
 
 class _Made(NamedTuple):
     """A commit in a table's history, with its Delta ``version``.
 
     ``app``, ``number``: its application id and the version under that id; ``""`` and 0 for a commit of another writer.
-    ``is_whole``: the commit replaced all rows by those that were published.
+    ``is_whole``: the commit replaced all rows by the published rows.
     """
 
     version: int
@@ -91,7 +91,7 @@ def is_emptied(spark: SparkSession, name: TableName) -> bool:
 def is_newest(spark: SparkSession, name: TableName, version: int) -> bool:
     """Return whether a Delta version certainly is the table's newest. False proves nothing.
 
-    Takes no Spark job: Delta refuses to read the next version, and its error names the newest.
+    This takes no Spark job, because Delta refuses to read the next version with an error that names the newest.
     """
     # After any other failure, the answer is False, and the caller reads the history.
     with suppress(Exception):
@@ -131,7 +131,7 @@ def recent_token(spark: SparkSession, name: TableName, app_id: str, number: int)
 
 
 def _newest(spark: SparkSession, name: TableName, is_enough: Callable[[Sequence[_Made]], bool]) -> list[_Made]:
-    """Return a table's commits, the newest first: a few if they are enough, otherwise all. Each query takes a Spark job."""
+    """Return a table's newest commits, newest first, or all commits if a few are not enough. Each query takes a Spark job."""
     with mapped():
         for most in _LOOKS:
             commits = _commits(spark, f"DESCRIBE HISTORY {name.quoted} LIMIT {most}")

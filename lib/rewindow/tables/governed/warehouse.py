@@ -108,7 +108,7 @@ class CatalogTables:
         has_landed = self.own.append(
             job, dated(rows), give_state, attempts, self.known_tables(job).to_record() if attempts else ()
         )
-        # The rows of a snapshot contain the number of its SNAPSHOT row. The next SNAPSHOT row has another number.
+        # The rows of a snapshot contain the number of its SNAPSHOT row, so they fit no other row if that row did not land.
         if not has_landed and rows[0].kind == SNAPSHOT:
             self.journal(job).drop(attempts)
         # Without this, the view of the metrics would show the metrics of both attempts.
@@ -149,7 +149,7 @@ class CatalogTables:
         return LogTable(named(name.quoted), f"{self._home.catalog} governs it", source_offsets)
 
     def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:  # noqa: ARG002
-        """Return nothing: Spark reads every log for the tasks (`log_table`)."""
+        """Return nothing, because Spark reads every log for the tasks (`log_table`)."""
         return ()
 
     def landed_files(self, table: LogTable, partition: int, spans: Sequence[LogSpan]) -> list[LogFile]:
@@ -304,14 +304,14 @@ class CatalogTables:
         return self._reports.of(run)
 
     def known_reports(self, run: CommittedRun) -> None:  # noqa: ARG002
-        """Return None: reports are rows of the journal, and reading them takes a query."""
+        """Return None, because reports are rows of the journal, and reading them takes a query."""
         return
 
     def check_next(self, job: str, state: JobState, branch: str) -> None:
-        """Check nothing: tables and state are rows in the catalog, and the platform is responsible for their files."""
+        """Check nothing, because tables and state are rows in the catalog, whose files are the platform's responsibility."""
 
     def step_times(self, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:  # noqa: ARG002
-        """Return nothing: the staged rows, the reports and the COMMIT of a small run are in one commit."""
+        """Return nothing, because one commit has the staged rows, the reports and the COMMIT of a small run."""
         return {}
 
     def later_refusals(self, job: Job, state: JobState) -> CatalogRefusals:
@@ -338,7 +338,7 @@ class CatalogTables:
         return sum(file.rows for file in files), sum(file.bytes for file in files)
 
     def location_of(self, table: TableSpec) -> str:
-        """Return a table's full name; for a store, that of rewindow's own table, which has the rows of its changelog."""
+        """Return a table's full name. For a store, return the name of rewindow's own table, which has the changelog's rows."""
         return str(self._home if table.path.startswith("state/") else self.name_of(table.path))
 
     def count_rows(self, table: TableSpec) -> int:
@@ -373,7 +373,7 @@ class CatalogTables:
             return similar_value(self._frame(table), column, text)
 
     def has_foreign_rows(self, table: TableSpec) -> bool:  # noqa: ARG002
-        """Return False: only `check_published` finds out without reading rows whether an output was changed."""
+        """Return False, because without reading rows only `check_published` finds out whether an output was changed."""
         return False
 
     def log_path(self, feed: str, topic: str) -> str:
@@ -403,7 +403,7 @@ class CatalogTables:
         return open_quarantine(self._spark_of(), self.name_of(QUARANTINE), ledgers)
 
     def version_of(self, table: TableSpec) -> int | None:
-        """Return a table's Delta version; None if there is no table. For the metrics, a view, that of rewindow's own table."""
+        """Return a table's Delta version; None if there is no table. The metrics have the version of rewindow's own table."""
         return table_version(self._spark_of(), self._home if table.path == METRICS else self.name_of(table.path))
 
     def compare(
@@ -435,7 +435,7 @@ class CatalogTables:
 
 
 class CatalogRefusals:
-    """The checks that a run makes outside planning: only those of published tables (`LaterRefusals`)."""
+    """The checks of published tables, which a run makes outside planning. It implements `LaterRefusals`."""
 
     def __init__(self, check_published: Callable[[str], None], check_ledgers: Callable[[str], None]) -> None:
         """``check_published`` checks the tables of a branch, ``check_ledgers`` only whether the ledger has their publications."""
@@ -450,4 +450,4 @@ class CatalogRefusals:
         self._check_published(branch)
 
     def check_run(self, spec: RunSpec) -> None:
-        """Check nothing: the run itself checks its tables when it creates missing ones."""
+        """Check nothing, because the run itself checks its tables when it creates missing ones."""

@@ -1,4 +1,4 @@
-"""Typed rows as Arrow tables: their schema, the rows with given values, and their values for `json`."""
+"""Arrow tables of typed rows: make their schema, filter their rows, and convert their values for `json`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _arrow_type(column: Column) -> pa.DataType:
 
 
 def rows_with(rows: pa.Table, values: Mapping[str, list[int] | list[str]]) -> pa.Table:
-    """Return the rows that have, in each column that ``values`` names, one of the values listed for that column."""
+    """Return the rows that have one of the listed values in every column of ``values``."""
     # `Table.filter` with an expression, and `pa.array`, would load pandas, which takes longer than a short command.
     for name, given in values.items():
         rows = rows.filter(pc.is_in(rows[name], _array_of(given)))
@@ -78,9 +78,9 @@ def json_value(value: Any) -> Any:
 
 
 def current_rows(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Return the last row of each key of an output, without deletions: rows whose columns of the value are all null.
+    """Return the last row of each key of an output. A key is left out if all value columns of its last row are null (a deletion).
 
-    In a partition, rows were sent in the order of `_offset`. Rows of a key in several partitions are ordered by `_epoch` first.
+    The last row has the highest `_epoch`, then `_partition`, then `_offset`. In a partition, `_offset` is the order of sending.
     """
     ordered = rows.sort_by([(name, "ascending") for name in ("_epoch", "_partition", "_offset")])
     numbered = ordered.select(list(keys)).append_column("_number", pa.array(range(ordered.num_rows), pa.int64()))

@@ -1,6 +1,6 @@
 """Differences between two tables: the first row that only one table has, or a comparison key by key.
 
-To compare, the rows of both tables are sorted and grouped by key.
+`compare` sorts the rows of both tables and groups them by key.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class TableDiff:
     only_first: int
     only_second: int
     samples: Sequence[tuple[Row, Sequence[Row], Sequence[Row]]] = field(default=())
-    """For each sample key: the key, its rows in the first table, its rows in the second; without equal rows (`rows_apart`)."""
+    """For each sample key: the key and its rows in the first and in the second table, without equal rows (`rows_apart`)."""
     only_epoch: int = 0
-    """How many of the ``different`` keys have rows that differ only in `_epoch`: another landing completed the same rows."""
+    """How many of the ``different`` keys have rows that differ only in `_epoch`. Another landing completed these rows."""
 
     @property
     def apart(self) -> int:
@@ -77,9 +77,10 @@ def compare_pairs(pairs: Iterable[tuple[pa.Table, pa.Table]], keys: Sequence[str
 
 
 def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: int = 5) -> TableDiff:
-    """Compare two tables key by key: the rows of each key in order, in all columns except `IGNORED`.
+    """Compare two tables key by key. The rows of a key are compared in order, in all columns except `IGNORED`.
 
-    Values are equal as in the content hash: -0.0 equals 0.0, NaN equals NaN. Raises `UsageError` (2) if the key columns differ.
+    Values are equal as in the content hash, so -0.0 equals 0.0 and NaN equals NaN. Raises `UsageError` (2) if the key columns
+    differ.
     """
     check_keys(first.schema, second.schema, keys)
     both = DiffRows(first, second, keys)
@@ -176,7 +177,7 @@ def first_difference(before: pa.Table | None, now: pa.Table | None, *, ignored: 
 
 def _only_difference(row: Sequence[Any], other: Sequence[Any]) -> int | None:
     """Return the position of the only value in which two rows differ; None if they differ in several values or in none."""
-    # `is not`: every NaN is the same object here (`_comparable`), but `!=` would call NaN unequal to itself.
+    # `is not` comes first because `!=` would call NaN unequal to itself. `_comparable` made every NaN the same object.
     pairs = enumerate(zip(row, other, strict=True))
     different = [index for index, (old, new) in pairs if old is not new and old != new]
     return different[0] if len(different) == 1 else None
@@ -210,7 +211,7 @@ def _comparable(column: pa.ChunkedArray) -> list[Any]:
 class DiffRows:
     """The rows of two tables in groups by key. A group has the first table's rows in order, then the second table's.
 
-    A side is 0 for the first table and 1 for the second.
+    ``side`` is 0 for the first table and 1 for the second.
     """
 
     def __init__(self, first: pa.Table, second: pa.Table, keys: Sequence[str]) -> None:
@@ -247,9 +248,9 @@ class DiffRows:
         return is_only
 
     def different(self) -> tuple[Bools, Bools]:
-        """Return two masks of groups: the rows of both sides differ; they differ only in `EPOCH`.
+        """Return two masks of groups: groups whose rows differ between the tables, and those whose rows differ only in `EPOCH`.
 
-        A group that only one side has is in neither mask.
+        A group that only one table has is in neither mask.
         """
         first_sizes, second_sizes = self._sizes
         differs: Bools = first_sizes != second_sizes
@@ -286,7 +287,7 @@ class DiffRows:
         return [name for name in self._tables[side].column_names if name not in self._keys and name not in IGNORED]
 
     def _positions(self, groups: Numbers) -> Numbers:
-        """Return where, in the common order of all rows, the first table's rows of these groups are."""
+        """Return the positions of the first table's rows of these groups in the common order of all rows."""
         sizes = self._sizes[0][groups]
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         positions: Numbers = np.repeat(self._starts[groups], sizes) + within
@@ -299,7 +300,7 @@ class DiffRows:
 
 
 def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column whose values can be compared with `==`: floats are replaced by their bits, so NaN equals NaN."""
+    """Return a column whose values can be compared with `==`. Floats are replaced by their bits, so NaN equals NaN."""
     if not pa.types.is_floating(column.type):
         return column
     whole = canonical_values(column.cast(pa.float64()))

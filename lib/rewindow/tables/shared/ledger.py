@@ -32,7 +32,7 @@ from rewindow.control.plan.stored_state import LAYOUT, state_lines, state_of
 from rewindow.errors import CheckpointError, InvariantError
 
 _WRITER = "_writer"
-"""The key, in a stored body, of the token of the row's append.
+"""The key under which a stored body has the token of the row's append.
 
 Two writers may append equal rows with equal numbers. The token shows which of them succeeded.
 """
@@ -66,7 +66,7 @@ def check_numbered(name: str, rows: Sequence[LedgerRow]) -> None:
 
 
 def not_next(name: str, rows: int, row: int) -> InvariantError:
-    """Return the error of an append whose first row is numbered ``row``, to a ledger that has ``rows`` rows."""
+    """Return the error of an append that begins with row number ``row``, although the ledger has ``rows`` rows."""
     return InvariantError(
         "ledger-row-not-next",
         "ledger {name} has {rows} rows: {row} is not the next number",
@@ -103,10 +103,10 @@ def load_body(text: str, table: str) -> tuple[dict[str, Any], str]:
 
 
 class Bodies:
-    """Parses the bodies of a ledger's rows. Plans that have the binding of the plan before share the parsed binding."""
+    """A parser of the bodies of a ledger's rows. A plan with the same binding as the plan before it shares the parsed binding."""
 
     def __init__(self, table: str) -> None:
-        """Bind to a ledger, for error messages."""
+        """``table``: the name of the ledger in error messages."""
         self._table = table
         self._binding: Any = None
         self._text = ""
@@ -114,7 +114,7 @@ class Bodies:
     def load(self, text: str) -> tuple[dict[str, Any], str]:
         """Return what `load_body` returns."""
         position = text.find(self._text) if self._text else -1
-        # The match cannot be inside a JSON string: there, the quotation marks of the key would be escaped.
+        # The match cannot be inside a JSON string, because the quotation marks of the key would be escaped there.
         if position >= 0:
             body, token = load_body(f"{text[:position]}{_BINDING}0{text[position + len(self._text) :]}", self._table)
             if body.get("binding") == 0:

@@ -56,13 +56,13 @@ class Stores:
         self._binding = run.spec.binding
 
     def describe(self) -> list[Row]:
-        """Return for each store its number of entries, how much a restore reads, the last run that changed it, its columns."""
+        """Return for each store its number of entries, what a restore reads, the last run that changed it, and its columns."""
         return [self._describe(store) for store in sorted(self._binding.stores)]
 
     def rows(self, store: str, where: Mapping[str, str] | None = None) -> pa.Table:
         """Return a store's rows, sorted by key and partition. Raises `UsageError` (2) for an unknown store or column.
 
-        ``where``: from the name of a key column to the value, as text, that the returned rows have in that column.
+        ``where``: from the name of a key column to a value as text. Only rows with these values are returned.
         """
         keys = self.keys(store)
         rows = self._tables.store_rows(self._state, self._run, store)

@@ -266,6 +266,6 @@ def _check_name(spec: LogSpec, name: str, taken: set[str]) -> None:
             column=name,
             source=spec.source.name,
             reason=reason,
-            quoted=name if name.isidentifier() else f'"{name}"',
+            quoted=name if name.isidentifier() else json.dumps(name, ensure_ascii=not name.isprintable()),
             hint=hint,
         )

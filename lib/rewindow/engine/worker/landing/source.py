@@ -66,6 +66,7 @@ from rewindow.engine.worker.landing.source_types import (
     check_whole,
     column_repeated,
     fields_of,
+    footer_of,
     schema_of,
     shown_type,
     spark_schema,
@@ -81,7 +82,6 @@ from rewindow.engine.worker.landing.text_source import (
 )
 from rewindow.engine.worker.timestamps import arrivals_of
 from rewindow.errors import RewindowError, SourceError
-from rewindow.storage.locations import filesystem_of
 
 _TABLES = ("delta", JOB)
 _VERSION, _LEGACY = b"org.apache.spark.version", b"org.apache.spark.legacyDateTime"
@@ -177,7 +177,7 @@ def check_for_spark(spec: LogSpec, look: SourceLook, error: UnsuitableError) -> 
     if spec.source.format == "parquet":
         for piece in pieces:
             try:
-                schema = _footer(piece.path).schema
+                schema = footer_of(piece.path).schema
             except UnsuitableError:
                 check_not_empty((piece,))
                 # Spark itself reports all other errors in the file.
@@ -253,7 +253,7 @@ def _readable(
     """
     named = named_columns(spec)
     for piece in pieces:
-        file, footer = shown(spec.source, piece.path), _footer(piece.path)
+        file, footer = shown(spec.source, piece.path), footer_of(piece.path)
         names = Counter(name.lower() for name in _roots(footer))
         if repeated := next((name for name, count in names.items() if count > 1), None):
             raise column_repeated(spec, file, repeated, names[repeated])
@@ -285,7 +285,7 @@ def _not_inferred(spec: LogSpec, pieces: Sequence[Piece], reason: str) -> Iterat
     """Yield an error for each column whose type keeps Spark from inferring other types. ``reason``: why Spark has to infer."""
     for piece in pieces:
         try:
-            unreadable = unreadable_types(_footer(piece.path).schema)
+            unreadable = unreadable_types(footer_of(piece.path).schema)
         except UnsuitableError:
             # Spark reports what is wrong with a file that has no readable footer.
             continue
@@ -360,7 +360,7 @@ def _check_columns(reader: RowReader, look: SourceLook) -> None:
 
 
 def _portion(reader: RowReader, due: Portion, piece: Piece, look: SourceLook) -> tuple[Portion, int]:
-    footer = _footer(piece.path)
+    footer = footer_of(piece.path)
     needed = {name: reader.types[name] for name in reader.needed()}
     if directories := directory_values(piece.path, look.base):
         check_values(reader.spec, directories, needed)
@@ -383,16 +383,6 @@ def _is_over(reader: RowReader, due: Portion, footer: pq.FileMetaData, number: i
         return False
     last = reader.latest(due.piece, footer.row_group(number))
     return last is not None and last < due.from_ms
-
-
-def _footer(path: str) -> pq.FileMetaData:
-    """Return a file's footer. Raises `UnsuitableError` if it cannot be read: Spark then reports what is wrong."""
-    try:
-        system, location = filesystem_of(path)
-        with system.open_input_file(location) as stream:
-            return pq.read_metadata(stream)
-    except (OSError, pa.ArrowException) as error:
-        raise UnsuitableError(f"{path}: {error}") from error
 
 
 def _check_calendar(path: str, footer: pq.FileMetaData, columns: Collection[str]) -> None:
