@@ -36,6 +36,8 @@ def typed(kind: str, **options):
 STRAY = 'n,x,y\n1,a,val1\n2,abc",val2\n3,b,val3\n'
 TWO_LINES = 'n,x\n1,"a\nb"\n2,c\n'
 BIG = 1582218195625938945
+HEADER_ONLY = "has no rows, because its first line is the header"
+NAMED = {"columns": {"n": "_c0", "x": "_c1"}}
 
 REPORTS: tuple[Report, ...] = (
     github(
@@ -373,6 +375,40 @@ REPORTS: tuple[Report, ...] = (
             ({"a.csv": "n,x\n1,15\n"}, {"b.csv": "n,x\n3,23.4\n"}),
             rows=((1, 15.0), (3, 23.4)),
             source=typed("DOUBLE"),
+        ),
+    ),
+    github(
+        "stevehansen/csv",
+        20,
+        "A file with a header and without rows could not be told from an empty one, with a line end or without.",
+        "It waits for its rows, and is landed once it has some. Alone it is refused.",
+        *(
+            Landing(
+                f"beside a file with rows, ending with {end!r}",
+                "csv",
+                ({"a.csv": "n,x\n1,a\n", "b.csv": f"n,x{end}"}, {"b.csv": "n,x\n2,b\n"}),
+                rows=((1, "a"), (2, "b")),
+                warned=("files-without-rows",),
+            )
+            for end in ("", "\n", "\r\n")
+        ),
+        *(
+            csv(f"alone, {text!r}", text, refused=refused("source-without-rows", reason=reason), source=source)
+            for text, reason, source in (
+                ("n,x", HEADER_ONLY, {}),
+                ("n", HEADER_ONLY, {}),
+                ('"n","x"', HEADER_ONLY, {}),
+                ("n,x\\", HEADER_ONLY, {"options": {"escape": "\\"}}),
+                ("", "is empty", {}),
+            )
+        ),
+        csv(
+            "one row without a line end",
+            "1,a",
+            (1, "a"),
+            source={"options": {"header": False}},
+            log=NAMED,
+            warned=("files-end-within-line",),
         ),
     ),
     github(

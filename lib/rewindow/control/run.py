@@ -32,7 +32,7 @@ from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, pla
 from rewindow.control.plan.retention import EVERY, due_before_run, is_due
 from rewindow.control.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
 from rewindow.control.steps import Ledger, Step, update
-from rewindow.errors import ExpectationError, HintMessage, InvariantError, NotNowError, StorageError
+from rewindow.errors import ExpectationError, HintMessage, InvariantError, Lines, NotNowError, StorageError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import SubTopology
@@ -69,7 +69,7 @@ def _check_met(spec: RunSpec, observed: Sequence[Observation]) -> None:
     """Raise `ExpectationError` (65) if the run does not meet an expectation with ``on_fail: fail``."""
     failed = [observation for observation in observed if not observation.is_met and observation.on_fail == OnFail.FAIL]
     if failed:
-        listed = "\n".join(f"  - {observation.sentence}" for observation in failed)
+        listed = Lines(f"  - {observation.sentence}" for observation in failed)
         failed_words = "an expectation" if len(failed) == 1 else f"{len(failed)} expectations"
         raise ExpectationError(
             "expectations-not-met",
@@ -425,7 +425,7 @@ def write_snapshot(job: str, run: CommittedRun, tables: SnapshotTables, every: i
     """Stage the snapshot of the state after a run and append its SNAPSHOT row; return whether the row was appended."""
 
     def stage(state: JobState) -> LedgerRow | None:
-        """Stage the rows anew before each append, because the rows contain the number of the SNAPSHOT row."""
+        """Stage the rows again before each append, because the rows contain the number of the SNAPSHOT row."""
         return tables.stage_snapshot(state, run) if is_due(state, run, every) else None
 
     try:

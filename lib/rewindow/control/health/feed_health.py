@@ -15,7 +15,7 @@ from rewindow.control.health.phrases import counted, waits
 from rewindow.control.ingest.feed_progress import Progress
 from rewindow.control.ingest.intervals import grid_of, later_rows
 from rewindow.control.ingest.landings import Landing
-from rewindow.errors import Message, ReasonMessage
+from rewindow.errors import Lines, Message, ReasonMessage
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import known_time
 
@@ -144,12 +144,12 @@ def waiting_refused(feed: FeedSpec, until_ms: int, error: Exception) -> ReasonMe
         "later-landing-refused",
         "the intervals through {until} are landed. A later landing would fail now: {reason}",
         until=_until(feed, until_ms),
-        reason=str(error).rstrip("."),
+        reason=Lines(str(error).rstrip(".").split("\n")),
     )
 
 
 def not_followed(feed: FeedSpec, time_ms: int | None) -> ReasonMessage:
-    """Return the reason that intervals are not landed although they are over. ``time_ms``: the end of the last landed one."""
+    """Return the reason that intervals are not landed although they are over. ``time_ms``: where the landed ones end."""
     return ReasonMessage(
         "intervals-not-followed",
         "the sources have nothing from after the interval that begins at {begin}, so rows of it may be missing. Once later rows "
@@ -215,7 +215,7 @@ def future_rows(progress: Progress, now_ms: int) -> Iterator[tuple[str, str, int
 
 
 def feed_figures(entry: Entry, progress: Progress | None, landed_at_ms: int | None, now_ms: int) -> dict[str, Any]:
-    """Return figures by name: how far a feed is, and what its last landings quarantined or took late. Unknown is None."""
+    """Return figures by name: how far a feed is, and what its last landings quarantined or took late; None if unknown."""
     feed = progress.feed if progress else None
     landings: Sequence[Landing] = feed.landings if feed else ()
     counts = [landing.counts or {} for landing in landings[-LANDINGS:]]

@@ -148,8 +148,9 @@ def _parse_options(options: TextOptions, skip: Callable[[pa_csv.InvalidRow], str
 def _count(line: bytes, options: TextOptions) -> int:
     """Return how many values a line has."""
     table = pa_csv.read_csv(
-        pa.BufferReader(line),
-        read_options=pa_csv.ReadOptions(use_threads=False, autogenerate_column_names=True, block_size=len(line) + 1),
+        # Without the end of a line, Arrow counts no values. An escape takes away the meaning of the first end.
+        pa.BufferReader(line + b"\n\n"),
+        read_options=pa_csv.ReadOptions(use_threads=False, autogenerate_column_names=True, block_size=len(line) + 3),
         parse_options=_parse_options(options),
     )
     return int(table.num_columns)
