@@ -16,6 +16,7 @@ _LIMIT = 71
 
 def main() -> None:
     """Run the command line. Ctrl-C while it is being loaded ends with 130 and no stack trace; too low limits end with 71."""
+    _open_missing_streams()
     # A KeyboardInterrupt could be raised within a callback of the import system, which swallows it.
     usual = signal.signal(signal.SIGINT, _end_before_it_began)
     for kind, least, unit in _LEAST:
@@ -35,6 +36,15 @@ def main() -> None:
             f"{type(error).__name__}: {error}. Give the process more memory and open files (see ulimit), then run again",
             _LIMIT,
         )
+
+
+def _open_missing_streams() -> None:
+    """Open the null device for each closed standard stream. Otherwise the next file to be opened would receive its output."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number, so this one
 
 
 def _end_before_it_began(*_: object) -> None:

@@ -7,9 +7,66 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from string import Formatter
 from typing import Any, Self
+
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that steer a terminal, end a line, reorder the text around them, or cannot be written as UTF-8."""
+
+
+def visible(text: object) -> str:
+    """Return a text in which unprintable characters are visible escapes as in a literal of Python.
+
+    Data in it cannot steer a terminal, end a line, or reorder the text around it.
+    """
+    return _UNPRINTABLE.sub(lambda character: character[0].encode("unicode_escape").decode(), str(text))
+
+
+def visible_lines(text: object) -> str:
+    """Return several lines as `visible` returns one, with blanks for tabs."""
+    return "\n".join(visible(line.expandtabs(4)) for line in str(text).split("\n"))
+
+
+_USERINFO = re.compile(
+    r"(?i)\b(?!(?:abfss?|wasbs?)://[^\s:@/]*@)"  # there the part before the @ is the container
+    r"([a-z][a-z0-9+.-]*://)(?:[^\s/?#]*@|[^\s/?#:@]+:(?!\d+[/?#])\S*@)"
+)
+_PARAMETER = re.compile(
+    r"(?i)([?&;#][^\s=&;?#]*(?:passw|pwd|secret|token|key|sig|credential|auth)[^\s=&;?#]*=)[^\s&;#'\"`)]+"
+)
+
+
+def without_secrets(text: str) -> str:
+    """Return a text in which the addresses have neither a user with password nor secret parameters. All messages use it."""
+    return _PARAMETER.sub(r"\1***", _USERINFO.sub(r"\1***@", text))
+
+
+class Lines(str):
+    """Several lines as a fact of a message. In other facts, a line break is escaped, because it is data."""
+
+    __slots__ = ()
+
+    def __new__(cls, lines: Iterable[str]) -> Self:
+        """Join lines. With an empty one first or last, the text begins or ends with a line break."""
+        return super().__new__(cls, "\n".join(map(visible, lines)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let copies and other processes restore the lines."""
+        return type(self), (self.split("\n"),)
+
+
+class _VisibleFacts(Formatter):
+    """Fills facts into a wording. Only line breaks of the wording, of `Lines` and of messages remain line breaks."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        text = format(value, format_spec)
+        return text if isinstance(value, Lines | Message) else visible(text)
+
+
+def _filled(wording: str, facts: Mapping[str, object]) -> str:
+    return without_secrets(_VisibleFacts().vformat(wording, (), facts))
 
 
 class RewindowError(Exception):
@@ -25,15 +82,15 @@ class RewindowError(Exception):
     line: str | None = None
 
     def __init__(self, code: str, wording: str, /, **facts: object) -> None:
-        """Fill the facts into the wording, a template of `str.format`."""
-        super().__init__(wording.format_map(facts))
+        """Fill the facts into the wording, a template of `str.format`. What is unprintable in a fact is escaped."""
+        super().__init__(_filled(wording, facts))
         self.code = code
         self.facts = facts
 
     @classmethod
     def restored(cls, code: str, message: str, facts: Mapping[str, object]) -> Self:
         """Return an error that was raised elsewhere, such as in a worker, from its code, message and facts."""
-        error = cls(code, "{message}", message=message)
+        error = cls(code, "{message}", message=Lines(message.split("\n")))
         error.facts = dict(facts)
         return error
 
@@ -60,7 +117,7 @@ class RewindowError(Exception):
 
         Return the error.
         """
-        self.args = (f"{before}{self.message}{after}",)
+        self.args = (without_secrets(f"{visible_lines(before)}{self.message}{visible_lines(after)}"),)
         return self
 
 
@@ -79,14 +136,14 @@ class Message(str):
 
     def __new__(cls, code: str, wording: str, /, **facts: object) -> Self:
         """Fill the facts into the wording, a template of `str.format`."""
-        message = super().__new__(cls, wording.format_map(facts))
+        message = super().__new__(cls, _filled(wording, facts))
         message.code, message.facts = code, facts
         return message
 
     @classmethod
     def restored(cls, code: str, text: str, facts: Mapping[str, object]) -> Self:
         """Return a message from its code, text and facts."""
-        message = cls(code, "{message}", message=text)
+        message = cls(code, "{message}", message=Lines(text.split("\n")))
         message.facts = facts
         return message
 
@@ -101,7 +158,7 @@ class Message(str):
 
     def __getnewargs_ex__(self) -> tuple[tuple[str, str], dict[str, str]]:
         """Let copies and other processes restore the text. They restore code and facts afterwards, as attributes."""
-        return (self.code, "{message}"), {"message": str(self)}
+        return (self.code, "{message}"), {"message": Lines(self.split("\n"))}
 
 
 class FindingMessage(Message):
@@ -281,6 +338,24 @@ def failed_io(error: BaseException | None, code: str, wording: str, /, **facts: 
 def _kind_of_io(error: BaseException | None) -> type[LimitError | AccessError | StorageError]:
     number = os_error(error)
     return LimitError if number in (*_FULL, *OF_PROCESS) else AccessError if number in _REFUSED else StorageError
+
+
+def check_utf8(name: str, what: str, kind: type[RewindowError] = UsageError) -> None:
+    """Raise an error of this class if a name is not UTF-8. Tables, Spark and JSON cannot have it. ``what`` it is the name of."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise not_utf8(name, what, kind) from None
+
+
+def not_utf8(name: str, what: str, kind: type[RewindowError]) -> RewindowError:
+    """Return the error for a name that is not UTF-8; see `check_utf8`."""
+    return kind(
+        "name-not-utf8",
+        "the {what} {name} is not UTF-8: rename it. If it is UTF-8, the locale is another one: set LC_ALL=C.UTF-8",
+        what=what,
+        name=name,
+    )
 
 
 def unrendered(given: str) -> UsageError:

@@ -38,7 +38,7 @@ def test_an_exit_code_is_a_result_only_of_a_command_that_printed_one(airflow: Ai
         (json.dumps({"orders": COUNTS}), 1),
         ("", 1),
         (json.dumps({"level": "error", "message": "no image"}), 1),
-        (json.dumps({"error": "the branch is torn", "exit_code": 1}), 1),
+        (json.dumps({"error": "the branch is torn\x1b[2J\u202e", "exit_code": 1}), 1),
         (json.dumps({"main/3": {"orders": 1}}), 1, ("verify", "orders")),
         ("", 1, ("verify", "orders")),
         ("", 0),
@@ -51,7 +51,7 @@ def test_an_exit_code_is_a_result_only_of_a_command_that_printed_one(airflow: Ai
         assert one[:2] == [False, "AirflowFailException"]
         assert one[2].startswith("The command ended with exit code 1 and printed no result, so rewindow did not run.")
     assert failed[:2] == [False, "AirflowFailException"]
-    assert failed[2].startswith("the branch is torn\n")
+    assert failed[2].startswith("the branch is torn\\x1b[2J\\u202e\n")
     assert verified == [True, {"main/3": {"orders": 1}, "exit_code": 1}]
     assert equal == [True, {"exit_code": 0}]
 

@@ -121,3 +121,10 @@ def test_completing_starts_no_spark_and_reads_no_code(shop: Bench) -> None:
     assert (done.stdout.split(), shown) == (["fix", "main"], [])
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert loaded & {"pyspark", "py4j", "bench_job"} == set()
+
+
+def test_a_name_that_could_steer_the_terminal_is_not_offered(shop: Bench) -> None:
+    file = shop.root / "conf" / "jobs" / "x\x1b[2J\u202e.yaml"
+    file.write_text("")
+    assert completed("rewindow run ", shop.root) == completed("rewindow show ", shop.root) == ["counts", "later"]
+    file.unlink()

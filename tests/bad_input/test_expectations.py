@@ -112,6 +112,8 @@ def test_the_rows_of_the_run_before_are_found_after_optimize_and_vacuum(bench: B
     assert observed.failed == committed.commit.targets["output/totals"].rows > 0
 
 
+ENDLESS = '"WITH RECURSIVE t(n) AS (%s UNION ALL SELECT n + 1 FROM t) SELECT * FROM t WHERE n < 0"'
+"""A query that never ends if what stands in its middle returns a row."""
 MISTAKES = {
     "not_null: usr": ("expectation-column-unknown", {"column": "usr"}),
     "range: {column: value, min: few}": ("expectation-value-invalid", {"value": "few", "type": "long"}),
@@ -122,6 +124,9 @@ MISTAKES = {
     "sql: SELECT count(*) FROM new_rows WHERE value < 0": ("expectation-query-invalid", {}),
     "sql: SELECT count(*) AS c FROM new_rows HAVING count(*) < 3": ("expectation-query-invalid", {}),
     "sql: SELECT * FROM new_rows WHERE now() > 0": ("expectation-query-invalid", {}),
+    f"sql: {'/**/' * 60}DELETE": ("expectation-query-invalid", {}),
+    f"sql: SELECT {'(' * 9_000}1{')' * 9_000}": ("expectation-query-invalid", {}),
+    f"{{sql: {ENDLESS % 'SELECT 1'}, timeout: 1s}}": ("expectation-query-endless", {"limit": "1s"}),
 }
 """Mistakes that only a topology or a query planner finds. Those of the file are in `tests/config`."""
 
@@ -142,3 +147,11 @@ def test_a_mistake_makes_the_job_broken_for_ls(bench: Bench) -> None:
 def test_a_query_that_fails_on_rows_ends_the_run(bench: Bench) -> None:
     expecting(bench, '{name: broken, sql: "SELECT 1 / (value - value) FROM new_rows"}')
     replayed(bench, 65).refused("expectation-query-failed", output="totals", expectation="broken")
+
+
+def test_a_query_that_does_not_end_on_rows_ends_the_run_and_a_simpler_one_completes_it(bench: Bench) -> None:
+    endless = ENDLESS % "SELECT count(*) FROM new_rows HAVING count(*) > 0"
+    expecting(bench, f"{{name: endless, timeout: 1s, sql: {endless}}}")
+    replayed(bench, 71).refused("expectation-query-too-slow", output="totals", expectation="endless", limit="1s")
+    bench.edit("conf/jobs/counts.yaml", endless, "SELECT * FROM new_rows WHERE value < 0")
+    bench.done("run counts")

@@ -67,8 +67,8 @@ def test_rows_without_a_valid_time_are_counted_and_the_first_are_named_with_file
     )
     for _ in range(2):
         refusal = new_shop.refuses("land orders", "rows-without-valid-time", topic="orders")
-        rows_and_place = r"(\d) rows? ha\w+ no valid time in (\w+): (\S+, line \d)"
-        assert re.findall(rows_and_place, str(refusal.facts["rows"])) == [
+        no_valid_times = r"(\d) rows? ha\w+ no valid time in (\w+): (\S+, line \d)"
+        assert re.findall(no_valid_times, str(refusal.facts["rows"])) == [
             ("4", "ordered_at", "first_days.csv, line 3"),
             ("1", "received_at", "first_days.csv, line 4"),
         ]

@@ -140,3 +140,36 @@ def test_a_job_that_calls_exit_is_named_as_such(template: Bench, tmp_path: Path)
     answer = bench.run("plan", "counts")
     assert answer.code == 78
     assert "This is a bug" not in answer.err
+
+
+@pytest.mark.parametrize("redirected", [">&-", "2>&-", ">&- 2>&- <&-", "2>/dev/full"])
+def test_a_stream_that_is_closed_or_full_and_not_needed_changes_nothing(bench: Bench, redirected: str) -> None:
+    ended = in_shell(bench, f"run counts --land {redirected}")
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert bench.done("run counts --json").values["run"] is None, "the run is done"
+
+
+@pytest.mark.parametrize("words", ["--version", "--help", "schema feed", "head counts --json", "ls"])
+def test_a_full_stdout_is_blamed_by_name_after_the_work(template: Bench, words: str) -> None:
+    ended = in_shell(template, f"{words} >/dev/full")
+    assert ended.returncode == 71
+    assert b"[stdout-not-written]" in ended.stderr
+    assert b"Traceback" not in ended.stderr
+    assert b"warehouse" not in ended.stderr
+
+
+def test_a_full_stdout_hides_neither_the_work_nor_another_error(bench: Bench) -> None:
+    assert in_shell(bench, "run counts --land >/dev/full").returncode == 71
+    assert bench.done("run counts --json").values["run"] is None, "the run is done"
+    assert in_shell(bench, "show nobody --json >/dev/full").returncode == 78
+    assert in_shell(bench, "show nobody 2>/dev/full").returncode == 78
+
+
+def in_shell(bench: Bench, line: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        ["/bin/bash", "-c", f"{sys.executable} -m rewindow {line}"],
+        cwd=bench.root,
+        env={**os.environ, "PYTHONPATH": str(LIB)},
+        capture_output=True,
+        check=False,
+    )

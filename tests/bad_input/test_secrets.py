@@ -8,7 +8,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from rewindow.app.failures import failure_of
+from rewindow.app.telemetry.announce import Warner
+from rewindow.errors import ConfigError, HintMessage, RewindowError
+from rewindow.storage import locations
 from tests.bad_input.scene import FEED, Bench, copy_of, without_spark
+from tests.refusals import refused
 
 CANARY = "canary-4f1e"
 TARGET = "target: local\nwarehouse: warehouse\nspark:\n  spark.hadoop.fs.s3a.secret.key: {secret}\n"
@@ -75,3 +80,55 @@ def test_no_file_and_no_output_has_a_secret(bench: Bench) -> None:
 
 def _files(root: Path) -> list[Path]:
     return [path for path in root.rglob("*") if path.is_file()]
+
+
+ADDRESSES = {
+    f"http://user:{CANARY}@minio:9000/b": "http://***@minio:9000/b",
+    f"GET http://user:{CANARY}@minio:9000/b failed, see http://user:{CANARY}@minio/c": (
+        "GET http://***@minio:9000/b failed, see http://***@minio/c"
+    ),
+    f"https://{CANARY}@host/x": "https://***@host/x",
+    f"http://user:{CANARY}@more@host/x": "http://***@host/x",
+    f"http://user:{CANARY}/more@host": "http://***@host",
+    f"https://host/v1?a=1&api_key={CANARY}&b=2": "https://host/v1?a=1&api_key=***&b=2",
+    f"https://acc.blob.core/x?sv=2024&sig={CANARY}%3D": "https://acc.blob.core/x?sv=2024&sig=***",
+    f"https://s3/x?X-Amz-Credential={CANARY}&X-Amz-Signature={CANARY}": (
+        "https://s3/x?X-Amz-Credential=***&X-Amz-Signature=***"
+    ),
+    f"sc://host:15002/;token={CANARY};user_id=ann": "sc://host:15002/;token=***;user_id=ann",
+    "abfss://shop@account.dfs.core.windows.net/x": "abfss://shop@account.dfs.core.windows.net/x",
+    "http://localhost:9000/a@b and s3://b/c:d@e": "http://localhost:9000/a@b and s3://b/c:d@e",
+    "ann@example.com 12:30": "ann@example.com 12:30",
+}
+
+
+@pytest.mark.parametrize("text", ADDRESSES)
+def test_no_message_shows_who_an_address_logs_in(text: str) -> None:
+    shown = ADDRESSES[text]
+    for error in (
+        ConfigError("c", "{reason}", reason=text),
+        ConfigError("c", "it is: {reason}", reason="").surrounded(after=text),
+        RewindowError.restored("c", text, {}),
+        locations.failed("s3://b/t", OSError(text)),
+        failure_of(RuntimeError(text)),
+    ):
+        message = error.message
+        assert CANARY not in message
+        assert shown in message
+    assert HintMessage("c", "{reason}", reason=text) == shown
+
+
+def test_an_endpoint_without_scheme_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"user:{CANARY}@minio:9000")
+    with refused("endpoint-without-scheme", endpoint="minio:9000"):
+        locations.use("s3://b/t", {})
+
+
+@pytest.mark.parametrize(
+    "why", [f"exporting to user:{CANARY}@collector:4317, retrying", f"cannot reach http://user:{CANARY}@collector/v1"]
+)
+def test_a_warning_of_telemetry_has_no_password(why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Warner("OpenTelemetry").warn(why)
+    warned = capsys.readouterr().err
+    assert CANARY not in warned
+    assert "***@collector" in warned

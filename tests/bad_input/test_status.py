@@ -216,6 +216,7 @@ def test_a_warehouse_in_which_nothing_was_landed_is_named(bench: Bench) -> None:
 def test_an_empty_project_is_well_and_a_folder_that_is_none_is_not(bench: Bench, tmp_path: Path) -> None:
     for kind in ("feeds", "jobs"):
         shutil.rmtree(bench.root / "conf" / kind)
-    assert "There are no feeds and jobs yet" in bench.done("status").out
-    assert "There are no feeds and jobs yet" in bench.done("ls").out
+    for line in ("status", "ls"):
+        found = bench.json(line)
+        assert (found["feeds"], found["jobs"]) == ([], [])
     Bench(tmp_path).refuses("status", "project-folder-missing")

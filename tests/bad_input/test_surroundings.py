@@ -81,7 +81,7 @@ def test_a_small_file_of_huge_values_ends_with_71_and_names_it(bench: Bench) -> 
     )
     assert done.returncode == 71, done.stderr
     assert str(bomb) in done.stderr
-    assert "do not fit into memory" in done.stderr
+    assert "[file-exceeds-memory]" in done.stderr
     assert "Traceback" not in done.stderr
     bench.rows("h2", hour(FRESH))
     goes_on(bench)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -136,6 +138,74 @@ def test_the_project_is_the_nearest_folder_with_a_conf_folder(tmp_path):
 def test_no_project_says_where_to_go(tmp_path):
     with refused("project-folder-missing"):
         find_project(tmp_path)
+
+
+@pytest.fixture
+def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, int], None]:
+    """A function that gives a file to another user, or lets this process be one."""
+
+    def give(path: Path, user: int) -> None:
+        if os.getuid() == 0:
+            os.chown(path, user, -1, follow_symlinks=False)
+        else:
+            monkeypatch.setattr(os, "geteuid", lambda: user)
+
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "jobs" / "deep").mkdir(parents=True)
+    return give
+
+
+@pytest.mark.parametrize("folder", [".", "conf"])
+def test_a_project_of_another_user_is_taken_only_if_it_is_named(
+    stranger: Callable[[Path, int], None], tmp_path: Path, folder: str
+) -> None:
+    stranger(tmp_path / folder, 4321)
+    for inside in (tmp_path / "jobs", tmp_path / "jobs" / "deep"):
+        with refused("project-not-trusted", root=tmp_path, start=inside) as caught:
+            find_project(inside)
+        assert caught.value.exit_code == 77
+    assert find_project(tmp_path) == tmp_path
+
+
+def test_who_uses_sudo_keeps_trusting_the_own_project(
+    stranger: Callable[[Path, int], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in (tmp_path, tmp_path / "conf"):
+        if os.getuid() == 0:
+            stranger(folder, 4321)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv("SUDO_UID", str(tmp_path.stat().st_uid))
+    assert find_project(tmp_path / "jobs") == tmp_path
+
+
+@pytest.mark.parametrize("folder", [".", "conf"])
+def test_a_project_that_everyone_can_write_is_taken_only_if_it_is_named(
+    stranger: Callable[[Path, int], None], tmp_path: Path, folder: str
+) -> None:
+    (tmp_path / folder).chmod(0o1777)
+    with refused("project-not-trusted", folder=tmp_path / folder, why="is writable for everyone"):
+        find_project(tmp_path / "jobs")
+    assert find_project(tmp_path) == tmp_path
+
+
+def test_a_link_of_another_user_to_a_trusted_folder_is_no_project(
+    stranger: Callable[[Path, int], None], tmp_path: Path
+) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can give files away")
+    (tmp_path / "conf").rename(tmp_path / "real")
+    (tmp_path / "conf").symlink_to(tmp_path / "real")
+    stranger(tmp_path / "conf", 4321)
+    with refused("project-not-trusted", folder=tmp_path / "conf"):
+        find_project(tmp_path / "jobs")
+
+
+def test_a_folder_whose_name_is_not_utf8_is_no_project(tmp_path: Path) -> None:
+    root = tmp_path / "\udcff"
+    (root / "conf").mkdir(parents=True)
+    with refused("name-not-utf8", name=str(root)) as caught:
+        find_project(root)
+    assert caught.value.exit_code == 78
 
 
 def test_this_projects_configuration_is_valid():

@@ -217,6 +217,12 @@ def _land_again(warehouse: str) -> Steps:
     yield from scene.landing(warehouse, new_generation=True)
 
 
+def _replaced(warehouse: str, seed: int) -> None:
+    """Two generations, of which the second keeps nothing of the first."""
+    scene.write_and_land(warehouse, seed)
+    drive(_land_again(warehouse))  # type: ignore[arg-type]
+
+
 def _rewind_and_republish(warehouse: str) -> Steps:
     """Die right after the row of a rewind; whoever comes next publishes a table anew, and not as it was before."""
     for step in branching.rewind(JOB, MAIN, "main/1", DeltaTables(warehouse)):
@@ -277,6 +283,7 @@ OPERATIONS = {
         Operation("reset", branched, _reset),
         Operation("reset-deleted", _deleted_ledger, _reset),
         Operation("gc-feed", _small_files, _collect_feed),
+        Operation("gc-replaced", _replaced, _collect_feed),
         Operation("land-last", _small_files, partial(scene.landing, now_ms=T0 + HOURS * HOUR)),
         Operation("rewind-republish", some_runs([1, 2, 3]), _rewind_and_republish),
         Operation("publish", unpublished, _publish),

@@ -23,6 +23,7 @@ MACHINES = (
     "control/drift_repair.py",
     "control/gc.py",
     "control/ingest/land.py",
+    "tables/delta/gc.py",
     "tables/delta/merging.py",
     "tables/delta/publish.py",
     "tables/delta/publish.py",

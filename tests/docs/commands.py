@@ -21,8 +21,13 @@ says what to do next. `JOB` is the name of a job: that of its file, `conf/jobs/J
 * All commands except `setup` accept `--json`: keys in snake case, null for what is unknown, times in epoch milliseconds with
   `_ms` names.
 * Commands that use tables accept `--target NAME` (default `local`), `--project FOLDER` and `--debug`.
+* A command takes the project of the working folder, or of `--project FOLDER`: the nearest folder with `conf/`, there or above. It
+  runs the project's code, so a project that was only found above must belong to you or to root, and not be writable for everyone
+  (77).
 * With `--log-format json` (or `text`) each step and task writes a line to stderr, with job, branch, run, sub-topology and
   partition.
+* If standard output cannot be written, because a disk is full, a command still does its work, and then ends with 71 or 74
+  (`stdout-not-written`). A closed stream or pipe is no error. Characters that steer a terminal are shown as escapes (`\\x1b`).
 * On a terminal, `run` and `land` show their progress and the remaining time. `run` ends with a summary of records, rows and drops
   by reason (`summary` in `--json`).
 * `run --branch NAME` replays into separate tables (`<table>__NAME`) and changes nothing that is published.

@@ -125,3 +125,9 @@ def test_arithmetic_on_a_text_column_is_rejected_when_types_are_bound():
         _types("city")
     with refused("computed-value-not-number", type="Decimal", given=containing("Decimal")):
         _made("value * 2 as n", Decimal(1))
+
+
+def test_a_field_that_is_too_large_is_refused_and_many_fields_are_not():
+    with refused("expression-too-large", verb="select", what="names and literals"):
+        read_fields(f"{' + '.join(['a'] * 201)} as total")
+    assert len(read_fields(", ".join(f"a{number}" for number in range(5_000)))) == 5_000

@@ -141,3 +141,40 @@ def test_the_fields_of_a_null_row_are_null():
 def test_an_unknown_field_is_rejected_with_the_known_names():
     with refused("field-not-in-record", field="price", fields="amount, country, paid, key, value, timestamp"):
         _sent("price > 1", Sale(1, None, None))
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("(" * 5_000 + "a = 1" + ")" * 5_000, "nested levels"),
+        ("not " * 51 + "a = 1", "nested levels"),
+        ("not (" * 30 + "a = 1" + ")" * 30, "nested levels"),
+        ("a = " + "- " * 51 + "1", "nested levels"),
+        (f"a in ({', '.join(map(str, range(200)))})", "names and literals"),
+        (" or ".join(["a = 1"] * 101), "names and literals"),
+        (f"a in ({', '.join(map(str, range(300_000)))})", "characters"),
+        (f"a = {'9' * 101}", "digits in a number"),
+        (f"a = 0.{'9' * 100}", "digits in a number"),
+        (f"a = {'9' * 100_001}", "characters"),
+    ],
+    ids=range(10),
+)
+def test_a_text_that_is_too_large_is_refused_at_once(text, what):
+    with refused("expression-too-large", verb="where", what=what):
+        parse(text)
+
+
+def test_the_largest_text_is_read_shown_and_evaluated_within_a_deep_stack():
+    condition = parse("not " * 50 + f"a in ({', '.join(map(str, range(199)))})")
+    assert len(str(condition)) > 199
+
+    def deep(frames):
+        return deep(frames - 1) if frames else (len(str(condition)), condition.truth(lambda _: 198))
+
+    assert deep(150)[1] is True
+
+
+def test_a_message_shows_the_beginning_of_a_long_text():
+    with refused("expression-sign-unknown") as caught:
+        parse("a = '" + "x" * 50_000)
+    assert len(str(caught.value)) < 1_000

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rewindow.engine.spark import session
 from rewindow.engine.spark.session import local_session
 
 if TYPE_CHECKING:
@@ -51,6 +52,17 @@ def test_workers_import_from_the_python_path(spark: SparkSession) -> None:
 
 def test_the_environment_is_restored(spark: SparkSession) -> None:
     assert "PYSPARK_DRIVER_PYTHON" not in os.environ
+
+
+@pytest.mark.parametrize(("encoding", "shown"), [("ANSI_X3.4-1968", "C.UTF-8"), ("UTF-8", "de_DE.UTF-8")])
+def test_the_jvm_takes_paths_for_utf8_as_python_does(
+    monkeypatch: pytest.MonkeyPatch, encoding: str, shown: str
+) -> None:
+    monkeypatch.setattr(session, "getencoding", lambda: encoding)
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    with session._environment([], sys.executable, on_loopback=True):
+        assert os.environ["LC_ALL"] == shown
+    assert os.environ["LC_ALL"] == "de_DE.UTF-8"
 
 
 def test_a_jvm_that_cannot_start_is_reported_in_one_line(tmp_path: Path) -> None:

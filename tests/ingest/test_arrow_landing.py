@@ -188,8 +188,8 @@ def test_a_landed_file_is_read_again_only_for_rows_that_arrived_later(tmp_path, 
         lambda path, coded=(): read.append(path.rpartition("/")[2]) or open_parquet(path, coded),
     )
     footers = []
-    footer = source._footer
-    monkeypatch.setattr(source, "_footer", lambda path: footers.append(path) or footer(path))
+    footer = source.footer_of
+    monkeypatch.setattr(source, "footer_of", lambda path: footers.append(path) or footer(path))
     feed, tables = feed_config(log={"invalid_timestamp": "skip"}), DeltaFeedTables(f"{tmp_path}/w")
     (tmp_path / "raw").mkdir()
     for hour, later in enumerate((0, 0, 2, 0, 0, 0)):

@@ -13,6 +13,7 @@ import pytest
 from rewindow.contracts.ingest import LogSpec, SourceSpec
 from rewindow.engine.worker.landing.source import expected_schema
 from rewindow.engine.worker.source_files import look_at_files
+from rewindow.errors import ConfigError
 from tests.refusals import refused
 
 
@@ -79,3 +80,12 @@ def test_json_lines_tell_names_and_types(tmp_path: Path) -> None:
 def test_parquet_files_tell_their_schema(tmp_path: Path) -> None:
     pq.write_table(pa.table({"k": ["x"], "n": [1]}), tmp_path / "a.parquet")
     assert expected(tmp_path, "parquet") == {"k": "string", "n": "long"}
+
+
+@pytest.mark.parametrize(
+    "kind", [f"DECIMAL({'9' * 5_000},2)", "DECIMAL(\u00b2,1)", f"{'ARRAY<' * 51}INT{'>' * 51}"], ids=range(3)
+)
+def test_a_declared_type_without_bounds_is_refused(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"x": 1}\n')
+    with pytest.raises(ConfigError):
+        expected(tmp_path, "json", schema=f"x {kind}")

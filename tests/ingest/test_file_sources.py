@@ -284,3 +284,53 @@ def test_an_absolute_path_is_a_pattern_as_a_whole(folder):
     feed = feed_config(log={"source": {"format": "csv", "path": path, "options": {"header": "false"}}})
     (log,) = feed_spec(feed, project_root=str(folder), warehouse="w").logs
     assert names(look_at_files(log.source, None)) == ["a.csv"]
+
+
+def test_a_link_that_leads_out_of_the_folder_is_refused_by_name(folder, tmp_path):
+    outside = tmp_path / "outside" / "x.csv"
+    outside.parent.mkdir()
+    outside.write_text("x")
+    for link, target in (("l.csv", outside), ("sub/l.csv", outside), ("l", outside.parent), ("up", tmp_path)):
+        (folder / link).symlink_to(target)
+        with refused("source-link-leads-out", link=str(folder / link), target=str(target)):
+            look_at_files(source(folder), None)
+        (folder / link).unlink()
+    (folder / "l").symlink_to(outside.parent)
+    for pattern in ("*/*.csv", "**/*.csv", "l*"):
+        with refused("source-link-leads-out", target=str(outside.parent)):
+            look_at_files(source(folder / pattern), None)
+
+
+def test_a_source_that_follows_links_enters_each_folder_once(folder, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "x.csv").write_text("x")
+    (outside / "circle").symlink_to(outside)
+    (outside / "back").symlink_to(folder)
+    (folder / "l").symlink_to(outside)
+    (folder / "n.csv").symlink_to(outside / "x.csv")
+    following = replace(source(folder), follows_links=True, lands_copies=True)
+    assert names(look_at_files(following, None)) == ["a.csv", "l/x.csv", "n.csv", "sub/b.csv"]
+
+
+def test_links_within_the_folder_and_the_folder_as_a_link_are_no_links_out(folder, tmp_path):
+    (folder / "..data").mkdir()
+    (folder / "..data" / "m.csv").write_text("m")
+    (folder / "m.csv").symlink_to("..data/m.csv")
+    (folder / "self").symlink_to(".")
+    (folder / "_hidden").symlink_to(tmp_path)
+    assert names(look_at_files(source(folder), None)) == ["a.csv", "m.csv", "sub/b.csv"]
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "raw").symlink_to(folder)
+    assert names(look_at_files(source(tmp_path / "elsewhere" / "raw"), None)) == ["a.csv", "m.csv", "sub/b.csv"]
+    (tmp_path / "named.csv").symlink_to(folder / "a.csv")
+    assert len(look_at_files(source(tmp_path / "named.csv"), None).fresh) == 1
+
+
+def test_a_file_whose_name_is_not_utf8_is_refused_and_a_hidden_one_is_not(folder):
+    (folder / "_\udcff.csv").write_text("x")
+    assert names(look_at_files(source(folder), None)) == ["a.csv", "sub/b.csv"]
+    (folder / "\udcff.csv").write_text("x")
+    with refused("name-not-utf8", name="\udcff.csv") as caught:
+        look_at_files(source(folder), None)
+    assert caught.value.exit_code == 66

@@ -19,8 +19,8 @@ LINES = {
 def test_a_number_that_no_double_holds_is_refused(tmp_path, kind):
     feed = Files(tmp_path, arrow_at(tmp_path), kind, schema="user STRING, t BIGINT, amount DOUBLE")
     feed.write(f"d1.{kind}", LINES[kind])
-    place = {"csv": "d1.csv, line 3, column amount: '1e400'", "json": "d1.json, line 2, field amount: 1e400"}[kind]
-    with refused("source-value-invalid", reason=containing(place)):
+    location = {"csv": "d1.csv, line 3, column amount: '1e400'", "json": "d1.json, line 2, field amount: 1e400"}[kind]
+    with refused("source-value-invalid", reason=containing(location)):
         feed.land()
     assert feed.land(unreadable="skip").quarantined == 1
 

@@ -245,8 +245,8 @@ def test_intervals_of_arrival_do_not_keep_a_text_from_being_compared(tmp_path):
 def test_a_field_of_several_types_is_refused_until_it_is_declared_as_json(tmp_path, other):
     feed = Files(tmp_path, arrow_at(tmp_path))
     feed.write("d1.json", f'{{"user": "ann", "t": 1}}\n{{"user": {other}, "t": 1}}\n')
-    places = {"one": containing("d1.json, line "), "other": containing("d1.json, line ")}
-    with refused("json-types-mixed", field="user", column="user", **places):
+    locations = {"one": containing("d1.json, line "), "other": containing("d1.json, line ")}
+    with refused("json-types-mixed", field="user", column="user", **locations):
         feed.land(key="user")
     declared = {"path": "raw", "format": "json", "schema": "user JSON, t BIGINT"}
     land(one_log(source=declared, value=["user"], key="t"), feed.tables, feed.engine, now_ms=T0)

@@ -151,7 +151,7 @@ STEPS = st.lists(st.one_of(RECORDS, st.tuples(st.just("jump"), st.integers(0, 40
 def test_a_clock_that_jumps_fires_once_and_keeps_the_phase(
     specs: list[Spec], steps: list[tuple[str, int]], cuts: set[int]
 ) -> None:
-    driver = TopologyTestDriver(topology(specs))
+    driver = TopologyTestDriver(topology(specs), semantics=Semantics(wall_clock="run"))
     for number, (what, amount) in enumerate(steps):
         if what == "jump":
             driver.advance_wall_clock(f"{amount}ms")

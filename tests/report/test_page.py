@@ -20,7 +20,7 @@ from rewindow.report.page import SECTIONS, page
 from tests.bad_input.scene import Bench, copy_of
 
 VOID = {"meta"}
-HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>&amp;`</code>"
+HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>&amp;`</code>\u202e\x1b\x9b"
 
 
 class Parsed(HTMLParser):
@@ -116,6 +116,7 @@ def test_hostile_names_and_values_are_text(report: Report) -> None:
     assert not [name for _, attributes in parsed.found for name in attributes if name.startswith("on")]
     assert "<script" not in text
     assert "alert(1)" in "".join(parsed.words)
+    assert not re.search("[\u202e\x1b\x9b]", text)
 
 
 def test_the_page_is_whole_and_says_what_it_shows_to_those_who_do_not_see_it(report: Report) -> None:

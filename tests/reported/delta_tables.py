@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from tests.reported.report import Files, Landing, Report, github
 from tests.text.odd_case import utc
 
 
-def appended(table: Mapping[str, Any], **options: Any) -> Files:
+def appended(table: Mapping[str, Any], **options: Any) -> Callable[[Path], None]:
     """Return a function that appends rows to the table `raw.events`."""
 
     def write(root: Path) -> None:

@@ -24,7 +24,7 @@ from rewindow.airflow.task_results import TABLE, did_nothing, extra_of, lines_of
 from rewindow.contracts.exit_codes import Next, what_next
 from rewindow.databricks import submit
 from rewindow.databricks.submit import Printed
-from rewindow.errors import RewindowError, StorageError
+from rewindow.errors import RewindowError, StorageError, visible
 
 
 class JobRunTrigger(BaseTrigger):
@@ -148,7 +148,7 @@ class RewindowJobRunOperator(BaseOperator):
         except RewindowError as error:
             raise_for_exit(context, error.exit_code, str(error))
             raise  # unreachable: `raise_for_exit` raises for every error code
-        self.log.info("%s: run %s %s", self.databricks_job, run.run_id, run.url)
+        self.log.info("%s", visible(f"{self.databricks_job}: run {run.run_id} {run.url}"))
         self._run_id, self.run_url = run.run_id, run.url
         return run
 
@@ -173,7 +173,7 @@ class RewindowJobRunOperator(BaseOperator):
         printed = self._printed(result["run_id"])
         found = printed.results.values()
         for line in (line for one in found for line in lines_of(one)):
-            self.log.info("%s", line)
+            self.log.info("%s", visible(line))
         is_idle = not printed.missing and all(map(did_nothing, found)) and not is_retry(context)
         if found and (is_idle or any(one.get("on_hold") for one in found)):
             self.outlets: list[Any] = []

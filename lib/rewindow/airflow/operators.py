@@ -39,7 +39,7 @@ from rewindow.airflow.process import Command
 from rewindow.airflow.reports import NONE, WAREHOUSE, check_reports, write_report
 from rewindow.airflow.task_results import has_event, is_result, lines_of, reason_of, told_of
 from rewindow.contracts.exit_codes import DIFFERENT
-from rewindow.errors import RewindowError, UsageError
+from rewindow.errors import RewindowError, UsageError, visible, without_secrets
 
 _BOUNDS = ("until", "through", "nothing")
 _FLAGS = (ACCEPT_CHANGES, REPLAN, TAKEOVER)
@@ -184,7 +184,7 @@ class RewindowOperator(BaseOperator):
             line = self.command(context)
         except UsageError as error:
             raise AirflowFailException(str(error)) from error
-        self.log.info("Running %s", " ".join(line))
+        self.log.info("Running %s", visible(" ".join(line)))
         parents = openlineage_env(context.get("ti"), _openlineage_option, os.environ)
         with self._start(line, parents) as command:
             code = command.wait(self.log.info, poll_s=self.poll_s)
@@ -221,7 +221,7 @@ class RewindowOperator(BaseOperator):
         except (RewindowError, AirflowFailException) as error:
             reason = str(error)
         except Exception as error:  # noqa: BLE001 - the work is committed, so nothing may fail the task, such as a full disk
-            reason = f"{type(error).__name__}: {error}"
+            reason = visible(without_secrets(f"{type(error).__name__}: {error}"))
         self.log.warning("The work is done, but its report was not written: %s", reason)
         return None
 
@@ -231,7 +231,7 @@ class RewindowOperator(BaseOperator):
         Airflow sends an event for each outlet that the task has when it ends, so outlets without an event are removed.
         """
         for line in lines_of(result, self._where):
-            self.log.info("%s", line)
+            self.log.info("%s", visible(line))
         # A retry always sends events, because the try before may have ended after its commit without sending them.
         if not is_retry(context) or result.get("on_hold"):
             self.outlets: list[Any] = [one for one in self.outlets if has_event(getattr(one, "extra", {}), result)]

@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from rewindow.airflow.dag_run import MAINTENANCE, in_a_dag, is_retry
 from rewindow.contracts.exit_codes import Next, meaning, what_next
+from rewindow.errors import visible_lines
 
 
 def raise_for_exit(
@@ -25,7 +26,7 @@ def raise_for_exit(
     dag = context.get("dag")
     made = dag.dag_id if dag is not None and "rewindow" in dag.tags and MAINTENANCE not in dag.tags else ""
     advice = in_a_dag(reason, params=context.get("params") or (), where=where, dag_id=made)
-    message = f"{advice}\n{meaning(code)}".strip()
+    message = visible_lines(f"{advice}\n{meaning(code)}".strip())
     if step is Next.FAIL:
         raise AirflowFailException(message)
     raise AirflowException(message)

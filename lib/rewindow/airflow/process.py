@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from rewindow.airflow import supervisor
+from rewindow.errors import visible_lines, without_secrets
 
 
 class Command:
@@ -74,10 +75,10 @@ class Command:
             length += len(more)
             *lines, rest = (rest + more).split(b"\n")
             for line in lines:
-                say(line.decode(errors="replace").rstrip())
+                say(_shown(line))
             if code is not None:
                 if rest:
-                    say(rest.decode(errors="replace"))
+                    say(_shown(rest))
                 return code
             time.sleep(poll_s)
 
@@ -115,6 +116,11 @@ class Command:
     def _close(self) -> None:
         for file in (self._out, self._log):
             file.close()
+
+
+def _shown(line: bytes) -> str:
+    """Return a line of the command as Airflow's log may show it. Code of the job can print anything."""
+    return visible_lines(without_secrets(line.decode(errors="replace").rstrip()))
 
 
 def _content(file: IO[bytes], start: int = 0) -> bytes:

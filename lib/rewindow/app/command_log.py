@@ -9,6 +9,8 @@ import logging
 import sys
 from typing import Any
 
+from rewindow.errors import visible
+
 _format: dict[str, str | None] = {}
 """``command``: the log format of the command line. Missing or None: nothing is logged."""
 
@@ -29,6 +31,11 @@ def command_log() -> Any:
     return structlog.get_logger()
 
 
+def as_visible_line(_log: Any, _method: str, line: Any) -> str:
+    """Escape what is unprintable in a rendered line, so that data cannot forge another one. The last processor of each log."""
+    return visible(line.replace("\x7f", "\\u007f"))  # valid also in JSON, whose renderer has escaped everything else
+
+
 def _configure(wanted: str) -> None:
     import structlog  # noqa: PLC0415 - see the docstring of the module
 
@@ -38,7 +45,12 @@ def _configure(wanted: str) -> None:
         else structlog.dev.ConsoleRenderer(colors=False)
     )
     structlog.configure(
-        processors=[structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso"), renderer],
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            renderer,
+            as_visible_line,
+        ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,

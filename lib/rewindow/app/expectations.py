@@ -22,12 +22,12 @@ from rewindow.control.health.inputs import records_from_feed
 from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.spec import OUTPUT, JobBinding, RunSpec
 from rewindow.control.run import StagedRows
-from rewindow.errors import ConfigError, ExpectationError
+from rewindow.errors import ConfigError, ExpectationError, LimitError
 from rewindow.streams.metrics import LATE_RECORD_DROP, sum_by_reason
 from rewindow.streams.serde.binding import LogShapes, bind_sink
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import Topology
-from rewindow.tables.delta.row_queries import QueryError, RowQueries, as_text, check_query, row_queries
+from rewindow.tables.delta.row_queries import QueryError, RowQueries, SlowQueryError, as_text, check_query, row_queries
 from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.observations import (
     bounds_of,
@@ -170,7 +170,15 @@ def _converted(column_type: str, value: Any) -> Any:
 
 def _check_query(expectation: Expectation, columns: Sequence[Column]) -> None:
     try:
-        check_query(expectation.query, {NEW_ROWS: _new(columns), PREVIOUS_ROWS: arrow_schema(columns)})
+        tables = {NEW_ROWS: _new(columns), PREVIOUS_ROWS: arrow_schema(columns)}
+        check_query(expectation.query, tables, expectation.timeout_ms)
+    except SlowQueryError as error:
+        raise ConfigError(
+            "expectation-query-endless",
+            "{expectation}: on tables without rows, this query did not end within {limit}: bound the rows that it makes itself",
+            expectation=expectation.name,
+            limit=error.limit,
+        ) from error
     except QueryError as error:
         raise ConfigError(
             "expectation-query-invalid",
@@ -238,12 +246,21 @@ def _returned(expectation: Expectation, queries: RowQueries) -> Observation:
     """Return how many rows a query returns, with examples."""
     count, examples = 0, list[str]()
     try:
-        for batch in queries.rows(expectation.query):
+        for batch in queries.rows(expectation.query, expectation.timeout_ms):
             count += batch.num_rows
             names = batch.schema.names
             rows = examples_of(pa.table([as_text(column) for column in batch.columns], names=names))
             # A query need not order its rows, so the examples are the first rows in the order of their text.
             examples = heapq.nsmallest(MOST_EXAMPLES, [*examples, *rows])
+    except SlowQueryError as error:
+        raise LimitError(
+            "expectation-query-too-slow",
+            "{output}: {expectation}: the query did not end within {limit} on the rows of this run. Nothing was committed: make "
+            "it simpler, or set a longer `timeout:` for it",
+            output=expectation.output,
+            expectation=expectation.name,
+            limit=error.limit,
+        ) from error
     except QueryError as error:
         raise ExpectationError(
             "expectation-query-failed",

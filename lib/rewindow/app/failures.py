@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 from rewindow.errors import (
     OF_PROCESS,
+    ConfigError,
     InvariantError,
     LimitError,
     RewindowError,
     StoppedError,
     failed_io,
+    not_utf8,
     one_line,
     os_error,
 )
@@ -70,6 +72,8 @@ def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") 
             reason=error.strerror or str(error),
             where=f" ({error.filename})" if error.filename else "",
         )
+    if isinstance(error, UnicodeEncodeError) and "/" in error.object:  # such as TMPDIR
+        return not_utf8(error.object, "path", ConfigError)
     first = (str(error).strip().splitlines() or [""])[0]
     return InvariantError(
         "rewindow-bug",

@@ -15,12 +15,12 @@ from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.tasks import SubTopologyWork
 from rewindow.control.branch import reset
 from rewindow.control.drift_repair import Republished, RepublishRequest, republish
-from rewindow.control.gc import MERGE_FROM, Collected, FeedCollected, JobGc, collect, collect_feed
+from rewindow.control.gc import Collected, FeedCollected, JobGc, collect, collect_feed, would_collect
 from rewindow.control.health.holds import describe_holds
 from rewindow.control.heartbeat import remove_abandoned, this_attempt
 from rewindow.control.plan.ledger_state import decide_reset
 from rewindow.control.plan.planner import UpToDate
-from rewindow.control.plan.retention import EVERY, decide_forget, due_snapshots
+from rewindow.control.plan.retention import EVERY
 from rewindow.control.plan.spec import OUTPUT, RunRequest
 from rewindow.control.run import RunReport
 from rewindow.control.steps import drive
@@ -88,13 +88,11 @@ class JobMaintenance:
             remove_abandoned(self._project.warehouse, keep_ms)
             return drive(machine, on_step)
 
-    def would_collect(self, keep_ms: int) -> Collected:
-        """Return what `collect` would do, except for garbage that its own steps would create. Changes nothing."""
-        gc, state = self._gc, self._project.state(self._job, *self._project.tables.state(self._job).branches)
-        row = decide_forget(state, time.time_ns() // 1_000_000 - keep_ms)
-        snapshots = [run.spec.name for run in due_snapshots(state)]
-        forgotten = len(row.body["runs"]) if row else 0
-        return Collected(snapshots, forgotten, merged=gc.due(MERGE_FROM), deleted=list(gc.garbage(keep_ms)))
+    def would_collect(self, keep_ms: int, *, every: int = EVERY) -> Collected:
+        """Return what `collect` would do. Changes nothing."""
+        tables, before_ms = self._project.tables, time.time_ns() // 1_000_000 - keep_ms
+        self._project.state(self._job, *tables.state(self._job).branches)  # refuses a lost ledger, as `collect` does
+        return would_collect(self._job, tables, self._gc, before_ms=before_ms, keep_ms=keep_ms, every=every)
 
     def would_reset(self) -> list[str]:
         """Return the paths of the tables that `reset` would empty; an empty list if the job is at its beginning."""

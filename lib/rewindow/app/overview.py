@@ -48,7 +48,7 @@ from rewindow.control.plan.ledger_state import PLAN
 from rewindow.control.plan.retention import EVERY, MOST_RUNS, decide_forget, is_due
 from rewindow.control.plan.spec import MAIN, Attempt
 from rewindow.control.plan.stored_runs import sizes_of
-from rewindow.errors import FindingMessage, RewindowError, StorageError, UsageError
+from rewindow.errors import FindingMessage, Message, RewindowError, StorageError, UsageError
 from rewindow.report.text import number, share, size, span
 from rewindow.streams.duration import in_words, to_ms
 from rewindow.streams.settings import StreamTimeFrom
@@ -253,7 +253,7 @@ class _JobCheck:
         try:
             self.project.tables.check_next(self.entry.name, self.state, self.branch.name)
         except StorageError as error:
-            message = FindingMessage("next-run-lacks-files", "{reason}", reason=str(error))
+            message = FindingMessage("next-run-lacks-files", "{reason}", reason=Message.of(error))
             yield Finding(Level.BROKEN, "altered", message, self.command("republish"))
 
     def pending(self) -> Iterator[Finding]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from rewindow.app.times import with_readable_times
 from rewindow.contracts.instants import instant
 from rewindow.control.health.phrases import command_words, counted, see_quarantined
 from rewindow.control.plan.spec import OUTPUT
+from rewindow.errors import visible
 from rewindow.streams.duration import in_words
 from rewindow.tables.shared.publications import SHARED_TABLES
 
@@ -23,7 +23,6 @@ _MOST_ROWS = 5
 """The maximum number of rows that are shown per key and branch."""
 TAKES_NO_MORE = "it takes no more runs. `rewindow rewind` to the run before takes that back"
 """The consequence of a final run for its branch, as the end of a sentence."""
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
@@ -228,12 +227,7 @@ def as_assignments(row: Mapping[str, Any], keys: Iterable[str] = ()) -> str:
     ``keys``: the key columns of the output or store.
     """
     (readable,) = with_readable_times([row], keys)
-    return in_one_line(", ".join(f"{name}={value}" for name, value in readable.items()))
-
-
-def in_one_line(text: str) -> str:
-    """Return a text with its line breaks and control characters escaped. They would break a list or control a terminal."""
-    return _CONTROL.sub(lambda control: control[0].encode("unicode_escape").decode(), text)
+    return visible(", ".join(f"{name}={value}" for name, value in readable.items()))
 
 
 def readable(row: Mapping[str, Any]) -> dict[str, Any]:

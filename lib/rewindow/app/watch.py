@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rewindow.app.command_log import command_log
+from rewindow.errors import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,7 +62,7 @@ class Watch:
         if self._log and self._log.is_enabled_for(logging.INFO):
             self._log.info(line)
         elif self._console:
-            self._console.print(line, markup=False)
+            self._console.print(visible(line))
 
     def task(self, report: TaskReport) -> None:
         """Log a task that has finished."""

@@ -23,7 +23,7 @@ from rewindow.config.load import find_project, load_feed, load_job
 from rewindow.contracts.exit_codes import LIMIT, Next, meaning, what_next
 from rewindow.databricks import secrets
 from rewindow.databricks.submit import ended
-from rewindow.errors import RewindowError, UsageError
+from rewindow.errors import RewindowError, UsageError, visible
 
 STOPPED = (130, 143)
 """Exit codes of a command that somebody stopped. Schedulers may retry such a command, but the task itself must end."""
@@ -56,7 +56,9 @@ def _repeated(command: list[str]) -> int:
         if code in STOPPED or what_next(code, limits_before=limits) not in (Next.RETRY, Next.RETRY_ONCE):
             return code
         limits += code == LIMIT
-        sys.stderr.write(f"{meaning(code)}. `rewindow {' '.join(command[:2])}` runs again in {pause_s} s\n")
+        sys.stderr.write(
+            visible(f"{meaning(code)}. `rewindow {' '.join(command[:2])}` runs again in {pause_s} s") + "\n"
+        )
         time.sleep(pause_s)
     return run_command(command)
 

@@ -50,6 +50,8 @@ class SourceConfig(ConfigValue):
     """How csv or json files are written, such as ``delimiter: ";"`` (docs/guides/text-files.md)."""
     copies: Literal["refuse", "land"] = "refuse"
     """What to do with a file that has the content of another file of the source, compressed (`.gz`, `.bz2`, `.zst`) or not."""
+    links: Literal["refuse", "follow"] = "refuse"
+    """What to do with a symbolic link in the folder that leads out of it. ``path`` itself may be a link."""
     schema_ddl: str | None = Field(default=None, alias="schema")
     """Columns and types of csv or json files, like ``id BIGINT, amount DOUBLE``. Others that files have are not landed."""
     job: Name | None = None
@@ -72,8 +74,9 @@ class SourceConfig(ConfigValue):
             raise ValueError("path and format go together: {path: raw/events, format: csv|json|parquet|delta}")
         if bool(self.output) != (given == ["job"]):
             raise ValueError("job and output go together: {job: low_activity, output: low-activity-alerts}")
-        if self.copies == "land" and self.format in {None, "delta"}:
-            raise MisfitError("copies applies to files only: remove it", "copies")
+        for key, is_set in (("copies", self.copies == "land"), ("links", self.links == "follow")):
+            if is_set and self.format in {None, "delta"}:
+                raise MisfitError(f"{key} applies to files only: remove it", key)
         if given != ["path"] and (self.options or self.schema_ddl):
             message = "options and schema apply to files only: remove them, or use path and format"
             raise MisfitError(message, "options" if self.options else "schema")
@@ -372,5 +375,5 @@ def _source(source: SourceConfig, project_root: str, warehouse: str) -> SourceSp
             "source-without-location", "a source needs a table, a path with a format, or a job with an output"
         )
     location = source.path if "://" in source.path or source.path.startswith("/") else f"{project_root}/{source.path}"
-    copies = source.copies == "land"
-    return SourceSpec(source.format, location, source.path, source.options, source.schema_ddl, copies)
+    copies, links = source.copies == "land", source.links == "follow"
+    return SourceSpec(source.format, location, source.path, source.options, source.schema_ddl, copies, links)

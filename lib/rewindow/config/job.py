@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 _KINDS: Final = tuple(kind.value for kind in Kind)
 _MOST_ALLOWED: Final = 1_000
 _LONGEST_QUERY: Final = 20_000
+_TIMEOUT_MS: Final = 300_000
 _LIST: Final = {"type": "array", "items": field_types.TEXT, "minItems": 1, "uniqueItems": True}
 _NAMES: Final = {"anyOf": [field_types.TEXT, _LIST]}
 _KEY_OR_NAMES: Final = {"anyOf": [{"const": "key"}, _LIST]}
@@ -169,6 +170,8 @@ class ExpectationConfig(ConfigValue):
     """Largest share of the run's records that may be late, like ``1%``. It is that of the node that drops most."""
     sql: _Query | None = None
     """A query that returns offending rows. It reads ``new_rows`` and ``previous_rows``, the rows of the previous run."""
+    timeout_ms: DurationMs | None = Field(default=None, alias="timeout")
+    """How long ``sql`` may take, ``5m`` if not given. After that, the run ends without a commit."""
     on_fail: Literal["warn", "hold", "fail"] = "fail"
     """What becomes of a run that does not meet it: it is published, held back, or not committed."""
     name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
@@ -180,6 +183,8 @@ class ExpectationConfig(ConfigValue):
         if len(given) != 1:
             what = f"{' and '.join(given)} are two expectations" if given else "there is no expectation"
             raise MisfitError(f"{what}: write one of {', '.join(_KINDS)} in each item of the list", *given[1:2])
+        if self.timeout_ms is not None and self.sql is None:
+            raise MisfitError("timeout is for sql: remove it", "timeout")
         return self
 
     def of(self, output: str) -> Expectation:
@@ -361,9 +366,8 @@ def _made(config: ExpectationConfig, output: str) -> Expectation:
         return Expectation(output, "rows", Kind.ROWS, on_fail, (), config.rows.min, config.rows.max)
     if config.late is not None:
         return Expectation(output, "late", Kind.LATE, on_fail, (), None, config.late)
-    return Expectation(
-        output, f"sql {' '.join((config.sql or '').split())[:60]}", Kind.SQL, on_fail, query=config.sql or ""
-    )
+    name, timeout_ms = f"sql {' '.join((config.sql or '').split())[:60]}", config.timeout_ms or _TIMEOUT_MS
+    return Expectation(output, name, Kind.SQL, on_fail, query=config.sql or "", timeout_ms=timeout_ms)
 
 
 def _expectations_of(output: str, written: Sequence[ExpectationConfig]) -> tuple[Expectation, ...]:

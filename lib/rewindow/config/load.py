@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from rewindow.config.job import JobConfig, nested, overlapping
 from rewindow.config.target import TargetConfig
 from rewindow.config.yaml_text import Document, did_you_mean, mistakes_of, parse, position_of
-from rewindow.errors import AccessError, ConfigError
+from rewindow.errors import AccessError, ConfigError, check_utf8
 
 if TYPE_CHECKING:
     from rewindow.config.feed import FeedConfig
@@ -30,17 +30,40 @@ _MAX_BYTES = 1_000_000
 def find_project(start: Path | None = None) -> Path:
     """Return the nearest folder with a ``conf/`` folder, from ``start`` (default: the working directory) upwards.
 
-    Raises `ConfigError` (78) if there is none.
+    Commands run the code of a project. Who names its folder, or works in it, trusts it. One that was only found above must belong
+    to this user, or to root. Raises `AccessError` (77) if it does not, `ConfigError` (78) if there is none.
     """
     begin = (Path.cwd() if start is None else start).resolve()
+    check_utf8(str(begin), "folder", ConfigError)
     for folder in (begin, *begin.parents):
         if (folder / "conf").is_dir():
+            if folder != begin:
+                _check_owner(folder, begin)
             return folder
     raise ConfigError(
         "project-folder-missing",
         "no folder conf/ in {folder} or above it: change to the project's root, or use --project FOLDER",
         folder=str(begin),
     )
+
+
+def _check_owner(root: Path, start: Path) -> None:
+    trusted = {0, os.geteuid()}
+    if os.geteuid() == 0 and os.environ.get("SUDO_UID", "").isdecimal():
+        trusted.add(int(os.environ["SUDO_UID"]))
+    for folder in (root, root / "conf"):
+        facts = folder.lstat()
+        is_open = stat.S_ISDIR(facts.st_mode) and facts.st_mode & stat.S_IWOTH
+        if facts.st_uid not in trusted or is_open:
+            raise AccessError(
+                "project-not-trusted",
+                "the project {root}, found above {start}, could run the code of others: {folder} {why}. If you trust it, name it "
+                "with --project {root}",
+                root=root,
+                start=start,
+                folder=folder,
+                why="is writable for everyone" if is_open else f"belongs to the user {facts.st_uid}",
+            )
 
 
 def load_feed(root: Path, name: str) -> FeedConfig:

@@ -62,7 +62,7 @@ class Expectation:
 
     ``columns``: the columns that must not be null or are unique together, or the one column whose values are bounded.
     ``minimum`` and ``maximum`` are inclusive bounds of values, of the number of rows or of a share; None for no bound.
-    ``query`` returns the offending rows.
+    ``query`` returns the offending rows, within ``timeout_ms``.
     """
 
     output: str
@@ -74,6 +74,7 @@ class Expectation:
     maximum: Any = None
     allowed: tuple[Any, ...] = ()
     query: str = ""
+    timeout_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,8 @@ class SourceSpec:
     schema: str | None = None
     lands_copies: bool = False
     """Whether a file with the same content as another file is landed, too."""
+    follows_links: bool = False
+    """Whether links that lead out of the source's folder are followed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,10 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rewindow.control.plan.retention import EVERY, decide_forget, due_snapshots
+from rewindow.control.plan.job_state import LedgerRow
+from rewindow.control.plan.ledger_state import fold_row
+from rewindow.control.plan.retention import EVERY, decide_forget, decide_snapshot, due_snapshots
+from rewindow.control.plan.spec import JournalFile
 from rewindow.control.run import Tables, publish_all, write_snapshot
 from rewindow.control.steps import update
 
@@ -59,8 +62,16 @@ class _OrphanFiles(Protocol):
 class JobGc(_OrphanFiles, Protocol):
     """The files of one job; see `tables.delta.gc` and `tables.governed.gc`."""
 
+    def dead_reports(self) -> int:
+        """Return how many reports of dead attempts `drop_reports` would remove."""
+        ...
+
     def drop_reports(self) -> int:
         """Remove the reports of dead attempts from the journal; return how many."""
+        ...
+
+    def freed(self, rows: Sequence[LedgerRow], keep_ms: int) -> Iterator[Garbage]:
+        """Yield what is no garbage yet, and would be after `drop_reports` and after these rows were appended and published."""
         ...
 
     def due(self, least: int) -> int:
@@ -139,6 +150,28 @@ class FeedCollected(_Removed):
 
     merged: int = 0
     into: int = 0
+
+
+def would_collect(
+    job: str, tables: Tables, gc: JobGc, *, before_ms: int, keep_ms: int, every: int = EVERY
+) -> Collected:
+    """Return what `collect` would do. Changes nothing."""
+    state, rows = tables.state(job), list[LedgerRow]()
+    due = due_snapshots(state, every)
+    for run in due:
+        # The numbers of its rows do not matter for what is forgotten.
+        rows.append(decide_snapshot(state, run, "", JournalFile("", 0, ""), {}))
+        state = fold_row(state, rows[-1])
+    forgets = decide_forget(state, before_ms)
+    rows += [forgets] if forgets else []
+    garbage = {(item.folder, item.path): item for item in (*gc.garbage(keep_ms), *gc.freed(rows, keep_ms))}
+    return Collected(
+        [run.spec.name for run in due],
+        len(forgets.body["runs"]) if forgets else 0,
+        gc.dead_reports(),
+        gc.due(MERGE_FROM),
+        deleted=list(garbage.values()),
+    )
 
 
 def collect_feed(feed: str, publish: Callable[[str], Iterator[str]], gc: _FeedGc, *, keep_ms: int) -> _FeedSteps:

@@ -32,7 +32,7 @@ from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, pla
 from rewindow.control.plan.retention import EVERY, due_before_run, is_due
 from rewindow.control.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
 from rewindow.control.steps import Ledger, Step, update
-from rewindow.errors import ExpectationError, HintMessage, InvariantError, NotNowError, StorageError
+from rewindow.errors import ExpectationError, HintMessage, InvariantError, Lines, NotNowError, StorageError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import SubTopology
@@ -69,7 +69,7 @@ def _check_met(spec: RunSpec, observed: Sequence[Observation]) -> None:
     """Raise `ExpectationError` (65) if the run does not meet an expectation with ``on_fail: fail``."""
     failed = [observation for observation in observed if not observation.is_met and observation.on_fail == OnFail.FAIL]
     if failed:
-        listed = "\n".join(f"  - {observation.sentence}" for observation in failed)
+        listed = Lines(f"  - {observation.sentence}" for observation in failed)
         failed_words = "an expectation" if len(failed) == 1 else f"{len(failed)} expectations"
         raise ExpectationError(
             "expectations-not-met",

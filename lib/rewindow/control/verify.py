@@ -18,7 +18,7 @@ from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.job_state import CommittedRun
 from rewindow.control.plan.spec import Attempt, RunSpec, TargetTotal
 from rewindow.control.run import Engine, Job, Tables, execute, known_results
-from rewindow.errors import CheckpointError
+from rewindow.errors import CheckpointError, Lines
 
 
 class Scratch(Tables, Protocol):
@@ -87,7 +87,7 @@ def verify(
     """Replay one committed run. Raises `CheckpointError` (76) if the job's code differs from the code of the run."""
     differences = differences_besides_tables(run.spec.binding, job.binding)
     if differences:
-        listed = "\n".join(f"  - {line}" for line in differences)
+        listed = Lines(f"  - {line}" for line in differences)
         raise CheckpointError(
             "verified-code-differs",
             "run {run} was made by different code:\n{changes}\nCheck out the version that made it, then verify",

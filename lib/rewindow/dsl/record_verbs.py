@@ -122,7 +122,8 @@ class RecordVerbs(_LegacyVerbs):
 
         Conditions are a small subset of SQL. They may use the value's fields, ``key``, ``value`` and ``timestamp``
         (`dsl.operators.conditions`). Unlike a function, a condition can be evaluated on whole columns.
-        Raises `ConfigError` for a text that cannot be parsed.
+        Raises `ConfigError` for a text that cannot be parsed, or has more than 200 names and literals, 50 nested levels, or 100
+        digits in a number.
         """
         # User code may pass anything.
         given: object = condition
@@ -142,7 +143,7 @@ class RecordVerbs(_LegacyVerbs):
 
         Expressions are a small subset of SQL: fields, ``key``, ``value``, ``timestamp``, literals, and ``+ - *`` of
         integers and floats (`dsl.operators.expressions`); ``as`` names a field. Unlike a function, expressions can be evaluated
-        on whole columns. A null value gives a row of null fields. The key does not change.
+        on whole columns. A null value gives a row of null fields. The key does not change. Each field has the bounds of `where`.
         Raises `ConfigError` for a text that cannot be parsed.
         """
         # User code may pass anything.

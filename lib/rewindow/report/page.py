@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 
 from rewindow.control.health import phrases
 from rewindow.control.health.lost_records import Lateness
+from rewindow.errors import visible_lines
 from rewindow.report import charts, text
 from rewindow.report.facts import Change, Level, Report
 from rewindow.streams.duration import in_words
@@ -43,7 +44,7 @@ def page(report: Report) -> str:
         content = environment.get_template(f"{name}.html").render(report=report).strip()
         if content:
             sections.append((name, heading, Markup(content)))  # noqa: S704 - the template has escaped the content
-    return environment.get_template("report.html").render(report=report, sections=sections)
+    return visible_lines(environment.get_template("report.html").render(report=report, sections=sections))
 
 
 @cache

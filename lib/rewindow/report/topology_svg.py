@@ -20,6 +20,8 @@ from unicodedata import east_asian_width
 
 import svg
 
+from rewindow.errors import visible_lines
+
 MARGIN, PAD, ROW_GAP, HEAD = 18.0, 10.0, 34.0, 26.0
 """Space around the drawing; space within a box; space between two layers; space for the title of a sub-topology."""
 GAP, LINE_WIDTH = 22.0, 10.0
@@ -167,7 +169,7 @@ def topology_svg(title: str, parts: Sequence[Mapping[str, Any]]) -> str:
         ],
         extra={"role": "img", "aria-label": escape(title)},
     )
-    return drawing.as_str()
+    return visible_lines(drawing.as_str())
 
 
 def picture(parts: Sequence[Mapping[str, Any]]) -> Picture:

@@ -204,7 +204,7 @@ def _endpoint(get: _Settings) -> str:
         raise ConfigError(
             "endpoint-without-scheme",
             "AWS_ENDPOINT_URL: {endpoint} has no scheme. Write https://{endpoint}",
-            endpoint=found,
+            endpoint=found.rpartition("@")[2],
         )
     return found
 

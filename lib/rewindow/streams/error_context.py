@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from traceback import walk_tb
 from types import FrameType, MethodType
 
-from rewindow.errors import ConfigError, DataError, EmissionError, LimitError, RewindowError
+from rewindow.errors import ConfigError, DataError, EmissionError, LimitError, RewindowError, without_secrets
 from rewindow.streams.task_context import TaskContext, record_text
 
 _OURS = "rewindow."
@@ -21,9 +21,7 @@ _LONGEST_REASON, _LONGEST_RECORD, _LONGEST_MESSAGE = 200, 500, 2_000
 _LOOP_MODULES, _LOOP = (f"{_OURS}streams.task", f"{_OURS}streams.topic_replay"), "_replay"
 """The functions that loop over input records. Their local variables are ``record``, or ``key`` and ``value``."""
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
-_SECRET = re.compile(
-    r"(?i)(passw(?:or)?d|secret|token|api[_-]?key|authorization|://[^/\s:@]+)(['\"]?\s*[=:]\s*)[^\s,;@]+"
-)
+_SECRET = re.compile(r"(?i)(passw(?:or)?d|secret|token|api[_-]?key|authorization)(['\"]?\s*[=:]\s*)[^\s,;@]+")
 _WRONG_CALL = re.compile(
     r"(?:\w+Context|Forwarding)\.(forward|schedule)\(\) (?:takes|missing|got) "
     # Messages of compiled code (`streams.forwarding`) do not contain the class.
@@ -106,9 +104,13 @@ def _record(error: BaseException, task_context: TaskContext) -> str:
             local_names = frame.f_locals
             key, value, *_ = local_names.get("record") or (local_names.get("key"), local_names.get("value"))
             if local_names.get("offset") == context.offset:
-                text = _SECRET.sub(r"\1\2***", record_text(key, value))
+                text = _masked(record_text(key, value))
                 return f" The record: {_clipped(text, _LONGEST_RECORD)}"
     return ""
+
+
+def _masked(text: str) -> str:
+    return without_secrets(_SECRET.sub(r"\1\2***", text))
 
 
 def _signature(error: BaseException) -> str:
@@ -141,7 +143,7 @@ def _called(error: BaseException) -> list[MethodType]:
 
 def reason_of(error: Exception) -> str:
     """Return an error's class, message and a digest of its stack. The same failure at the same record gives the same text."""
-    message = _SECRET.sub(r"\1\2***", _ADDRESS.sub("0x...", " ".join(_message(error).split())))
+    message = _masked(_ADDRESS.sub("0x...", " ".join(_message(error).split())))
     stack = "\n".join(
         f"{frame.f_globals.get('__name__')}:{frame.f_code.co_name}:{line}"
         for frame, line in walk_tb(error.__traceback__)

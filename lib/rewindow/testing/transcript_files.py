@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from rewindow.errors import ConfigError
+from rewindow.errors import ConfigError, one_line
 from rewindow.streams.duration import time_to_ms, to_ms
 from rewindow.streams.record import MAX_MS, Record, Window, Windowed, are_field_names, row_class
 from rewindow.streams.settings import Semantics
@@ -66,10 +66,10 @@ def load_each(path: str | Path) -> Iterator[tuple[str, Transcript | ConfigError]
             if case is not None:
                 name = str(case.get("name", "")) if isinstance(case, dict) else ""
                 yield name or f"document {number}", _parsed_or_wrong(case, str(path))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         yield (
             f"document {number + 1}",
-            ConfigError("transcript-not-yaml", "{file} is not YAML: {reason}", file=str(path), reason=str(error)),
+            ConfigError("transcript-not-yaml", "{file} is not YAML: {reason}", file=str(path), reason=one_line(error)),
         )
 
 

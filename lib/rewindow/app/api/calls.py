@@ -21,6 +21,7 @@ from typing import ClassVar
 
 import structlog
 
+from rewindow.app.command_log import as_visible_line
 from rewindow.app.failures import as_rewindow_error
 from rewindow.app.open_project import OpenProject
 from rewindow.app.watch import Watch
@@ -82,7 +83,7 @@ def _log() -> structlog.typing.FilteringBoundLogger:
     logger = logging.getLogger(LOGGER)
     log: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
         logger,
-        processors=[structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0)],
+        processors=[structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0), as_visible_line],
         wrapper_class=structlog.make_filtering_bound_logger(logger.getEffectiveLevel()),
     )
     return log

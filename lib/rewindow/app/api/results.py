@@ -27,6 +27,7 @@ from rewindow.control.health.entries import Entry
 from rewindow.control.health.holds import Hold
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.verify import Verified
+from rewindow.errors import visible_lines
 from rewindow.report.facts import Report
 from rewindow.report.topology_svg import topology_svg
 from rewindow.tables.shared.diff import TableDiff
@@ -83,7 +84,9 @@ def _table(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> M
 def _each(element: str, contents: Iterable[str]) -> Markup:
     """Return the HTML element once for each content. Contents are escaped unless they are markup."""
     template = Markup(element)  # noqa: S704 - the elements are literals of this module
-    return Markup("").join(template.format(content) for content in contents)
+    return Markup("").join(
+        template.format(content if isinstance(content, Markup) else visible_lines(content)) for content in contents
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -103,7 +106,7 @@ class Outcome(Mapping[str, Any]):
         return len(self.values_by_name)
 
     def __repr__(self) -> str:
-        return "\n".join(self.sentences)
+        return visible_lines("\n".join(self.sentences))
 
     def _repr_html_(self) -> str:
         return lines(self.sentences)

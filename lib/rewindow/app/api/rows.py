@@ -19,7 +19,7 @@ from rewindow.contracts.instants import END_OF_TIME_MS
 from rewindow.control.health.holds import describe_holds, explain_holds
 from rewindow.control.health.phrases import counted
 from rewindow.control.plan.spec import CHANGELOG, MAIN, OUTPUT, TableSpec
-from rewindow.errors import UsageError
+from rewindow.errors import Lines, UsageError
 from rewindow.storage.locations import is_uri
 from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.shared.arrow_tables import arrow_schema, current_rows
@@ -198,7 +198,7 @@ class OutputSource(Source):
                 "run-not-published",
                 "the rows of run {run} are not published.{holds}",
                 run=self.run,
-                holds="".join(f"\n{line}" for line in held),
+                holds=Lines(["", *held]),
             )
         check_not_deleted(self.job, at_run.branch, project.tables.version_of)
         project.tables.check_published(self.job, at_run.state, self.branch)

@@ -15,6 +15,7 @@ from typing import Any
 from rewindow.config.load import Kind, find_project, load_job, load_target, location_of
 from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import MAIN
+from rewindow.errors import visible
 from rewindow.tables.shared.paths import QUARANTINE
 
 _QUARANTINE = QUARANTINE.replace("/", ".")
@@ -70,7 +71,7 @@ def stores(ctx: Any, incomplete: str) -> list[str]:
 
 def _beginning(incomplete: str, found: Callable[[], Iterable[str]]) -> list[str]:
     with suppress(Exception):
-        return sorted(name for name in found() if name.startswith(incomplete))
+        return sorted(name for name in found() if name.startswith(incomplete) and name == visible(name))
     return []
 
 

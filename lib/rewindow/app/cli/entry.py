@@ -8,50 +8,71 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TextIO
+from typing import TextIO, cast
 
 from typer.exceptions import Abort, TyperException
 
 from rewindow.app.cli.app import app
 from rewindow.app.failures import Failure, failure_of
-from rewindow.errors import UsageError, unrendered
+from rewindow.errors import UsageError, failed_io, unrendered, visible
 from rewindow.storage.scratch import remove_all, remove_at_signals
 
 _YOUNG_OBJECTS = 200_000
 """How many new objects start a search for cycles. Python's own number is 700."""
 
 
-class _Pipe(io.FileIO):
-    """A file descriptor that discards writes to a closed pipe, so that a command ends as it would have ended with a reader."""
+class _Output(io.FileIO):
+    """A file descriptor that discards what cannot be written, so that a command always ends its work.
+
+    A closed pipe is no failure: its reader wants no more.
+    """
+
+    failure: OSError | None = None
+    """The first error of a write. Nothing is written after it, so the output is incomplete, but has no gap."""
 
     def write(self, data: object) -> int:
-        """Write bytes and return how many were written; the number of all bytes if the pipe is closed."""
+        """Write bytes and return how many were written; the number of all bytes if they were discarded."""
         try:
-            return super().write(data) or 0  # type: ignore[arg-type]
+            if self.failure is None:
+                return super().write(data) or 0  # type: ignore[arg-type]
         except BrokenPipeError:
-            return memoryview(data).nbytes  # type: ignore[arg-type]
+            pass
+        except OSError as error:
+            self.failure = error
+        return memoryview(data).nbytes  # type: ignore[arg-type]
 
 
-def tolerate_closed_pipes() -> None:
-    """Let this process continue when a reader closes the pipe of stdout or stderr."""
-    sys.stdout, sys.stderr = _tolerant(sys.stdout), _tolerant(sys.stderr)
+_outputs: dict[int, _Output] = {}
+"""From the number of a descriptor, 1 or 2, to what writes to it."""
 
 
-def _tolerant(stream: TextIO) -> TextIO:
-    """Return a stream to the same descriptor that tolerates a closed pipe. A stream without descriptor is returned unchanged."""
+def tolerate_failing_streams() -> None:
+    """Let this process continue when stdout or stderr is closed, or cannot be written. It may have been started without them."""
+    sys.stdout, sys.stderr = _tolerant(sys.stdout, 1), _tolerant(sys.stderr, 2)
+    sys.stdin = sys.stdin or open(0, encoding="utf-8")  # noqa: SIM115 - a descriptor, as long as the process
+
+
+def _tolerant(stream: TextIO | None, number: int) -> TextIO:
+    """Return a stream to the same descriptor that never fails. A stream without descriptor is returned unchanged."""
     try:
-        number = stream.fileno()
+        number = number if stream is None else stream.fileno()
     except (AttributeError, OSError, ValueError):
-        return stream
-    stream.flush()
-    buffer = io.BufferedWriter(_Pipe(number, "wb", closefd=False))
+        return cast("TextIO", stream)
+    if stream is not None:
+        stream.flush()
+    output = _outputs[number] = _Output(number, "wb", closefd=False)
     return io.TextIOWrapper(
-        buffer, encoding=stream.encoding, errors=stream.errors, line_buffering=stream.isatty() or stream is sys.stderr
+        io.BufferedWriter(output),
+        encoding=stream.encoding if stream else "utf-8",
+        errors="backslashreplace",
+        line_buffering=output.isatty() or number == 2,
     )
 
 
 FORMATS = ("json", "text")
 OPTION = "--log-format"
+_LONGEST_ARGUMENT = 4_000
+"""With fewer characters, a number has fewer digits than Python converts."""
 
 
 def take_log_format(arguments: Sequence[str]) -> tuple[list[str], str | None]:
@@ -82,7 +103,7 @@ def take_log_format(arguments: Sequence[str]) -> tuple[list[str], str | None]:
 def main(begin: Callable[[], object] = lambda: None) -> None:
     """Execute the command line and exit with a documented exit code. ``begin`` is called once the command's module is loaded."""
     remove_at_signals()
-    tolerate_closed_pipes()
+    tolerate_failing_streams()
     # Most objects of a command stay: modules, and the rows of a ledger. Searching them for cycles takes a tenth of a short
     # command's time, and a third of the time in which a long ledger is read.
     gc.set_threshold(_YOUNG_OBJECTS, *gc.get_threshold()[1:])
@@ -90,9 +111,19 @@ def main(begin: Callable[[], object] = lambda: None) -> None:
 
 
 def leave(code: int) -> None:
-    """Exit immediately with this code."""
+    """Exit immediately with this code; if it is 0 and stdout could not be written, with that of this failure."""
     remove_all()
     sys.stdout.flush()
+    if (stdout := _outputs.get(1)) is not None and stdout.failure is not None:
+        lost = failed_io(
+            stdout.failure,
+            "stdout-not-written",
+            "standard output cannot be written: {reason}. The command has ended, and only its output is incomplete: make room "
+            "there or write elsewhere; `rewindow status` says how things are",
+            reason=stdout.failure.strerror,
+        )
+        sys.stderr.write(f"rewindow: {lost} [{lost.code}]\n")
+        code = code or lost.exit_code
     sys.stderr.flush()
     # Native code of the Delta libraries sometimes aborts a normal exit (ADR-13).
     os._exit(code)
@@ -145,6 +176,13 @@ def _check(arguments: list[str]) -> None:
     for argument in arguments:
         if "{{" in argument:
             raise unrendered(f"argument {argument!r}")
+        if len(argument) > _LONGEST_ARGUMENT:
+            raise UsageError(
+                "argument-too-long",
+                "an argument has {count:,} characters: give at most {most:,}",
+                count=len(argument),
+                most=_LONGEST_ARGUMENT,
+            )
 
 
 def _usage(error: TyperException) -> str:
@@ -153,7 +191,7 @@ def _usage(error: TyperException) -> str:
     message = message.replace(": Value error, ", ": ").replace(
         ": Input should be ", ": it should be "
     )  # remove pydantic's words
-    return f"{message.rstrip('.') or 'missing command'} (see --help)"
+    return f"{visible(message.rstrip('.')) or 'missing command'} (see --help)"
 
 
 def _fail(failure: Failure, log_format: str | None, *, as_json: bool, error: BaseException | None = None) -> int:

@@ -51,7 +51,7 @@ def setup() -> None:
     """Download the two Delta jars into the cache and prepare Spark for a fast start."""
     from rewindow.engine.spark.class_archive import set_up
 
-    set_up(typer.echo)
+    set_up(Printer().say)
 
 
 def _print(printer: Printer, explained: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ from rewindow.control.drift_repair import Republished
 from rewindow.control.gc import Collected, FeedCollected
 from rewindow.control.health.holds import Hold
 from rewindow.control.plan.spec import MAIN
-from rewindow.errors import ConfigError, UsageError
+from rewindow.errors import ConfigError, UsageError, visible
 from rewindow.streams.duration import to_ms
 
 
@@ -114,7 +114,7 @@ def reset(
 def _is_confirmed(question: str) -> bool:
     """Ask the user to confirm. Without a user who can answer, as in a scheduler, the answer is no."""
     try:
-        return typer.confirm(question, err=True)
+        return typer.confirm(visible(question), err=True)
     except Abort as error:
         if not isinstance(error.__context__, EOFError):
             raise

@@ -15,6 +15,7 @@ from rewindow.app.cli.printing import Printer
 from rewindow.app.new_project import Example, create_project
 from rewindow.config.json_schema import KINDS, schema_of, schema_text
 from rewindow.config.load import find_project
+from rewindow.errors import check_utf8
 
 FAILED = 1
 """The exit code if a transcript fails: a comparison found a difference."""
@@ -34,6 +35,7 @@ def init(
 ) -> None:
     """Create a project that runs: a feed, a job, a test, a target, and sample data with late rows."""
     root, printer = Path(folder).absolute(), Printer(as_json=as_json)
+    check_utf8(str(root), "folder")
     made = create_project(root, example)
     if as_json:
         printer.json({"project": str(root), "example": example.value, **asdict(made)})
@@ -96,7 +98,7 @@ def play(
     shown = set()
     for case in failed:
         if (case.file, case.case) not in shown:
-            printer.say(f"FAILED {case.file}: {case.failure}")
+            printer.message(f"FAILED {case.file}: {case.failure}")
         shown.add((case.file, case.case))
     cases = len({(case.file, case.case) for case in played})
     printer.say(f"{cases - len(shown)} of {cases} transcripts passed, whole and cut into runs.")

@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -14,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rewindow.app.command_log import command_log
-from rewindow.app.sentences import in_one_line, landed_lines, readable
-from rewindow.errors import StoppedError
+from rewindow.app.sentences import landed_lines, readable
+from rewindow.errors import StoppedError, visible, visible_lines, without_secrets
 
 if TYPE_CHECKING:
     from rewindow.app.failures import Failure
@@ -27,14 +28,21 @@ class Printer:
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
-        self._out = Console(
-            file=sys.stdout, highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160
-        )
-        self._err = Console(stderr=True, highlight=False, soft_wrap=True)
+        width = None if sys.stdout.isatty() else 160
+        self._out = Console(file=sys.stdout, highlight=False, emoji=False, markup=False, soft_wrap=True, width=width)
+        self._err = Console(stderr=True, highlight=False, emoji=False, markup=False, soft_wrap=True)
 
     def say(self, line: str) -> None:
-        """Print a line. Square brackets in it are no markup."""
-        self._out.print(line, markup=False)
+        """Print one line: what is unprintable in it, also a line break, is escaped."""
+        self._out.print(visible(line))
+
+    def message(self, text: str) -> None:
+        """Print a text that contains messages. Their line breaks are no data, because a message escapes those of its facts."""
+        self._out.print(visible_lines(text))
+
+    def note(self, text: str) -> None:
+        """Print a text that contains messages to stderr."""
+        self._err.print(visible_lines(text))
 
     def table(self, title: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Print rows as a table."""
@@ -46,7 +54,7 @@ class Printer:
             self.json(value)
             return
         for line in lines:
-            self.say(line)
+            self.message(line)
 
     def listed(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Print rows as a table, or as a JSON object in which the rows have this name."""
@@ -59,7 +67,7 @@ class Printer:
         """Print the result of `land`."""
         if not self.as_json:
             for sentence in report.warnings:
-                self._err.print(f"warning: {sentence}", markup=False)
+                self.note(f"warning: {sentence}")
         self.result(report.as_json(), landed_lines(feed, report))
 
     def failed(self, failure: Failure, error: BaseException | None = None) -> None:
@@ -67,13 +75,14 @@ class Printer:
         if log := command_log():
             log.error("failed", exit_code=failure.exit_code, error=failure.message, code=failure.code)
         if error is not None:
-            traceback.print_exception(error, file=sys.stderr)
+            # Indented, so that no line of it can pass for one of the command.
+            sys.stderr.write(indent(visible_lines(without_secrets("".join(traceback.format_exception(error)))), "  "))
         if self.as_json:
             self.json({"error": failure.message, "exit_code": failure.exit_code, "code": failure.code})
         else:
             # After several lines, the code gets its own line, because the last line may be a command that people copy.
             space = "\n" if "\n" in failure.message else " "
-            self._err.print(f"rewindow: {failure.message}{space}[{failure.code}]", markup=False)
+            self.note(f"rewindow: {failure.message}{space}[{failure.code}]")
 
     @contextmanager
     def progress(self) -> Iterator[Watch]:
@@ -91,16 +100,17 @@ class Printer:
 
     def json(self, value: Any) -> None:
         """Print one JSON object."""
-        sys.stdout.write(json.dumps(value, sort_keys=True) + "\n")
+        # JSON escapes all unprintable characters but this one.
+        sys.stdout.write(json.dumps(value, sort_keys=True).replace("\x7f", "\\u007f") + "\n")
 
 
 def as_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     """Return rows as a table. Columns of numbers are aligned right."""
-    table = Table(title=Text(title) if title else None, title_justify="left", show_edge=False, pad_edge=False)
+    table = Table(title=Text(visible(title)) if title else None, title_justify="left", show_edge=False, pad_edge=False)
     names = list(dict.fromkeys(name for row in rows for name in row))
     for name in names:
         is_number = all(isinstance(row.get(name), int | float | None) for row in rows)
-        table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
+        table.add_column(Text(visible(name)), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_value_as_it_is(row.get(name)) for name in names))
     return table
@@ -108,4 +118,4 @@ def as_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
 
 def _value_as_it_is(value: Any) -> Text:
     """Return a value as text without markup: rich would interpret ``[red]`` in a string."""
-    return Text("" if value is None else in_one_line(str(value)))
+    return Text("" if value is None else visible(value))

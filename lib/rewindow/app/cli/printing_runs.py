@@ -103,7 +103,7 @@ class RunPrinter(Printer):
         from rewindow.control.plan.explain import explain
 
         for line in explain(plan):
-            self.say(line)
+            self.message(line)
 
     def ran(
         self,
@@ -139,7 +139,7 @@ class RunPrinter(Printer):
         for result in results:
             if isinstance(result, UpToDate):
                 for line in _nothing_lines(result, is_first=result is results[0]):
-                    self.say(line)
+                    self.message(line)
                 continue
             for line in _result_lines(result):
                 self.say(line)

@@ -87,7 +87,7 @@ def _show(printer: Printer, checked: Overview) -> None:
             # If the message is that of an error, it names a command already, and the finding's command could contradict it.
             helps = finding.command if "`rewindow " not in finding.message else None
             command = f": `{helps}`" if helps else ""
-            printer.say(f"{finding.level}: {subject.kind} {subject.name}: {finding.message}{command}{more}")
+            printer.message(f"{finding.level}: {subject.kind} {subject.name}: {finding.message}{command}{more}")
     wrong = sum(not subject.level.is_well for subject in checked.subjects)
     notes = sum(bool(subject.findings) for subject in checked.subjects)
     well = f"all is well, with {counted(notes, 'note')}" if notes else "all is well"

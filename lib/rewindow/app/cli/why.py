@@ -126,7 +126,7 @@ def row_lines(facts: RowFacts, columns: Sequence[str], key: str) -> Iterator[str
     yield ""
     yield from _listed("Made of", "record", facts.records)
     if facts.clock_records:
-        yield from _listed("Time advanced with", "more record", facts.clock_records)
+        yield from _listed("Time or window decided by", "more record", facts.clock_records)
     if len(facts.punctuations) > MOST_SHOWN:
         yield f"  the last {MOST_SHOWN} of {len(facts.punctuations):,} punctuations (--json lists all):"
     for punctuation in facts.punctuations[-MOST_SHOWN:]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 
 from rewindow.app.command_log import command_log
+from rewindow.errors import visible, without_secrets
 
 PATIENCE_S = 5.0
 """How long a command waits at its end for a client to deliver. `IMPATIENCE_S` applies after a failed delivery."""
 IMPATIENCE_S = 1.0
+
+_USERINFO = re.compile(r"[^\s/:@]+:[^\s@]+@")
 
 
 class Warner(logging.Handler):
@@ -25,12 +29,14 @@ class Warner(logging.Handler):
         if self.has_warned:
             return
         self.has_warned = True
-        line = f"{self._about}: {' '.join(why.split())[:500]}. The command goes on without it"
+        # Clients also show addresses without their scheme.
+        reason = _USERINFO.sub("***@", without_secrets(" ".join(why.split())))
+        line = f"{self._about}: {reason[:500]}. The command goes on without it"
         log = command_log()
         if log is not None:
             log.warning(line)
         else:
-            sys.stderr.write(f"rewindow: warning: {line}\n")
+            sys.stderr.write(f"rewindow: warning: {visible(line)}\n")
 
     @property
     def patience_s(self) -> float:

@@ -22,7 +22,7 @@ from rewindow.control.plan.job_state import Branch, JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.control.run import Job
 from rewindow.engine.worker.provenance.task_replay import Traced
-from rewindow.errors import DataError, ReasonMessage, UsageError
+from rewindow.errors import DataError, Lines, ReasonMessage, UsageError
 from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.record import Window
 from rewindow.streams.serde.canonical_json import dump_value
@@ -201,7 +201,7 @@ def _of_json(text: str) -> dict[str, str | None]:
     """Return the columns of a JSON object, as texts, and None for null; an empty mapping for any other text."""
     try:
         parsed = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     if not isinstance(parsed, dict):
         return {}
@@ -248,7 +248,7 @@ def _values(text: str | None, column: Column) -> Sequence[Any]:
 def _canonical(text: str) -> Iterable[str]:
     try:
         return [dump_value(json.loads(text))]
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
 
 
@@ -329,7 +329,7 @@ class AskedTime:
     def _several(self, starts: Sequence[int], count: int = 0) -> UsageError:
         """Return the error for a time that several windows contain. ``starts``: windows to list, of ``count`` windows."""
         more = " --missing" if self.is_missing else ""
-        listed = "".join(f"\n  rewindow why {self.command(start)}{more}" for start in starts[-_MOST_NAMED:])
+        listed = Lines(["", *(f"  rewindow why {self.command(start)}{more}" for start in starts[-_MOST_NAMED:])])
         named = min(len(starts), _MOST_NAMED)
         which = "" if named == (count or len(starts)) else f", such as these {named}" if named > 1 else ", such as"
         return UsageError(

@@ -30,7 +30,7 @@ from rewindow.engine.worker.provenance.behind import Behind, Wanted, find
 from rewindow.engine.worker.provenance.extent import extents, own_key
 from rewindow.engine.worker.provenance.origins import Cause
 from rewindow.engine.worker.provenance.task_replay import Drop, Traced
-from rewindow.errors import CheckpointError, ReasonMessage, RewindowError, StorageError
+from rewindow.errors import CheckpointError, Lines, ReasonMessage, RewindowError, StorageError
 from rewindow.streams.record import TopicPartition, Windowed, known_time
 from rewindow.streams.windows.session_sliding import SlidingWindows
 
@@ -304,7 +304,7 @@ def not_given(output: Output, run: CommittedRun) -> RewindowError:
             reason=sentence,
         )
     if changed := _changes(run.spec.binding, output.job.binding):
-        listed = "\n".join(f"  - {line}" for line in changed)
+        listed = Lines(f"  - {line}" for line in changed)
         return CheckpointError(
             "row-of-other-code",
             "run {run} wrote this row with other code, and the code that there is now does not give "

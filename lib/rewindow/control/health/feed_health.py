@@ -15,7 +15,7 @@ from rewindow.control.health.phrases import counted, waits
 from rewindow.control.ingest.feed_progress import Progress
 from rewindow.control.ingest.intervals import grid_of, later_rows
 from rewindow.control.ingest.landings import Landing
-from rewindow.errors import Message, ReasonMessage
+from rewindow.errors import Lines, Message, ReasonMessage
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import known_time
 
@@ -144,7 +144,7 @@ def waiting_refused(feed: FeedSpec, until_ms: int, error: Exception) -> ReasonMe
         "later-landing-refused",
         "the intervals through {until} are landed. A later landing would fail now: {reason}",
         until=_until(feed, until_ms),
-        reason=str(error).rstrip("."),
+        reason=Lines(str(error).rstrip(".").split("\n")),
     )
 
 

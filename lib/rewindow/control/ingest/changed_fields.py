@@ -26,7 +26,7 @@ from rewindow.contracts.source_fields import (
     separator_in,
     written,
 )
-from rewindow.errors import RewindowError, SourceError
+from rewindow.errors import Lines, RewindowError, SourceError
 
 _GENERATION = "`rewindow land FEED --new-generation`"
 _LIKE_LANDED = "Write the file with the header and the separator of the landed files"
@@ -89,7 +89,7 @@ def raise_all(feed: str, problems: Sequence[RewindowError]) -> None:
             "feed {feed} has {count} problems:\n{problems}",
             feed=feed,
             count=len(problems),
-            problems="\n".join(f"- {problem}" for problem in problems),
+            problems=Lines(f"- {problem}" for problem in problems),
         ) from problems[0]
 
 

@@ -43,7 +43,7 @@ from rewindow.control.plan.job_state import Branch, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.spec import BEGINNING, MAIN, Attempt, EpochSpan, JobBinding, RunRequest, RunSpec
 from rewindow.control.plan.stored_runs import run_of_request
-from rewindow.errors import CheckpointError, InvariantError, NotNowError, ReasonMessage, UsageError
+from rewindow.errors import CheckpointError, InvariantError, Lines, NotNowError, ReasonMessage, UsageError
 
 Alive = Callable[[Attempt], bool]
 """Returns whether the process of an attempt may still be alive (see `heartbeat.is_alive`)."""
@@ -302,8 +302,8 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
         "job {job!r} has changed since the checkpoint of run {run}:\n{changes}{effects}{fix}",
         job=binding.job,
         run=head.spec.name,
-        changes="".join(f"  - {line}\n" for line in changes),
-        effects=f"Effect on the checkpoint: {'; '.join(effects)}.\n" if effects else "",
+        changes=Lines([*(f"  - {line}" for line in changes), ""]),
+        effects=Lines([f"Effect on the checkpoint: {'; '.join(effects)}.", ""] if effects else []),
         fix=fix,
     )
 

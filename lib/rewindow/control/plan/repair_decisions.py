@@ -9,7 +9,7 @@ from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import FORGET, REPUBLISH, RESTAGE, fold_row
 from rewindow.control.plan.spec import OUTPUT, JobBinding, JournalFile, TableSpec
-from rewindow.errors import CheckpointError, InvariantError, StorageError
+from rewindow.errors import CheckpointError, InvariantError, Lines, StorageError
 
 
 def decide_republish(
@@ -70,7 +70,7 @@ def check_same_code(run: CommittedRun, binding: JobBinding) -> None:
     """
     changes = differences_besides_tables(run.spec.binding, binding)
     if changes:
-        listed = "\n".join(f"  - {line}" for line in changes)
+        listed = Lines(f"  - {line}" for line in changes)
         versions = run.spec.attempt.versions
         shown = ", ".join(f"{name} {version}" for name, version in versions.items()) or "unknown versions"
         raise CheckpointError(

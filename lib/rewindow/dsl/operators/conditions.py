@@ -168,9 +168,9 @@ class _Reader(Reader):
 
     def _operand(self) -> Condition:
         if self._takes("not"):
-            return Not(self._operand())
+            return Not(self._nested(self._operand))
         if self._takes("("):
-            condition = self._either()
+            condition = self._nested(self._either)
             self._needs(")")
             return condition
         left = self._term()

@@ -12,14 +12,18 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from rewindow.errors import ConfigError, DataError
 
 Look = Callable[[str], Any]
 """Returns the value of a name, in the record for which an expression is evaluated."""
 
+Part = TypeVar("Part")
 COMPUTED: Mapping[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+MOST_CHARACTERS, MOST_NESTED, MOST_TERMS, MOST_DIGITS = 100_000, 50, 200, 100
+"""Bounds of the text of `where` or `select`; the third also for each field of `select`."""
+_LONGEST_SHOWN = 300
 _TOKEN = re.compile(r"\s*(?:(\d+\.\d+|\d+)|('(?:[^']|'')*')|([A-Za-z_]\w*)|(<=|>=|<>|!=|[=<>(),+*-]))")
 _INSTEAD = {
     "==": "write `=` for equality",
@@ -115,11 +119,25 @@ def names_of_expression(expression: Expression) -> Iterator[str]:
 
 
 class Reader:
-    """A recursive descent parser. A syntax error raises `ConfigError`, which names the wrong token and the DSL's ``verb``."""
+    """A recursive descent parser. A syntax error raises `ConfigError`, which names the wrong token and the DSL's ``verb``.
+
+    The bounds keep every recursion over a parsed text far from Python's limit.
+    """
 
     def __init__(self, text: str, verb: str) -> None:
-        self._text, self._verb, self._at = text, verb, 0
+        self._text, self._verb, self._at, self._terms, self._level = text, verb, 0, 0, 0
+        self._check("characters", len(text), MOST_CHARACTERS)
         self._tokens = list(self._split())
+
+    def _check(self, what: str, count: int, most: int) -> None:
+        if count > most:
+            raise ConfigError(
+                "expression-too-large",
+                "the text of {verb} has more than {most:,} {what}, the most that are read: use filter or map_values instead",
+                verb=self._verb,
+                what=what,
+                most=most,
+            )
 
     def _expression(self) -> Expression:
         left = self._product()
@@ -137,13 +155,21 @@ class Reader:
     def _factor(self) -> Expression:
         if not self._takes("("):
             return self._term()
-        inner = self._expression()
+        inner = self._nested(self._expression)
         self._needs(")")
         return inner
 
+    def _nested(self, read: Callable[[], Part]) -> Part:
+        """Read a part in parentheses, or one that `not` or `-` stands before."""
+        self._level += 1
+        self._check("nested levels", self._level, MOST_NESTED)
+        part = read()
+        self._level -= 1
+        return part
+
     def _term(self) -> Term:
         if self._takes("-"):
-            term = self._term()
+            term = self._nested(self._term)
             if isinstance(term, Literal) and term.constant.__class__ in (int, float):
                 return Literal(-term.constant)
             raise self._wrong("`-` is for numbers, before")
@@ -151,11 +177,14 @@ class Reader:
         if not (said[:1] == "'" or said[:1].isalnum() or said[:1] == "_") or word in _WORDS - _TRUTHS:
             raise self._wrong("a name or a literal is missing before")
         self._at += 1
+        self._terms += 1
+        self._check("names and literals", self._terms, MOST_TERMS)
         if word in _TRUTHS:
             return Literal(word == "true")
         if said[0] == "'":
             return Literal(said[1:-1].replace("''", "'"))
         if said[0].isdigit():
+            self._check("digits in a number", len(said), MOST_DIGITS)
             return Literal(float(said) if "." in said else int(said))
         return Name(said)
 
@@ -175,6 +204,10 @@ class Reader:
         if not self._takes(word):
             raise self._wrong(f"`{word}` is missing before")
 
+    @property
+    def _shown(self) -> str:
+        return self._text if len(self._text) <= _LONGEST_SHOWN else f"{self._text[:_LONGEST_SHOWN]} ..."
+
     def _wrong(self, problem: str) -> ConfigError:
         before = self._tokens[self._at - 1] if self._at else ""
         instead = _instead("==" if before == self._next() == "=" else self._next())
@@ -182,24 +215,24 @@ class Reader:
             "expression-syntax-wrong",
             "{verb}({text!r}): {problem} {token!r}{fix}",
             verb=self._verb,
-            text=self._text,
+            text=self._shown,
             problem=problem,
             token=self._next() or "the end",
             fix=instead,
         )
 
     def _split(self) -> Iterator[str]:
-        position = 0
-        while self._text[position:].strip():
-            match = _TOKEN.match(self._text, position)
+        position, text = 0, self._text.rstrip()
+        while position < len(text):
+            match = _TOKEN.match(text, position)
             if match is None:
-                rest = self._text[position:].strip()
+                rest = text[position:].strip()
                 raise ConfigError(
                     "expression-sign-unknown",
                     "{verb}({text!r}): cannot read {rest!r}{fix}",
                     verb=self._verb,
-                    text=self._text,
-                    rest=rest,
+                    text=self._shown,
+                    rest=rest[:_LONGEST_SHOWN],
                     fix=_instead(rest),
                 )
             yield match[0].strip()

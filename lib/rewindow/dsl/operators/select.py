@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from keyword import iskeyword
@@ -90,17 +91,18 @@ class _Reader(Reader):
         if self._next():
             raise self._wrong("a `,` is missing before")
         names = [name for name, _ in fields]
-        for name in names:
-            if names.count(name) > 1:
+        for name, count in Counter(names).items():
+            if count > 1:
                 raise ConfigError(
                     "selected-field-twice",
                     "select({text!r}): two fields are called {field!r}: rename one of them",
-                    text=self._text,
+                    text=self._shown,
                     field=name,
                 )
         return tuple(fields)
 
     def _field(self) -> tuple[str, Expression]:
+        self._terms = 0
         made = self._expression()
         if self._takes("as"):
             name = self._term()
@@ -113,7 +115,7 @@ class _Reader(Reader):
                 "selected-name-invalid",
                 "select({text!r}): {name!r} cannot be a column's name: it must be an identifier, not a Python keyword, and "
                 "not begin with '_'",
-                text=self._text,
+                text=self._shown,
                 name=str(name),
             )
         return name.name, made

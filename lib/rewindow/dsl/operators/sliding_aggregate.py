@@ -73,8 +73,12 @@ class _Around:
     """The timestamp of the key's preceding record."""
     left: Stamped | None = None
     """The state of the newest window that ends before the record."""
+    left_ms: int = UNKNOWN
+    """The start of that window."""
     right: Stamped | None = None
     """The state, without the record, of the newest window that contains the record's time and ends after it."""
+    right_ms: int = UNKNOWN
+    """The start of that window."""
 
 
 class _SlidingAggregate(WindowedProcessor):
@@ -111,13 +115,14 @@ class _SlidingAggregate(WindowedProcessor):
             end_ms = start_ms + size_ms
             around.starts.append(start_ms)
             if end_ms < timestamp:
-                around.before_ms, around.left = held.timestamp, held
+                around.before_ms, around.left, around.left_ms = held.timestamp, held, start_ms
                 break
             # This is the record's right window, which does not contain the record.
             if start_ms > timestamp:
                 continue
             if end_ms > timestamp:
-                around.right = around.right or held
+                if around.right is None:
+                    around.right, around.right_ms = held, start_ms
             elif held.timestamp < timestamp:
                 around.before_ms = held.timestamp
             self._add(record, start_ms, held)
@@ -126,7 +131,7 @@ class _SlidingAggregate(WindowedProcessor):
         left_ms = timestamp - size_ms
         if left_ms not in around.starts:
             has_preceding = around.left is not None and around.before_ms >= left_ms
-            self._make(record, left_ms, around.left if has_preceding else None)
+            self._make(record, left_ms, around.left if has_preceding else None, around.left_ms)
         self._copy_to_the_right(record, around)
 
     def _take_early(self, record: Record) -> None:
@@ -139,9 +144,10 @@ class _SlidingAggregate(WindowedProcessor):
                 if held.timestamp < timestamp:
                     around.before_ms = held.timestamp
             elif start_ms <= timestamp:
-                around.right = held
+                around.right, around.right_ms = held, start_ms
                 self._add(record, start_ms, held)
-        around.right = around.right or first_window
+        if around.right is None:
+            around.right, around.right_ms = first_window, 0
         # For early records, Kafka sends these two windows in the opposite order.
         self._copy_to_the_right(record, around)
         self._make_right_of_before(record, around)
@@ -159,14 +165,15 @@ class _SlidingAggregate(WindowedProcessor):
         ):
             self._make(record, start_ms, None)
 
-    def _make(self, record: Record, start_ms: int, base: Stamped | None) -> None:
-        """Create a window with the record added to ``base``, the state of another window; None for the record alone."""
+    def _make(self, record: Record, start_ms: int, base: Stamped | None, base_ms: int = UNKNOWN) -> None:
+        """Create a window with the record added to ``base``, the state of the window at ``base_ms``, or with the record alone."""
         if not self._is_open(start_ms):
             return
         key, timestamp = record.key, record.timestamp
         made = self._store.fetch(key, start_ms)
         state, result, _ = aggregated(self._aggregator, key, record.value, base)
-        self._write(record, start_ms, None if state is None else Stamped(state, timestamp), result, made)
+        now = None if state is None else Stamped(state, timestamp)
+        self._write(record, start_ms, now, result, made, base_ms=UNKNOWN if base is None else base_ms)
 
     def _add(self, record: Record, start_ms: int, held: Stamped) -> None:
         """Add the record to an existing window."""
@@ -179,7 +186,8 @@ class _SlidingAggregate(WindowedProcessor):
         """Create the record's right window, if it is missing, as a copy of the newest window without the record."""
         start_ms, right = record.timestamp + 1, around.right
         if start_ms not in around.starts and right is not None and right.timestamp >= start_ms:
-            self._write(record, start_ms, right, self._aggregator.result(right.value), None, right.timestamp)
+            result = self._aggregator.result(right.value)
+            self._write(record, start_ms, right, result, None, right.timestamp, base_ms=around.right_ms)
 
     def _is_open(self, start_ms: int) -> bool:
         is_open = start_ms + self._size_ms >= self._open_from_ms
@@ -194,10 +202,15 @@ class _SlidingAggregate(WindowedProcessor):
         result: Any,
         was: Stamped | None,
         time_ms: int | None = None,
+        *,
+        base_ms: int = UNKNOWN,
     ) -> None:
         if now is not None:
             check_lists(self.context, self._settings.store, record.key, now.value)
-        self._store.put(record.key, now, start_ms)
+        if base_ms == UNKNOWN:
+            self._store.put(record.key, now, start_ms)
+        else:
+            self._store.derive(record.key, now, start_ms, base_ms)
         if self._sends_updates:
             windowed = Windowed(record.key, Window(start_ms, start_ms + self._size_ms))
             old = None if was is None else self._aggregator.result(was.value)

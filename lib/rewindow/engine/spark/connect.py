@@ -45,7 +45,7 @@ def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Seq
     if find_spec("grpc") is None:
         raise ConfigError("connect-client-missing", "Spark Connect needs its client: pip install 'rewindow[connect]'")
     # Messages show only the host and port, because the rest of the URL may contain a token.
-    server = urlsplit(url).netloc or url
+    server = urlsplit(url).netloc.rpartition("@")[2] or url
     silence_queries()
     try:
         builder = SparkSession.builder

@@ -12,8 +12,9 @@ import socketserver
 import sys
 import threading
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import resources
+from locale import getencoding
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -27,7 +28,7 @@ from pyspark.sql import SparkSession
 
 from rewindow.engine.spark.class_archive import archive_options
 from rewindow.engine.spark.jars import cache_dir, check_launcher, find_jars, find_java
-from rewindow.errors import ConfigError
+from rewindow.errors import ConfigError, visible_lines, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -180,7 +181,11 @@ class Relay:
             for block in _blocks(lines):
                 if self._everything or not _is_noise(block):
                     self._lines.extend(block)
-                    os.write(self._to, b"".join(block))
+                    text = visible_lines(without_secrets(b"".join(block).decode(errors="replace")))
+                    with suppress(
+                        OSError
+                    ):  # a stream that is closed or full must not stop the JVM, which waits for this thread
+                        os.write(self._to, text.encode())
 
 
 def silence_queries() -> None:
@@ -286,6 +291,8 @@ def _environment(python_path: Sequence[str | Path], python: str, *, on_loopback:
         "PYTHONPATH": os.pathsep.join(paths),
         # Otherwise workers would import from the working directory first, which may contain the `jobs` of another project.
         "PYTHONSAFEPATH": "1",
+        # Python takes paths for UTF-8 even if the locale is C. The JVM does not, and fails in a folder whose name is not ASCII.
+        **({} if getencoding().upper() == "UTF-8" else {"LC_ALL": "C.UTF-8"}),
     }
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)

@@ -187,6 +187,8 @@ _DECIMALS, _TEXTS, _NESTED = ("decimal", "dec", "numeric"), ("char", "varchar"),
 _EVERY = (*_SIMPLE, "decimal", *_TEXTS, *_NESTED, "json")
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|(\w+)|([<>(),:])|(\S))")
 _MOST_DIGITS = 38
+_MOST_NESTED = 50
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def declared_schema(spec: LogSpec, ddl: str) -> str:
@@ -210,7 +212,7 @@ class _Parser:
 
     def __init__(self, spec: LogSpec, ddl: str) -> None:
         self._spec, self._tokens = spec, [*_tokens(ddl), _Token("")]
-        self._position = 0
+        self._position = self._depth = 0
 
     def columns(self) -> list[dict[str, Any]]:
         fields = list(self._fields(""))
@@ -260,6 +262,14 @@ class _Parser:
             near = get_close_matches(word, _EVERY, 1)
             hint = f"did you mean {near[0].upper()}?" if near else "write a type such as STRING, BIGINT or TIMESTAMP"
             self._refuse(f"gives {name} the unknown type {kind.text}: {hint}")
+        self._depth += 1
+        if self._depth > _MOST_NESTED:
+            self._refuse(f"nests types more than {_MOST_NESTED} levels deep")
+        made = self._nested(name, word)
+        self._depth -= 1
+        return made
+
+    def _nested(self, name: str, word: str) -> dict[str, Any]:
         self._expect("<")
         if word == "struct":
             return {"type": "struct", "fields": list(self._fields(">"))}
@@ -288,7 +298,7 @@ class _Parser:
         numbers: list[int] = []
         while True:
             number = self._next().text
-            if not number.isdigit():
+            if not _NUMBER.fullmatch(number):
                 self._refuse(f"has {number!r} where a number is expected")
             numbers.append(int(number))
             sign = self._next().text

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from glob import glob, has_magic
 from hashlib import blake2b
@@ -24,7 +24,7 @@ from rewindow.contracts.ingest import LATER, Piece, SourceLook, SourceSpec
 from rewindow.contracts.text_options import CSV, TEXT_FORMATS, text_options
 from rewindow.engine.worker.file_fields import has_rows
 from rewindow.engine.worker.text.blocks import decompressed
-from rewindow.errors import AccessError, ConfigError, LandedFileError, SourceError
+from rewindow.errors import AccessError, ConfigError, LandedFileError, SourceError, check_utf8
 from rewindow.storage.locations import LOG
 
 COMPRESSED = (".gz", ".bz2", ".zst")
@@ -133,14 +133,18 @@ def _find(spec: SourceSpec) -> tuple[str, dict[str, _File]]:
     if has_magic(configured):
         base = str(Path(root, _folder_of_pattern(configured)))
         matches = glob(configured, root_dir=root or None, recursive=True)  # noqa: PTH207 - may be absolute
-        paths = [path for match in matches for path in _below(spec, str(Path(root, match)))]
+        paths = [path for match in matches for path in _below(spec, str(Path(root, match)), base)]
         _refuse_tables(spec, base, paths)
     else:
         base = location if Path(location).is_dir() else str(Path(location).parent)
-        paths = list(_below(spec, location))
+        paths = list(_below(spec, location, base))
     begin = len(base.rstrip("/")) + 1
     names = {path[begin:]: path for path in paths}
-    files = {name: _file(spec, name, names[name]) for name in sorted(names) if not _is_ignored(name)}
+    own = {name: names[name] for name in sorted(names) if not _is_ignored(name)}
+    inside = os.path.realpath(base)
+    for folder in sorted({os.path.dirname(path) for path in own.values()}):  # noqa: PTH120 - called for each landed file
+        _check_link(spec, folder, os.path.realpath(folder), inside)
+    files = {name: _file(spec, name, path, "" if path == location else inside) for name, path in own.items()}
     if not files:
         raise SourceError(
             "source-without-files",
@@ -157,8 +161,10 @@ def _parts(spec: SourceSpec) -> tuple[str, str]:
     return ("", str(Path(spec.location))) if root == spec.location else (root or "/", str(Path(spec.name)))
 
 
-def _file(spec: SourceSpec, name: str, path: str) -> _File:
-    facts = _facts(path)
+def _file(spec: SourceSpec, name: str, path: str, inside: str) -> _File:
+    """Return a file of a source. ``inside``: the folder in which its real path is; empty if ``path:`` names the file itself."""
+    check_utf8(name, f"file name in {spec.name}", SourceError)
+    facts = _facts(path, lambda: _check_link(spec, path, os.path.realpath(path), inside) if inside else None)
     # Anything but a regular file is refused, because reading a pipe would never end.
     if facts is None:
         raise SourceError(
@@ -170,10 +176,16 @@ def _file(spec: SourceSpec, name: str, path: str) -> _File:
     return _File(path, facts)
 
 
-def _facts(path: str) -> tuple[int, int] | None:
-    """Return the size in bytes and the modification time (ns) of a regular file; None if the path is no regular file."""
+def _facts(path: str, check_link: Callable[[], object] = lambda: None) -> tuple[int, int] | None:
+    """Return the size in bytes and the modification time (ns) of a regular file; None if the path is no regular file.
+
+    ``check_link`` is called if the path is a link.
+    """
     try:
-        facts = os.stat(path)  # noqa: PTH116 - called for each landed file
+        facts = os.lstat(path)
+        if stat.S_ISLNK(facts.st_mode):
+            check_link()
+            facts = os.stat(path)  # noqa: PTH116 - called for each landed file
     except PermissionError as error:
         raise _refused(path, error) from error
     except OSError:
@@ -236,14 +248,45 @@ def _text_mark(spec: SourceSpec, name: str, path: str) -> tuple[int, str] | tupl
     return _text_digest(path)
 
 
-def _below(spec: SourceSpec, path: str) -> Iterator[str]:
+def _below(spec: SourceSpec, path: str, base: str) -> Iterator[str]:
     if Path(path).is_file():
         yield path
         return
-    for folder, folders, files in os.walk(path):
+    begin, entered = len(base.rstrip("/")) + 1, [os.path.realpath(base)]
+    for folder, folders, files in os.walk(path, followlinks=True):
         if LOG in folders:
             raise _is_table(spec, folder)
+        for link in [name for name in folders if os.path.islink(f"{folder}/{name}")]:  # noqa: PTH114 - for each folder
+            target = os.path.realpath(f"{folder}/{link}")
+            if not _is_ignored(f"{folder}/{link}"[begin:]):
+                _check_link(spec, f"{folder}/{link}", target, entered[0])
+            # Files in the source's folder have other paths already. A folder elsewhere is entered once, so no circle is endless.
+            if any(_is_below(target, other) or _is_below(other, target) for other in entered):
+                folders.remove(link)
+            entered.append(target)
         yield from (f"{folder}/{name}" for name in files)
+
+
+def _check_link(spec: SourceSpec, path: str, target: str, inside: str) -> None:
+    """Raise `SourceError` (66) if a path leads out of the source's folder, unless the source follows such links.
+
+    Otherwise, whoever can write into the folder could have any file landed that the command can read. ``inside``: the folder's
+    real path.
+    """
+    if not (spec.follows_links or _is_below(target, inside)):
+        raise SourceError(
+            "source-link-leads-out",
+            "{source}: {link} leads to {target}, out of {folder}: put the files themselves there, or set `links: follow` for the "
+            "source",
+            source=spec.name,
+            link=path,
+            target=target,
+            folder=inside,
+        )
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
 
 
 def _refuse_tables(spec: SourceSpec, base: str, paths: Iterable[str]) -> None:

@@ -59,7 +59,7 @@ _SCALARS: dict[Any, str] = {
     bytes: "binary",
     Decimal: "decimal(38,18)",
 }
-_DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)", re.IGNORECASE)
+_DECIMAL = re.compile(r"decimal\s*\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)", re.IGNORECASE)
 _MOST_DIGITS = 38
 
 

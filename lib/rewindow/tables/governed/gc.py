@@ -10,11 +10,14 @@ platform's OPTIMIZE.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
 
 from rewindow.control.gc import UNKNOWN_MS, Garbage
 from rewindow.control.ingest.feed_progress import fold_progress
 from rewindow.control.ingest.landings import LANDING, PLAN
-from rewindow.control.plan.job_state import JobState
+from rewindow.control.plan.job_state import JobState, LedgerRow
+from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.planner import Alive
 from rewindow.control.plan.retention import WHY, Needed, dead_attempts, is_state
 from rewindow.tables.governed.feeds import CatalogFeedTables
@@ -35,13 +38,20 @@ class CatalogJobGc:
 
     def drop_reports(self) -> int:
         """Delete the reports and metrics of dead attempts in one commit; return the number of these attempts."""
+        reports = self._dead_reports()
+        if reports:
+            self._rows.delete([f"{attempt}/{part}" for attempt, part in reports])
+        return len({attempt for attempt, _ in reports})
+
+    def dead_reports(self) -> int:
+        """Return the number of attempts whose reports `drop_reports` would delete."""
+        return len({attempt for attempt, _ in self._dead_reports()})
+
+    def _dead_reports(self) -> list[tuple[str, str]]:
         # The journal is listed before the ledger is read. So an attempt that is not in the ledger cannot be a new one.
         listed = self._rows.listed()
         dead = dead_attempts(self._tables.state(self._job))
-        reports = [item for item in listed if item.attempt in dead and is_report(item.part)]
-        if reports:
-            self._rows.delete([f"{item.attempt}/{item.part}" for item in reports])
-        return len({item.attempt for item in reports})
+        return [(item.attempt, item.part) for item in listed if item.attempt in dead and is_report(item.part)]
 
     def due(self, _least: int) -> int:
         """Return 0, because the platform merges the files of outputs (OPTIMIZE)."""
@@ -53,10 +63,15 @@ class CatalogJobGc:
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
         """Yield what can be deleted now. All garbage is found before the first item is yielded."""
+        yield from self.freed((), keep_ms)
+
+    def freed(self, ahead: Sequence[LedgerRow], keep_ms: int) -> Iterator[Garbage]:
+        """Yield what could be deleted if the ledger had these rows, too."""
         listed = self._rows.listed()
         rows = self._tables.ledger_rows(self._job)
         check_stored(self._job, rows)
-        state, now = self._tables.state(self._job), now_ms()
+        state, now = reduce(fold_row, ahead, self._tables.state(self._job)), now_ms()
+        rows = [*rows, *(replace(row, recorded_at=now - 1) for row in ahead)]
         dead, needed = dead_attempts(state), Needed(rows, state, now - keep_ms)
         is_quiet, oldest = self._is_quiet(state), now - max(keep_ms, UNKNOWN_MS)
         garbage = [

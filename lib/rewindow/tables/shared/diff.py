@@ -106,12 +106,12 @@ def rows_apart(first: Sequence[Row], second: Sequence[Row]) -> tuple[list[Row], 
 
     If the tables have the same rows in different orders, the rows at positions that differ are returned.
     """
-    sides = [[_comparable_row(row) for row in rows] for rows in (first, second)]
-    if (counts := Counter(sides[0])) == Counter(sides[1]):
-        moved = [index for index, (row, other) in enumerate(zip(*sides, strict=True)) if row != other]
+    pair = [[_comparable_row(row) for row in rows] for rows in (first, second)]
+    if (counts := Counter(pair[0])) == Counter(pair[1]):
+        moved = [index for index, (row, other) in enumerate(zip(*pair, strict=True)) if row != other]
         return [first[index] for index in moved], [second[index] for index in moved]
-    ours, theirs = counts - Counter(sides[1]), Counter(sides[1]) - counts
-    return _counted_rows(first, sides[0], ours), _counted_rows(second, sides[1], theirs)
+    ours, theirs = counts - Counter(pair[1]), Counter(pair[1]) - counts
+    return _counted_rows(first, pair[0], ours), _counted_rows(second, pair[1], theirs)
 
 
 def _counted_rows(rows: Sequence[Row], comparable_rows: Sequence[Any], counts: Counter[Any]) -> list[Row]:

@@ -18,7 +18,7 @@ from rewindow.engine.worker.provenance.origins import Cause, Depth, causes_of
 from rewindow.engine.worker.provenance.task_replay import Drop, ReadLog, Sent, Traced, encoded
 from rewindow.engine.worker.provenance.watcher import OnWrite
 from rewindow.streams.ordering import Rows
-from rewindow.streams.record import UNKNOWN
+from rewindow.streams.record import UNKNOWN, Windowed
 from rewindow.streams.task import Task
 
 
@@ -60,10 +60,10 @@ class Behind:
     """The records and punctuations from which a row was made.
 
     ``records`` contributed to the row, in the order in which they were processed. ``clocks`` are records that only advanced a
-    clock. ``sent`` is the event that the task was handling when it sent the row. ``senders`` are the records of logs that led to
-    ``sent``.
-    ``is_released``: whether ``sent`` only released a waiting row, or is no record. ``is_checked``: whether replaying only the
-    records ``named`` gave the row again. ``is_exact``: whether each of ``records`` certainly contributed.
+    clock, or after which the window begins. ``sent`` is the event that the task was handling when it sent the row. ``senders``
+    are the records of logs that led to ``sent``. ``is_released``: whether ``sent`` only released a waiting row, or is no record.
+    ``is_checked``: whether replaying only the records ``named`` gave the row again. ``is_exact``: whether each of ``records``
+    certainly contributed.
     """
 
     sent: Cause
@@ -136,18 +136,19 @@ def find(
     if search.sent is None:
         return None
     for depth in Depth:
-        for with_clocks in (False, True):
-            behind = _behind(search.sent, traced, depth, with_clocks=with_clocks)
+        for with_edge, with_clocks in ((False, False), (True, False), (False, True), (True, True)):
+            behind = _behind(search.sent, traced, depth, with_clocks=with_clocks, with_edge=with_edge)
             if _gives_it_again(traced, epochs, records, wanted, behind):
                 return behind
     return replace(behind, is_checked=False, is_exact=False)
 
 
-def _behind(sent: Sent, traced: Traced, depth: Depth, *, with_clocks: bool) -> Behind:
+def _behind(sent: Sent, traced: Traced, depth: Depth, *, with_clocks: bool, with_edge: bool) -> Behind:
     """Return the records and punctuations from which a row was made.
 
     ``is_checked`` is set already, although the caller still has to check the result. ``with_clocks``: also include the records
-    that led to the highest timestamp so far, which decides the task's stream time.
+    that led to the highest timestamp so far, which decides the task's stream time. ``with_edge``: also include the record just
+    before the row's window. A sliding window may begin behind it, without having it.
     """
     external = traced.external
     own = sent.origin.cause
@@ -159,6 +160,11 @@ def _behind(sent: Sent, traced: Traced, depth: Depth, *, with_clocks: bool) -> B
     timed = [*(sent.schedule if punctuations else ()), *((sent.latest,) if sent.latest and with_clocks else ())]
     for cause in timed:
         clocks |= _external([cause.cause, *causes_of(cause, depth).causes], external)
+    if with_edge and sent.record.key.__class__ is Windowed:
+        far = causes_of(sent.origin, Depth.FAR).causes
+        clocks |= {
+            cause for cause in _external(far, external) if cause.timestamp == sent.record.key.window.start_ms - 1
+        }
     senders = {own._replace(node=None, due_ms=-1)} if own.topic in external else set()
     if sent.origin.source is not None:
         above = causes_of(sent.origin.source, depth).causes

@@ -125,8 +125,16 @@ class Watcher:
             if is_visited:
                 self._visited.add(entry)
 
-    def wrote(self, entry: Entry, *, from_reads: bool = True, adds: bool = False, replaces: bool = False) -> None:
-        """Note that an entry was written.
+    def wrote(
+        self,
+        entry: Entry,
+        *,
+        from_reads: bool = True,
+        adds: bool = False,
+        replaces: bool = False,
+        base: Entry | None = None,
+    ) -> None:
+        """Note that an entry was written. ``base``: the entry from which it was made, if the store's caller names it.
 
         ``from_reads``: whether the entry was made from the entries of its key that were read. ``adds``: whether the entry's
         previous content is kept. ``replaces``: whether the entry was made from the record alone, and replaces the entries of its
@@ -136,6 +144,8 @@ class Watcher:
             return
         cause = self.cause()
         read_nearby, is_sure = self._near(entry[1], entry[2]) if from_reads else ({}, True)
+        if base is not None:
+            read_nearby, is_sure = {base: self._entries[base]}, True
         if self._on_write is not None:
             self._on_write(cause, entry)
         before = self._entries.get(entry)
