@@ -252,7 +252,7 @@ def _with_directories(spec: LogSpec, schema: str, look: SourceLook) -> str:
         if spec.source.schema is not None:
             declared = {field["name"]: field["type"] for field in json.loads(schema)["fields"]}
             # The text of a directory is no object or list.
-            types |= {name: declared[name] for name in types.keys() & declared if isinstance(declared[name], str)}
+            types |= {name: declared[name] for name in types if isinstance(declared.get(name), str)}
         return with_fields(schema, types)
     except UnsuitableError as error:
         names = ", ".join(sorted({name for piece in look.fresh for name in directory_columns(piece.path, look.base)}))
