@@ -151,7 +151,7 @@ class _ResetTables(Ledger[JobState], Protocol):
     """The tables of a job that can start over; see `finish_reset` in `tables.delta.publish`."""
 
     def finish_reset(self, job: str, state: JobState) -> Iterator[str]:
-        """Empty the tables that the last RESET names; yield the name of each commit before it."""
+        """Empty the tables that the last RESET names; yield the name of each commit before making it."""
         ...
 
     def unknown_tables(self, job: str, state: JobState, outputs: Sequence[str]) -> Sequence[str]:

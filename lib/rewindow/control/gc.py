@@ -71,7 +71,7 @@ class JobGc(_OrphanFiles, Protocol):
         ...
 
     def freed(self, rows: Sequence[LedgerRow], keep_ms: int) -> Iterator[Garbage]:
-        """Yield what is no garbage yet, and would be after `drop_reports` and after these rows were appended and published."""
+        """Yield what would become garbage if `drop_reports` ran, and these rows were appended and published."""
         ...
 
     def due(self, least: int) -> int:
@@ -159,7 +159,7 @@ def would_collect(
     state, rows = tables.state(job), list[LedgerRow]()
     due = due_snapshots(state, every)
     for run in due:
-        # The numbers of its rows do not matter for what is forgotten.
+        # What is forgotten does not depend on how many rows the snapshot has.
         rows.append(decide_snapshot(state, run, "", JournalFile("", 0, ""), {}))
         state = fold_row(state, rows[-1])
     forgets = decide_forget(state, before_ms)

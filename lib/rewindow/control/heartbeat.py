@@ -51,7 +51,7 @@ def this_attempt() -> Attempt:
 
 
 class Heartbeat:
-    """The context in which an attempt's file below the warehouse is touched, as long as there is progress."""
+    """The heartbeat of an attempt. Inside the context, its file below the warehouse is touched while there is progress."""
 
     def __init__(self, warehouse: str, attempt: Attempt, stalled_ms: int = STALLED_MS) -> None:
         """``stalled_ms``: the time without any progress after which the file is not touched any more."""

@@ -103,7 +103,7 @@ class Module:
 
     @cached_property
     def bindings(self) -> dict[str, list[ast.stmt]]:
-        """From each name that the module binds to its top-level statements; from `_MODULE` to statements that bind no name."""
+        """From each name to the top-level statements that bind it. Statements that bind no name are under `_MODULE`."""
         binding: dict[str, list[ast.stmt]] = {}
         for statement in _without_docstring(self.tree.body):
             if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -157,7 +157,7 @@ def imported_module(node: ast.ImportFrom, package: Sequence[str]) -> str:
 
 
 def _bound(statement: ast.AST) -> Iterator[str]:
-    """Yield the names that a statement binds in the scope in which it stands."""
+    """Yield the names that a statement binds in its scope."""
     if isinstance(statement, _DEFINITIONS):
         yield statement.name
         return
@@ -184,7 +184,7 @@ class Source:
         return self._modules[name]
 
     def reached(self, module: Module, nodes: Iterable[ast.AST]) -> dict[Unit, str]:
-        """Return the units to which nodes of a module refer, directly or through other units, with their digests."""
+        """Return the units that nodes of a module use, directly or through other units, with their digests."""
         digests: dict[Unit, str] = {}
         waiting = [unit for node in nodes for unit in self._references(module, node)]
         started: dict[str, None] = {}
@@ -242,7 +242,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class TopologyLoader:
-    """A function that builds a job's topology from its reference. It can be pickled, because it is sent to workers."""
+    """A callable that builds a job's topology from its reference. It can be pickled, because it is sent to workers."""
 
     job: str
     reference: str

@@ -425,7 +425,7 @@ def write_snapshot(job: str, run: CommittedRun, tables: SnapshotTables, every: i
     """Stage the snapshot of the state after a run and append its SNAPSHOT row; return whether the row was appended."""
 
     def stage(state: JobState) -> LedgerRow | None:
-        """Stage the rows anew before each append, because the rows contain the number of the SNAPSHOT row."""
+        """Stage the rows again before each append, because the rows contain the number of the SNAPSHOT row."""
         return tables.stage_snapshot(state, run) if is_due(state, run, every) else None
 
     try:

@@ -25,7 +25,7 @@ class Status(StrEnum):
     NEVER_LANDED = "never_landed"
     NEVER_RUN = "never_run"
     LEFT_BEHIND = "left_behind"
-    """A branch other than `main`: the job's code or the feed's landings are no longer those that it replayed."""
+    """A branch other than `main`: it has replayed other code or other landings than the job and the feed have now."""
     BROKEN = "broken"
     """The next command would refuse: the configuration or the code cannot be read, or sources or tables do not fit."""
 

@@ -149,7 +149,7 @@ def waiting_refused(feed: FeedSpec, until_ms: int, error: Exception) -> ReasonMe
 
 
 def not_followed(feed: FeedSpec, time_ms: int | None) -> ReasonMessage:
-    """Return the reason that intervals are not landed although they are over. ``time_ms``: the end of the last landed one."""
+    """Return the reason that intervals are not landed although they are over. ``time_ms``: where the landed ones end."""
     return ReasonMessage(
         "intervals-not-followed",
         "the sources have nothing from after the interval that begins at {begin}, so rows of it may be missing. Once later rows "
@@ -215,7 +215,7 @@ def future_rows(progress: Progress, now_ms: int) -> Iterator[tuple[str, str, int
 
 
 def feed_figures(entry: Entry, progress: Progress | None, landed_at_ms: int | None, now_ms: int) -> dict[str, Any]:
-    """Return figures by name: how far a feed is, and what its last landings quarantined or took late. Unknown is None."""
+    """Return figures by name: how far a feed is, and what its last landings quarantined or took late; None if unknown."""
     feed = progress.feed if progress else None
     landings: Sequence[Landing] = feed.landings if feed else ()
     counts = [landing.counts or {} for landing in landings[-LANDINGS:]]

@@ -207,7 +207,7 @@ def _unfinished(attempt: Unfinished, message: FindingMessage, command: str, advi
 def overdue_run(
     entry: Entry, landed_ms: int | None, schedule: str, due: Sequence[int], command: Command
 ) -> Iterator[Finding]:
-    """Yield a finding if a landing waits that the run before the last scheduled run should have taken.
+    """Yield a finding if a landing still waits, although the last but one scheduled run should have taken it.
 
     ``due`` are the last two times of the schedule, newest first. ``landed_ms`` is when the first waiting landing was landed;
     None if unknown.

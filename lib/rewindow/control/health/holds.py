@@ -16,12 +16,12 @@ UNFINISHED = ReasonMessage("attempt-unfinished", "an attempt did not finish: the
 
 
 def lag_words(lagging: Mapping[str, int], unit: str = "commit") -> str:
-    """Return how many commits, or landings, each table lacks: ``output/totals by 1 commit``."""
+    """Return how many commits, or landings, each table lacks, such as ``output/totals by 1 commit``."""
     return ", ".join(f"{target} by {counted(count, unit)}" for target, count in lagging.items())
 
 
 def explain_lag(lagging: Mapping[str, int], who: str) -> list[str]:
-    """Return the line that presents tables that lag. ``who`` publishes the missing commits, such as "The next run"."""
+    """Return the line that presents lagging tables. ``who`` publishes the missing commits, such as "The next run"."""
     return [f"Tables lag behind the ledger: {lag_words(lagging)}. {who} publishes them."] if lagging else []
 
 

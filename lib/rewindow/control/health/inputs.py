@@ -79,7 +79,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a command has read of a branch and some of its ``runs``, the last of which is the head.
+    """What a command has read of a branch and some of its ``runs``. The last of these runs is the head.
 
     * ``reports``: from run id to the task reports of the run, oldest run first; ``before_reports``: the task reports of the run
       before the head.

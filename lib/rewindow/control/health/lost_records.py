@@ -156,7 +156,7 @@ def drop_shares(inputs: Inputs) -> dict[str, Any]:
 
 
 def lateness(inputs: Inputs) -> list[Lateness]:
-    """Return the lateness of the records that reached each windowed node, over the runs whose reports are known."""
+    """Return for each windowed node how late its records were, in the runs whose reports are known."""
     sums = add_up(row for row in inputs.metrics if row["level"] == NODE)
     late_nodes = []
     for timed in inputs.known_timed:

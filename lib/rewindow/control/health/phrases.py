@@ -8,12 +8,12 @@ from rewindow.control.plan.spec import MAIN
 
 
 def counted(count: int, noun: str, *, many: str = "") -> str:
-    """Return a number of things: ``1 run``, ``2 runs``."""
+    """Return a number of things, such as ``1 run`` or ``2 runs``."""
     return f"{count:,} {noun if count == 1 else many or f'{noun}s'}"
 
 
 def waits(count: int, noun: str) -> str:
-    """Return the words that a number of things wait: ``1 landing waits``, ``2 landings wait``."""
+    """Return the words that a number of things wait, such as ``1 landing waits`` or ``2 landings wait``."""
     return f"{counted(count, noun)} {'waits' if count == 1 else 'wait'}"
 
 
@@ -28,7 +28,7 @@ def see_quarantined(name: str) -> str:
 
 
 def keep_dropped(job: str) -> str:
-    """Return the advice how to see records that later runs of a job will drop."""
+    """Return advice on how to see the records that later runs of a job will drop."""
     setting = f"`dropped: quarantine` in conf/jobs/{job}.yaml"
     return f"To see such records after later runs: {setting}, and `{see_quarantined(job)}`"
 

@@ -246,7 +246,7 @@ def _results(inputs: Inputs, timed: TimedNode, partition: int) -> int | None:
 
 
 def _own_time(inputs: Inputs, timed: TimedNode, partition: int, clock: int) -> int | None:
-    """Return the time to which the records of a node's partition bring its clock; None if only a run can find out."""
+    """Return the time to which a partition's landed records would move a node's clock; None if only a run can find out."""
     if not timed.sub_topology:
         newest = inputs.newest_read(timed, partition)
         # A record up to the watermark was taken, so it no longer advances the clock, even if it was filtered before the node.

@@ -1,1 +1,1 @@
-"""`land FEED`: what is new in the feed's sources becomes landings. Begin with `command`."""
+"""`land FEED`: new rows of the feed's sources become landings. Begin with the module `land`."""

@@ -34,7 +34,7 @@ _LIKE_LANDED = "Write the file with the header and the separator of the landed f
 
 @dataclass(frozen=True, slots=True)
 class LandedFields:
-    """``always``: the fields that all landed files have. ``others``: fields of landed files that are not landed.
+    """The fields of landed files. ``always``: the fields that all files have. ``others``: fields that are not landed.
 
     For CSV files, ``always`` has the order of the first header. This version compares no order, but the first 0.2 versions refuse
     files whose order differs from the order that the last landing recorded.
@@ -94,7 +94,7 @@ def raise_all(feed: str, problems: Sequence[RewindowError]) -> None:
 
 
 class _Rules:
-    """Checks which fields a file must have, and which it must not have (ADR-77).
+    """The rules that say which fields a file must have, and which it must not have (ADR-77).
 
     If the configuration selects fields (``value`` or ``schema``), a new field is not landed. It is allowed, unless it may be
     the new name of a landed field that the file lacks. Without a selection, all fields are landed.
@@ -109,7 +109,7 @@ class _Rules:
         self._ignored, self._optional = self._folded(spec.ignore), self._folded(spec.optional)
         self._present = {self.fold(field) for file in fields.files for field in file.present}
         self._landed = self._folded(read_columns(spec, columns))
-        # Messages spell a name as the files do, otherwise as the feed's file does. Later names replace earlier ones.
+        # Messages spell a name as the files do, or else as the feed's file does, because later names replace earlier ones.
         names = (*named_columns(spec), *read_columns(spec, columns), *fields.known, *(before.always if before else ()))
         self._written = {self.fold(name): name for name in names}
         self._selects = spec.value is not None or spec.source.schema is not None
@@ -123,7 +123,7 @@ class _Rules:
     def checked(self, file: FileFields, others: set[str]) -> set[str]:
         """Return the new fields of a file, none of which is landed. Raises `SourceError` (66) for wrong fields.
 
-        ``others``: such fields of files that were checked before.
+        ``others``: the new fields of files that were checked before.
         """
         present = {self.fold(field): field for field in file.present}
         without = self._folded(file.empty)

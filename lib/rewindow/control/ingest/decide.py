@@ -6,7 +6,7 @@ Landings are decided in the order of their intervals. These are the warnings:
 * Records have no key. Kafka and logs allow that, but operators that group or join by key skip such records, and often an empty
   cell in the source is the cause.
 * The source is the output table of a job. A job writes the rows of a run partition by partition. If the source is declared as the
-  job's output, its rows are landed by epochs and in the order of epochs. Landed as a table, many rows are late.
+  job's output, its rows are landed by epochs and in the order of epochs. If it is landed as a table, many rows are late.
 * The function that extracts event times has changed since the last landing, so that the log has times from two functions.
 * A source has text files without rows, or files that do not end with the end of a line.
 """
@@ -70,9 +70,9 @@ class DecidedLanding:
 class LandingRules:
     """How landings get their watermarks.
 
-    ``declared_ms`` (``--watermark``) applies to the last landing of the call. ``by_epoch``: if the intervals are epochs of
-    another job, the times of each epoch. Then a landing releases all records up to the epoch's watermark, but its own
-    watermark is lower by the time for which the job may hold rows back (ADR-133).
+    ``declared_ms`` (``--watermark``) applies to the last landing of the call. ``by_epoch``: the times of each epoch, if the
+    intervals are epochs of another job. Such a landing releases all records up to the epoch's watermark, but its own watermark
+    is lower by the time for which the job may hold rows back (ADR-133).
     """
 
     generation: int
@@ -83,7 +83,7 @@ class LandingRules:
 
 
 class Numbering:
-    """Goes through the intervals of one call in order and creates the landings.
+    """The state from which the landings of one call are numbered and decided, interval by interval.
 
     An interval becomes a landing if it has blocks or raises the watermark.
     """
@@ -266,7 +266,10 @@ def keyless_records(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Iterat
 
 
 def orders(feed: FeedSpec) -> Iterator[ReasonMessage]:
-    """Yield the rule that orders records, for each log whose records cannot be late as they may have been in their topic."""
+    """Yield the rule that orders a log's records, for each log that states no order itself.
+
+    Its records may have had another order in their topic, and other records may have been late there.
+    """
     for spec in feed.logs:
         if spec.arrived_at or spec.order or spec.in_file_order or spec.source_offsets:
             continue
@@ -284,7 +287,7 @@ def orders(feed: FeedSpec) -> Iterator[ReasonMessage]:
 
 
 def files_out_of_order(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator[WarningMessage]:
-    """Yield a warning for each log in file order with a new file that would precede landed ones in a new generation."""
+    """Yield a warning for each log in file order with a new file that would precede landed files in a new generation."""
     for spec in feed.logs:
         look = inspected[spec.topic]
         name = min((piece.name for piece in look.fresh), default="")
@@ -375,7 +378,7 @@ def changed_extractors(feed: Feed | None, versions: Mapping[str, str]) -> Iterat
 
 
 def _where(blocks: Sequence[Block]) -> str:
-    """Return the partitions and first offsets of records without a key: ``partition 0, offsets 3, 7``."""
+    """Return the partitions and first offsets of records without a key, such as ``partition 0, offsets 3, 7``."""
     named = []
     for block in blocks[:_SHOWN]:
         offsets = ", ".join(map(str, block.keyless_at))

@@ -99,7 +99,7 @@ def _complete_intervals(call: Call) -> tuple[Grid | None, ReadWindow]:
 def _look_at(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
     """Inspect a source. If a new generation keeps landings, only rows that arrive later are due.
 
-    Raises `ConfigError` (78) if it cannot be known which rows are new: see `_check_goes_on`.
+    Raises `ConfigError` (78) if it cannot be known which rows are new (see `_check_goes_on`).
     """
     generation = call.generation
     is_rebased = generation.is_new and window.until_ms is not None and spec.topic in generation.columns
@@ -116,7 +116,7 @@ def _look_at(call: Call, spec: LogSpec, window: ReadWindow) -> SourceLook:
 
 
 def _rises(call: Call, window: ReadWindow) -> bool:
-    """Return whether the watermark rises without rows: it is declared, or an idle partition times out (D16)."""
+    """Return whether the watermark rises without rows, because it is declared or an idle partition times out (D16)."""
     # A later landing time can only end the waiting for idle partitions, so it is enough to try the end of the last due interval.
     landed_ms = call.request.now_ms if window.until_ms is None else window.until_ms
     watermark = decide_watermark(
@@ -134,7 +134,7 @@ def _waits_for_later_rows(call: Call) -> bool:
     """Return whether an interval is complete only when a later row has arrived.
 
     With `watermark: interval_end` the end of an interval declares that all its rows are there. A caller with `--until` or
-    `--watermark` knows that, but the clock does not: a source may lag.
+    `--watermark` knows that, but the clock does not, because a source may lag.
     """
     feed, request = call.feed, call.request
     is_declared = request.until_ms is not None or request.watermark_ms is not None
@@ -142,7 +142,7 @@ def _waits_for_later_rows(call: Call) -> bool:
 
 
 def _may_lag(spec: LogSpec) -> bool:
-    """Return whether rows may become visible after their arrival. Those of a table that arrive with its commits cannot."""
+    """Return whether a log's rows may become visible after their arrival. Rows that arrive with a table's commits cannot."""
     return not spec.is_output and (spec.source.format not in TABLE_FORMATS or spec.arrived_at is not None)
 
 
@@ -153,7 +153,7 @@ def _followed(
     window: ReadWindow,
     grid: Grid,
 ) -> ReadWindow:
-    """Return the window without the intervals that some log's rows may still be missing from: none of its rows is later.
+    """Return the window without intervals from which rows of some log may still be missing, because it has no later row.
 
     A log that has never delivered is not waited for. A new generation needs no later rows for what is landed already.
     """
@@ -217,7 +217,7 @@ def _nothing_due(call: Call, inspected: Mapping[str, SourceLook] | None = None) 
     try:
         inspected = inspected or {spec.topic: _look_at(call, spec, ReadWindow(through, through)) for spec in logs}
     except StorageError as error:
-        # With `--until`, a new file that cannot be read is no error: it may not be complete yet, and its rows are not due.
+        # With `--until`, an unreadable new file is no error, because it may not be complete yet, and its rows are not due.
         if until_ms is None:
             raise
         return NothingDue(waiting_refused(feed, until_ms, error))
@@ -282,7 +282,7 @@ class Due:
     intervals: tuple[Interval | None, ...]
     slots: tuple[PendingLanding, ...]
     epochs: Mapping[int, EpochTimes] | None = None
-    """For a feed of another job's outputs: the times of the job's new epochs by number. Then these epochs are the intervals."""
+    """For a feed of another job's outputs: the times of the job's new epochs by number. These epochs are the intervals."""
     leaves_open: bool = False
     """Whether intervals that are over are not landed, because no later row shows that all their rows are there."""
 
@@ -371,8 +371,9 @@ def nothing_to_begin_with(call: Call) -> SourceError:
 
 
 def _of_landed_files(look: SourceLook) -> SourceLook:
-    """Return a look with files to read; without new files, these are the landed files."""
-    # Columns are inferred from the files to read, and landed files have the same columns.
+    """Return a look that has files to read. If there are no new files, it has the landed files to read."""
+    # `_all_columns` reads the files that are to be read. If there are none, the landed files stand in, because they have the
+    # same columns.
     return look if look.fresh or look.rest else replace(look, rest=look.landed)
 
 

@@ -45,7 +45,7 @@ class FeedDefinition:
     source_offsets: Mapping[str, SourceOffsets] = field(default_factory=dict)
     """Logs that are tables with source offsets: all logs of the feed, or none."""
     recorded: tuple[str, ...] = ()
-    """Logs of files that recorded a topic, whose partitions these logs have."""
+    """Logs of files that recorded a topic. These logs have the topic's partitions."""
 
 
 def log_shapes(logs: Mapping[str, LogSchema]) -> LogShapes:

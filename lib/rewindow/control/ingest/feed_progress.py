@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rewindow.control.plan.job_state import LedgerRow
 
 ENOUGH = 100
-"""The fewest records in a landing, after the first, that show which columns are flat: fewer may be equal by chance."""
+"""The fewest records in a landing, after the first, that show which columns are flat. Fewer may be equal by chance."""
 Flat = Mapping[str, str | None]
 """From a flat column to its only value as text, or to None if it has only nulls."""
 
@@ -66,9 +66,9 @@ class Progress:
     held: Mapping[TopicPartition, tuple[HeldFile, ...]] = field(default_factory=dict)
     unfinished: tuple[Attempt, ...] = ()
     dead: frozenset[str] = frozenset()
-    """Attempts that planned and can no longer land: a later row replaced their plan, or they gave up."""
+    """Attempts that planned and can no longer land, because a later row replaced their plan, or they gave up."""
     topics: tuple[str, ...] = ()
-    """The logs that any generation wrote. Logs with source offsets are left out: they are read from their source tables."""
+    """The logs that any generation wrote, without logs with source offsets, which are read from their source tables."""
     flat: Mapping[str, Flat] = field(default_factory=dict)
     """From topic to its flat columns in the last landing that had enough records."""
 
@@ -94,7 +94,7 @@ def with_landed_grid(feed: FeedSpec, progress: Progress) -> FeedSpec:
 
 
 def landed_grid(progress: Progress) -> str:
-    """Return the rule of the next interval (`FeedSpec.grid`): that of the last landing."""
+    """Return the rule of the last landing's interval (`FeedSpec.grid`), which the next interval must have, too."""
     if progress.feed is None or not progress.number:
         return DAY_GRID
     return progress.feed.landings[progress.number - 1].grid or GRID_OF_1970
@@ -186,7 +186,7 @@ def flat_columns(blocks: Sequence[Block], before: Flat | None) -> Flat | None:
 
 
 def warnings(feed: str, landing: int, before: Mapping[str, Flat], now: Mapping[str, Flat]) -> Iterator[WarningMessage]:
-    """Yield a warning for each column that is newly null, which includes the first landing, or newly constant."""
+    """Yield a warning for each column that is null, also in a first landing, or constant, and was not so before."""
     for topic, columns in sorted(now.items()):
         flat_before = before.get(topic)
         for name, value in columns.items():
@@ -273,7 +273,7 @@ def _progress_of(lines: Sequence[str], ledger: str) -> Progress:
 
 
 def _unfinished(before: Sequence[Attempt], rows: Sequence[LedgerRow]) -> tuple[Attempt, ...]:
-    """Return the attempts after whose PLAN row no attempt has landed, and for which no NOTE row records that they gave up."""
+    """Return the planned attempts that may still land: nothing landed after their PLAN row, and no NOTE row says they gave up."""
     unfinished = list(before)
     for row in rows:
         if row.kind == PLAN:
@@ -312,7 +312,7 @@ def _merge_position(before: Mapping[str, Any] | None, now: Mapping[str, Any]) ->
         return now
     # The position before has no files if an earlier generation had a table as this source.
     files = {} if before is None else before.get("files", {})
-    # In place, because a copy for each landing would take time quadratic in the number of landings.
+    # The update is in place, because a copy for each landing would take time quadratic in the number of landings.
     files.update(now["files"])
     return {**now, "files": files}
 
@@ -361,7 +361,7 @@ def _held_files(
 ) -> dict[TopicPartition, tuple[HeldFile, ...]]:
     """Return the files with unreleased records, by topic-partition.
 
-    ``bodies`` are those of consecutive LANDING rows, ``ranges`` the ranges of the last of these landings. ``before``: the
+    ``bodies``: the bodies of consecutive LANDING rows. ``ranges``: the ranges of the last of these landings. ``before``: the
     files with unreleased records before these landings. All records of other earlier files were released before.
     """
     # Unreleased records are in the last few landings, so the search goes backwards and can end early.

@@ -1,7 +1,7 @@
 """The definition of a feed, its fingerprint, and the generation that a landing belongs to. Pure.
 
 A new generation that keeps landings can give a log more columns, which are null in the kept landings. If a log gets a source of
-another kind (files, a table, the output of a job), the landed position is not used: it has no meaning in the new source.
+another kind (files, a table, the output of a job), the landed position is not used, because it has no meaning in the new source.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Generation:
     """The generation to land. If ``is_new``, this call starts it. ``columns``: the columns of logs that were landed before.
 
     The logs that ``growing`` names may get more columns than their kept landings have. A new generation ``is_change`` if it
-    drops landings, has another definition, or accepts landed files that have changed. Then it is started even if nothing is
-    new to land.
+    drops landings, has another definition, or accepts landed files that have changed. Such a generation is started even if
+    nothing is new to land.
     """
 
     number: int
@@ -68,9 +68,9 @@ def next_generation(
 ) -> Generation:
     """Decide which generation to land.
 
-    ``mistakes``: why a changed definition could not be landed; they are read only if the definition has changed. Raises
-    `SourceError` (66) if the configuration differs from the current generation's, and `ConfigError` (78) if ``keep`` is not
-    possible.
+    ``mistakes`` yields why a changed definition could not be landed. It is consumed only if the definition has changed. Without
+    ``new_generation``, raises `SourceError` (66) if the definition differs from the current generation's. Raises
+    `ConfigError` (78) if the new generation cannot keep ``keep`` landings.
     """
     current = progress.feed.definition if progress.feed else None
     if current is None or new_generation:
@@ -134,7 +134,7 @@ def log_schemas(columns: Mapping[str, LogColumns]) -> dict[str, LogSchema]:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the differences of two `_declared` definitions: ``path: before -> now``, and which logs are gone, new or renamed."""
+    """Yield the differences of two `_declared` definitions as ``path: before -> now``, and logs that are gone, new or renamed."""
     old, new = before.get("logs", {}), now.get("logs", {})
     removed, added = sorted(old.keys() - new.keys()), sorted(new.keys() - old.keys())
     for topic in removed:
@@ -164,7 +164,7 @@ def position_of(landed: Mapping[str, Any] | None, source_format: str) -> Mapping
 
 
 def is_same_origin(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Return whether positions in one declared source may apply to another: both are of one kind, and outputs are of one job."""
+    """Return whether positions in one declared source may apply to another. Both must be of one kind, and outputs of one job."""
     jobs = {source["name"].partition(":")[0] for source in (before, now) if source["format"] == JOB}
     return kind_of(before["format"]) == kind_of(now["format"]) and len(jobs) < 2
 
@@ -236,7 +236,7 @@ def mistakes(feed: FeedSpec, progress: Progress, look: _Look, wrong_columns: _Wr
 
 
 def _declared(feed: FeedSpec) -> dict[str, Any]:
-    """Return the settings that all landings of a generation share, as JSON values: those that place rows in logs."""
+    """Return the settings that place rows in logs, as JSON values. All landings of a generation share these settings."""
     return {
         "partitions": feed.partitions,
         "every": f"{feed.every[0]}{feed.every[1]}" if feed.every else None,

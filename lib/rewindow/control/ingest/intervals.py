@@ -1,6 +1,6 @@
 """The intervals of arrival into which `land` cuts a growing source: ``every: 1h``, ``every: 1mo``, in the feed's zone.
 
-Hours and smaller units divide the local day: an interval starts whenever the zone's clock shows a multiple of its length. On a
+Hours and smaller units divide the local day, so an interval starts whenever the zone's clock shows a multiple of its length. On a
 day when clocks change, an interval is shorter or longer. A length that does not divide a day (``5h``) is counted from 1970 in
 UTC. Days, weeks (from Monday), months and years follow the calendar of the zone. The grid depends only on unit, count, zone and
 rule, never on the data or on when `land` is called.
@@ -183,7 +183,7 @@ def grid_of(feed: FeedSpec) -> Grid:
 
 
 def kept_grid(feed: FeedSpec, now_ms: int) -> WarningMessage | None:
-    """Return a warning if a feed keeps intervals that differ from those of a new feed, otherwise None."""
+    """Return a warning if a feed keeps intervals that differ from the intervals of a new feed, otherwise None."""
     kept, new = grid_of(feed), grid_of(replace(feed, grid=DAY_GRID))
     # The two times are half a year apart, so that the clock shows summer time at one of them.
     times = [now_ms, now_ms + 182 * _DAY]
@@ -224,7 +224,7 @@ class Epochs:
 
 @dataclass(frozen=True, slots=True)
 class Idleness:
-    """When the watermark may rise in an interval without rows: ``idle_ms`` after a topic-partition last delivered.
+    """The rule by which the watermark may rise in an interval without rows: ``idle_ms`` after a topic-partition last delivered.
 
     ``idle_ms`` is 0 or None if the watermark does not rise without rows (see `WatermarkPolicy`). ``delivered_ms``: the landing
     time at which each topic-partition last delivered.
@@ -242,7 +242,9 @@ def due_intervals(
     all_of_them: bool,
     idleness: Idleness = Idleness(),
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return two lists of intervals ``(start, end)``: those that a call goes through, and those expected to become landings.
+    """Return the intervals that a call goes through, and the intervals that are expected to become landings.
+
+    Intervals are pairs ``(start, end)``.
 
     ``arrivals`` returns the starts of the intervals with due rows; it scans the sources, so it is called only if needed. Rows
     that arrived before ``window.through_ms`` or without an arrival time belong to the first interval. With ``all_of_them``
@@ -278,14 +280,14 @@ def due_intervals(
 def later_rows(position: Mapping[str, Any] | None) -> _Later | None:
     """Return the later rows that a source's position records, by file; None if it records none and any file may have later rows.
 
-    For a table the result is None: its position lists commits, in which `look_at_table` finds the later rows again.
+    For a table the result is None, because its position lists commits, in which `look_at_table` finds the later rows again.
     """
     later = None if position is None else position.get(LATER)
     return later if isinstance(later, Mapping) else None
 
 
 def without_finished(look: SourceLook, position: Mapping[str, Any] | None, until_ms: int) -> SourceLook:
-    """Return a look at files without the landed files in which, as recorded, no row arrived before ``until_ms``."""
+    """Return a look at files without landed files that, as recorded, have no later row that arrived before ``until_ms``."""
     later = later_rows(position)
     if later is None:
         return look
@@ -314,7 +316,7 @@ def _busy(first: int, starts: Collection[int | None]) -> set[int]:
 
 
 def _sparse(grid: Grid, first: int, last: int, busy: Collection[int], idleness: Idleness) -> list[int]:
-    """Return the starts of the first, last and busy intervals, and of those in which a topic-partition becomes idle."""
+    """Return the starts of the first, last and busy intervals, and of intervals in which a topic-partition becomes idle."""
     starts = {first, last, *busy}
     if idleness.idle_ms:
         delivered = (*idleness.delivered_ms, *(grid.after(start) for start in busy))

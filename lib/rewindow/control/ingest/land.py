@@ -2,10 +2,10 @@
 
 recover -> look -> prepare -> plan -> write, log by log -> decide -> publish
 
-Offsets are assigned once: the rows are written as staged files, the driver computes the landings' watermarks, and one append
+Offsets are assigned once. The rows are written as staged files, the driver computes the landings' watermarks, and one append
 to the feed's ledger makes all of them true. If the process is killed before the append, nothing was landed. If it is killed
 after the append, any process publishes the landings, and a repeated `--new-generation` does not start another generation
-(ADR-79). `steps` is a generator, as in `control.run`: it yields the name of each step before the step.
+(ADR-79). `steps` is a generator, as in `control.run`. It yields the name of each step before the step.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def _without_rows(call: Call, due: Due, waiting: ReasonMessage | None) -> LandRe
 
 def _give_up(call: Call) -> Generator[str, None, None]:
     """Record that dead attempts landed nothing, and delete their files."""
-    # Otherwise a landing does that, but this call makes none.
+    # A landing does that, too, but this call makes none.
     dead = [attempt.id for attempt in call.progress.unfinished]
     first_seq, now_ms = call.progress.seq + 1, call.request.now_ms
     if dead:
@@ -229,7 +229,7 @@ def _call(feed: FeedSpec, tables: LandingTables, engine: LandingEngine, request:
 
 
 def _with_changed_files(call: Call) -> Call:
-    """Return the call, whose new generation becomes a change if it keeps all landings but their files have changed."""
+    """Return the call. Its new generation becomes a change if it keeps all landings but their files have changed."""
     generation = call.generation
     if generation.is_change or not generation.kept or not generation.is_new or not call.feed.every:
         return call
@@ -319,7 +319,7 @@ def _nothing(call: Call, nothing: NothingDue, with_nulls: str = "") -> LandRepor
 
 
 def _ignored(feed: FeedSpec, request: LandRequest, watermark_ms: int) -> tuple[WarningMessage, ...]:
-    """Return a warning if a call declares a watermark below the feed's: a watermark never decreases."""
+    """Return a warning if a call declares a watermark below the feed's watermark, which never decreases."""
     if request.watermark_ms is None or request.watermark_ms >= watermark_ms:
         return ()
     warning = WarningMessage(
@@ -421,7 +421,7 @@ def _write_logs(call: Call, due: Due) -> Generator[str, None, tuple[Due, list[De
 
 def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> None:
     """Raise `DataError` (65) if all new records would be quarantined, and are the log's first or have a wrong unit of time."""
-    # In these cases not the records are wrong, but the configured column, format or unit.
+    # In these cases the configured column, format or unit is wrong, not the records.
     refused = all_refused(blocks)
     if refused is None:
         return

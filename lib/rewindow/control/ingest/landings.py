@@ -34,7 +34,7 @@ class LandedRange:
     """
 
     def as_list(self) -> list[int]:
-        """Return the numbers as a list, which ends before ``base`` if that is 0."""
+        """Return the numbers as a list. A ``base`` of 0 is left out."""
         return [self.start, self.end, self.max_timestamp, self.release, *([self.base] if self.base else [])]
 
 

@@ -29,7 +29,7 @@ class LandingTables(Ledger[Sequence[LedgerRow]], Protocol):
         ...
 
     def publish_steps(self, feed: str) -> Iterator[str]:
-        """Publish the landings in the ledger to log tables and quarantine; yield the name of each commit before it."""
+        """Publish the landings in the ledger to log tables and quarantine; yield the name of each commit before making it."""
         ...
 
     def look(self, spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
@@ -90,7 +90,7 @@ class LandReport:
     orders: tuple[ReasonMessage, ...] = ()
     """In the first landings of a generation: the rule that orders records, for logs whose records cannot be late in a landing."""
     waiting: ReasonMessage | None = None
-    """Why nothing was landed, such as rows that wait for the end of their interval, or why intervals that are over were not."""
+    """Why nothing was landed, or why some intervals that are over were not. For example, rows wait for the end of an interval."""
     held_ms: int = 0
     """If the output of a job was landed: how long (ms) the job may hold rows back. The watermark is lower by this time."""
 

@@ -1,6 +1,7 @@
-"""Convert a feed's progress to text and back, so that the ledger rows behind it need not be folded again (ADR-127). Pure.
+"""Convert a feed's progress to text and back, so that the ledger rows need not be folded again (ADR-127). Pure.
 
-The rows are the truth; the text is a cache of the progress that they fold into. A landing is decoded from its line on first use.
+The ledger rows decide; the text is only a cache of the progress into which they fold. A landing is decoded from its line on first
+use.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from rewindow.streams.record import TopicPartition
 class Made:
     """What a generation has landed: the bodies of its GENERATION row and of its LANDING rows.
 
-    ``bodies`` lacks the kept landings, and the landings of a stored fold. ``through`` is the number of the last landing that
-    it lacks, ``refused`` is how many of the generation's landings that it lacks have quarantined rows.
+    ``bodies`` lacks the kept landings, and the landings that a stored fold covers. ``through``: the number of the last landing
+    that ``bodies`` lacks. ``refused``: how many of the generation's landings that ``bodies`` lacks have quarantined rows.
     """
 
     generation: Mapping[str, Any]
@@ -73,7 +74,7 @@ def interval_ends(feed: Feed) -> Iterator[int | None]:
 
 
 def made_by(rows: Sequence[LedgerRow], *, is_whole: bool = False) -> list[Made]:
-    """Return what each generation has landed. With ``is_whole``, also read the bodies of the rows behind a stored fold."""
+    """Return what each generation has landed. With ``is_whole``, also read the bodies of rows that a stored fold covers."""
     stored, later = known_part(rows)
     made: list[Made] = []
     if stored is not None and not is_whole:

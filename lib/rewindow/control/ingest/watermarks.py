@@ -49,8 +49,8 @@ def decide_watermark(
 ) -> Watermark:
     """Return the watermark of a landing made at ``landed_ms`` (its interval's end, or its recorded time).
 
-    ``deliveries`` include those of this landing. ``declared_ms`` (``land --watermark``) overrides the policy. The watermark never
-    falls below ``before_ms``.
+    ``deliveries`` include the deliveries of this landing. ``declared_ms`` (``land --watermark``) overrides the policy. The
+    watermark never falls below ``before_ms``.
     """
     if declared_ms is not None:
         return Watermark(max(before_ms, declared_ms))

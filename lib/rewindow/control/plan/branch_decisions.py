@@ -122,7 +122,7 @@ def decide_branch(state: JobState, name: str, parent: str, base: CommittedRun | 
 
 
 def check_case(state: JobState, name: str) -> None:
-    """Raise `ConfigError` (78) for the name of a new branch that differs only in case from a name that was ever used.
+    """Raise `ConfigError` (78) if the name of a new branch differs only in case from a name that was used before.
 
     On a disk or in a catalog that ignores case, both branches would write the same tables.
     """

@@ -96,7 +96,7 @@ def keep_key(main: Branch, now: JobBinding) -> str:
 
 
 def other_keys(main: Branch, now: JobBinding) -> list[str]:
-    """Return the outputs whose key columns differ from those on ``main``, so that they cannot be compared key by key."""
+    """Return the outputs that cannot be compared key by key, because their key columns differ from those on ``main``."""
     if main.head is None:
         return []
     before = main.head.spec.binding

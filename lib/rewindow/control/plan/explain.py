@@ -26,7 +26,7 @@ from rewindow.streams.record import known_time
 _MOST_EPOCHS, _AT_EACH_END = 12, 3
 """A printed plan with more epochs than the first number shows only its first and last epochs. The second number says how many."""
 _MOST_PARTITIONS = 8
-"""A printed plan shows the offsets of an epoch in at most so many partitions."""
+"""A printed plan shows the offsets of an epoch in at most this many partitions."""
 
 
 def describe_plan(

@@ -67,11 +67,12 @@ class Standing(StrEnum):
 class Branch:
     """A chain of runs, and the plan of the next run (``pending``), if any.
 
-    The chain starts with ``inherited`` runs of the parent branch, whose rows are only in the parent's output tables.
-    ``tables`` are the branch's own output tables by target, ``publications`` the commits to these tables, and ``restarts``
-    their republications by target. ``unpublished`` are the commits that wait until a run is accepted. Each adds one run. The
-    first adds a run that is on hold, the others add the runs after it, up to the end of the chain. ``last_number`` is the
-    number of the last run that the branch itself committed, even if this run was rewound or replaced since.
+    The chain starts with ``inherited`` runs of the parent branch, whose rows are only in the parent's output tables. ``tables``
+    are the tables that the branch writes, by target. ``publications`` are the commits to the branch's own output tables,
+    ``restarts`` the republications of these output tables by target. ``unpublished`` are the commits that wait until a run is
+    accepted. Each adds one run. The first adds a run that is on hold, the others add the runs after it, up to the end of the
+    chain. ``last_number`` is the number of the last run that the branch itself committed, even if this run was rewound or
+    replaced since.
     """
 
     name: str
@@ -221,7 +222,7 @@ class JobState:
         return pending is not None and (pending.run, pending.attempt.id) == (spec.run, spec.attempt.id)
 
     def shared(self, path: str) -> History[Publication]:
-        """Return the publications to the shared table at a path, which receives runs of all branches that use it."""
+        """Return the publications to the shared table at a path. All branches that use the table publish to it."""
         return self.changes.get(path, History())
 
     def naming(self, path: str) -> tuple[CommittedRun, ...]:

@@ -321,7 +321,7 @@ def _fold_plan(state: JobState, row: LedgerRow) -> JobState:
 
 
 def _with_dead(before: JobState, after: JobState) -> JobState:
-    """Add the attempts whose plans a row ended without a commit to the ``dead`` attempts of the state ``after`` the row."""
+    """Return the state ``after`` a row. Its ``dead`` attempts include those whose plans the row ended without a commit."""
     ended = _planned(before) - _planned(after)
     return replace(after, dead=after.dead | ended) if ended else after
 

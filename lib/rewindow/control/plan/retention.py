@@ -108,7 +108,10 @@ class Needed:
     """The rows of a job's journal that its ledger needs now, and the rows that it needed a retention ago."""
 
     def __init__(self, rows: Sequence[LedgerRow], state: JobState, before_ms: int) -> None:
-        """``state`` is what ``rows`` fold into. Rows of the journal that were needed at ``before_ms`` are kept in any case."""
+        """``state``: the state into which ``rows`` fold.
+
+        Rows of the journal that were needed at ``before_ms`` are kept in any case.
+        """
         self._states = (state, fold(takewhile(lambda row: row.recorded_at < before_ms, rows)))
         self._before_ms = before_ms
         self._named = dict(_named(rows))

@@ -323,7 +323,7 @@ class Commit:
 
     @property
     def held_by(self) -> tuple[Observation, ...]:
-        """The unmet expectations because of which the run is published only when somebody accepts it."""
+        """The unmet expectations that put the run on hold."""
         return tuple(observation for observation in self.unmet if observation.on_fail == OnFail.HOLD)
 
     @property

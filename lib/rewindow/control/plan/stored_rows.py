@@ -22,7 +22,7 @@ FORMAT = 2
 """The format that this version reads and writes. Version 0.1 wrote format 1 and did not state it."""
 _KEY = "format"
 _ADDED = {"journal": "sub_topology", "metrics": "branch"}
-"""From each table whose columns changed since format 1 to a column that format 1 did not have."""
+"""For each table whose columns changed since format 1, a column that format 1 did not have."""
 _OWN_TABLE = re.compile(r"rewindow[/_](journal|metrics)$")
 
 

@@ -178,7 +178,7 @@ class _Positions:
             self.of(run)
 
     def of(self, run: CommittedRun) -> int:
-        """Return the position of a run, a new one if it has none yet."""
+        """Return the position of a run. A run without a position gets a new one."""
         # A run's number is the number of a ledger row, so it is unique among runs and snapshots.
         position = self._known.setdefault(run.spec.run, len(self.runs))
         if position == len(self.runs):
@@ -202,7 +202,7 @@ class _Positions:
         return changes
 
     def text(self, value: Any) -> int:
-        """Return the position of a value's JSON text among the shared texts, a new one if it has none yet."""
+        """Return the position of a value's JSON text among the shared texts. A new text gets a new position."""
         return self.shared.setdefault(canonical_json(value), len(self.shared))
 
     def spec(self, spec: RunSpec) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Which outputs and stores have keys or values without a declared type, and the call that declares it. Pure.
+"""Find outputs and stores whose keys or values have no declared type, and the call that declares the type. Pure.
 
 Such keys and values are columns of JSON text, in which a text is in quotation marks: `"ann"`.
 """
@@ -36,7 +36,7 @@ _KEEP: Mapping[str, frozenset[str]] = {
     ),
     "value": _KEEP_BOTH | {"select_key"},
 }
-"""The steps that keep the type of keys or of values, by the words with which `describe_supplier` describes them."""
+"""The steps that keep the type of keys or of values, named as `describe_supplier` describes them."""
 
 
 def undeclared_types(topology: Topology, before: JobBinding | None = None) -> Iterator[HintMessage]:

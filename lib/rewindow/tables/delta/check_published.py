@@ -1,7 +1,7 @@
-"""The check that every `run`, `show` and `verify` makes: are a branch's tables still what was published?
+"""The check of every `run`, `show` and `verify` that a branch's tables are still what was published.
 
 The check reads each table's Delta log once, and the size of each file that the log names. It opens only merged files and files
-without statistics. It does not notice if rows were replaced by as many other rows: `rewindow republish` and `rewindow verify` do.
+without statistics. It does not notice if rows were replaced by as many other rows. `rewindow republish` and `rewindow verify` do.
 A process checks a table once, and again when the log has commits that are not the job's publications.
 
 In a bucket, the size of each file costs a request, or a listing of the folder costs a request for each 1,000 files. So `run` and
@@ -83,11 +83,11 @@ def check_published(
 ) -> None:
     """Check that the tables of a branch are what was published. ``now`` reads the ledger again.
 
-    ``early``: publishing follows, so tables that are gone are ignored: `publish` restores or refuses them. ``brief``: check only
-    a few files of tables in a bucket, see the module.
+    ``early``: publishing follows, so tables that are gone are ignored, because `publish` restores or refuses them. ``brief``:
+    check only a few files of tables in a bucket, see the module.
 
     Raises `StorageError` (74), which names `republish`, if a table was altered. Raises `CheckpointError` (76) if a table has
-    publications that the ledger lacks: an older copy of the ledger was restored, and would repeat their numbers.
+    publications that the ledger lacks. In that case an older copy of the ledger was restored, which would repeat their numbers.
     """
     check_ledger(warehouse, job, state, branch, now)
     is_partial = brief and is_uri(warehouse)
@@ -114,7 +114,7 @@ def check_published(
 def check_ledger(warehouse: str, job: str, state: JobState, branch: str, now: Callable[[str], JobState]) -> None:
     """Check that no table has publications that the ledger lacks. ``now`` reads the ledger again.
 
-    Raises `CheckpointError` (76): an older copy of the ledger was restored, or the ledger lost commits.
+    Raises `CheckpointError` (76) otherwise, because an older copy of the ledger was restored, or the ledger lost commits.
     """
     # If the ledger has lost its only commit, the tables of that run are named only by its plan.
     planned = [
@@ -137,7 +137,9 @@ def publications_of(table: DeltaTable, job: str, state: JobState, due: Due) -> i
 def published_tables(
     warehouse: str, job: str, state: JobState, branch: str
 ) -> Iterator[tuple[Due, DeltaTable | None, int]]:
-    """Yield, for each table of a branch: its publications in the ledger, its handle (None: no table), and how many it has.
+    """Yield the tables of a branch.
+
+    Each is its publications in the ledger, its handle (None: there is no table), and the number of publications that it has.
 
     Tables that are about to be republished are left out. If a table has more publications than the state names, another process
     has published since, or the ledger is an older copy.
@@ -207,7 +209,7 @@ def _of_last_run(files: Sequence[TableFile]) -> Sequence[TableFile]:
 def _fit(files: Sequence[TableFile], wanted: Counter[int]) -> bool:
     """Return whether a table has the wanted number of rows of each run, as stated in its log.
 
-    Of merged files, the log states only the total number.
+    For merged files, the log states only the total number of rows.
     """
     counts, merged = Counter[int](), 0
     for file in files:
@@ -221,7 +223,7 @@ def _fit(files: Sequence[TableFile], wanted: Counter[int]) -> bool:
 
 
 def _own_files(files: Sequence[TableFile], due: Due, published: int) -> Sequence[TableFile]:
-    """Return the files whose loss concerns the job: of a table that several jobs write, the files that the job's runs staged."""
+    """Return the files whose loss concerns the job. If several jobs write a table, they are the files that its runs staged."""
     if due.table.path not in SHARED_TABLES:
         return files
     attempts = due_attempts(due, published)
@@ -248,7 +250,7 @@ def _counted(folder: Folder, files: Sequence[TableFile], wanted: Counter[int], s
 def check_state(
     warehouse: str, state: JobState, head: CommittedRun, now: Callable[[str], JobState], reports: Reports
 ) -> None:
-    """Check that the changelog files from which a run after ``head`` restores its stores exist, with the right sizes.
+    """Check that the changelog files of the stores after ``head`` exist and have the right sizes.
 
     ``now`` reads the ledger again. Raises `StorageError` (74) naming `republish`, as `find_checkpoint` does.
     """

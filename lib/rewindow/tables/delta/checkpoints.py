@@ -1,8 +1,8 @@
 """Checkpoints and snapshots. A checkpoint is the small state of each task, and the changelog files of each store.
 
-The state after a run is the last row of each key among the runs of its chain. A rewind removes nothing from a changelog: only
-files of the runs in the ledger's chain are read. A snapshot contains all stores of a job after a run, as rows in the changelogs.
-For readers, these rows replace all earlier rows, so a restore reads less.
+The state after a run is the last row of each key among the runs of its chain. A rewind removes nothing from a changelog, because
+only files of the runs in the ledger's chain are read. A snapshot contains all stores of a job after a run, as rows in the
+changelogs. For readers, these rows replace all earlier rows, so a restore reads less.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rewindow.tables.shared.paths import JOURNAL
 from rewindow.tables.shared.publications import Reports
 
 SHARED_ROWS = 32 * 1024
-"""A snapshot of a store with at most so many rows is one file, which each task reads as a whole."""
+"""A snapshot of a store with at most this many rows is one file, which each task reads as a whole."""
 
 
 def find_checkpoint(
@@ -69,7 +69,7 @@ def find_checkpoint(
 def changelog_files(
     path: str, target: str, chain: Sequence[CommittedRun], reports: Reports, *, as_staged: bool = False
 ) -> list[TableFile]:
-    """Return a changelog's files of these runs, in the order of the runs: a later row of a key replaces an earlier one.
+    """Return a changelog's files of these runs, in the order of the runs, because a later row of a key replaces an earlier one.
 
     Raises `StorageError` (74) if the files have fewer or more rows than were committed.
     """
@@ -89,17 +89,17 @@ def changelog_files(
 
 
 def _partition_of(path: str) -> int | None:
-    """Return the partition whose directory a changelog's file is in; None for a file that tasks share.
+    """Return the partition in whose directory a changelog's file is; None for a file that tasks share.
 
-    All tasks read a shared file. Delta's statistics also name the partitions in the file, but the log has no checksum: with a
-    wrong bit in the statistics, a task would lack a file without noticing it.
+    All tasks read a shared file. Delta's statistics also name the partitions in the file, but they are not used, because the log
+    has no checksum. With a wrong bit in the statistics, a task would lack a file without noticing it.
     """
     directory = path.rpartition("/")[0]
     return int(directory.removeprefix(f"{PARTITION}=")) if directory else None
 
 
 def _is_staged(file: TableFile, attempts: Mapping[int, str]) -> bool:
-    """Return whether a run staged this file: it has rows of one run, and the name of that run's attempt, if known.
+    """Return whether a run staged this file. Such a file has rows of one run, and the name of that run's attempt, if known.
 
     ``attempts``: from run id to attempt, for the runs that are read.
     """
@@ -190,7 +190,7 @@ def stage_snapshot(warehouse: str, state: JobState, run: CommittedRun, attempt: 
 def _files(
     warehouse: str, run: CommittedRun, store: str, rows: pa.Table, number: int, attempt: str
 ) -> Iterator[StagedFile]:
-    """Write a store's current rows: few rows to one file, more rows to one file for each partition."""
+    """Write a store's current rows to one file or, if they are many, to one file for each partition."""
     target = f"{CHANGELOG}{store}"
     table = run.spec.binding.tables[target]
     path = table_path(warehouse, table.path)

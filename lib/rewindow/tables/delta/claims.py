@@ -1,4 +1,4 @@
-"""Whose rows a table has: find rows that no ledger published, and remove the rows of runs, jobs and feeds.
+"""Find rows of a table that no ledger published, and remove the rows of runs, jobs and feeds from tables.
 
 The application id of a publication contains the identity of its ledger. So a table in which a ledger has published nothing must
 have no rows. If there are rows, they are of a ledger that was deleted, and adding others would mix two histories (ADR-75).
@@ -70,7 +70,7 @@ def retract_job(path: str, table: DeltaTable, *, column: str, job: str) -> Actio
     """Return the actions that remove one job's rows from a shared table. ``column``: the column with the job of a row."""
     actions: list[AddAction | RemoveAction] = []
     bounds = column_bounds(table, column)
-    # A feed may have the same name as the job. Rows of feeds have no run.
+    # A feed may have the same name as the job, but rows of feeds have no run.
     is_own = (pc.field(column) == job) & pc.field("_run").is_valid()
     for file in table_files(path, table):
         smallest, largest = bounds.get(file.path, (None, None))
@@ -86,7 +86,7 @@ def _retract_feed(path: str, table: DeltaTable, *, feed: str) -> Actions:
     """Return the actions that remove a feed's rows from the quarantine."""
     column = SHARED_TABLES[QUARANTINE]
     bounds = column_bounds(table, column)
-    # A job may have the same name as the feed. Rows of jobs have a run.
+    # A job may have the same name as the feed, but rows of jobs have a run.
     is_own = (pc.field(column) == feed) & pc.field("_run").is_null()
     actions: list[AddAction | RemoveAction] = []
     for file in table_files(path, table):
@@ -178,7 +178,7 @@ def _has_rows(root: str, table: DeltaTable, path: str, job: str) -> bool:
     if column is None or not files:
         return bool(files)
     bounds, schema, folder = column_bounds(table, column), table_schema(table), Folder(root)
-    # A feed may have the same name as the job. Rows of feeds have no run.
+    # A feed may have the same name as the job, but rows of feeds have no run.
     is_own = (pc.field(column) == job) & pc.field("_run").is_valid()
     for file in files:
         smallest, largest = bounds.get(file.path, (None, None))
@@ -215,7 +215,7 @@ def check_log_claim(path: str, table: DeltaTable, ledger: str, feed: str) -> Non
 def retract_of_deleted(table: DeltaTable, ledger: str, feed: str, generations: Iterable[int]) -> Retract | None:
     """Return the function that removes a feed's rows of a deleted ledger from the quarantine.
 
-    Return None if this ledger has published rows of these generations there: then the feed's rows are its own.
+    Return None if this ledger has published rows of these generations there, because the feed's rows are then its own.
     """
     if any(table.transaction_version(quarantine_id(ledger, feed, number)) for number in generations):
         return None

@@ -4,7 +4,7 @@ A commit is identified by an application id and a version, and lands exactly onc
 writes the next one. After an error, the log is read again to find out what has landed (`docs/internals/design.md`, "The commit").
 
 Tables may only have features that direct access supports, because ignoring a feature breaks a table without an error. A table
-must be inside the warehouse: no symbolic link may lead out of it.
+must be inside the warehouse, so no symbolic link may lead out of it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ Retract = Callable[[str, DeltaTable], Actions]
 
 _ATTEMPTS = 8
 _LOOKS = 3
-"""How many times in a row the log must show a gap before the commit fails: a stale handle or listing may show a gap, too."""
+"""How many times in a row the log must show a gap before the commit fails, because a stale handle or listing may show one."""
 _CLOSED = 2**62
-"""The version that closes an application id: all other versions are lower."""
+"""The version that closes an application id, because all other versions are lower."""
 
 
 def table_path(warehouse: str, path: str) -> str:
@@ -163,7 +163,7 @@ def commit_files(
 
 
 def _without_unchanged(actions: Actions) -> list[AddAction | RemoveAction]:
-    """Leave out the actions for files that the commit would both remove and add: these files stay."""
+    """Leave out the actions for files that the commit would both remove and add, because these files stay."""
     times = Counter(action.path for action in actions)
     return [action for action in actions if times[action.path] == 1]
 
@@ -177,8 +177,8 @@ def commit_actions(
 ) -> None:
     """Commit actions under an application id, through the handle that has read the id's last version.
 
-    ``closes``: see `commit_files`. Neither a return nor an exception shows whether the commit landed: the caller must read the
-    log. The handle must not be used again.
+    ``closes``: see `commit_files`. Neither a return nor an exception shows whether the commit landed, so the caller must read
+    the log. The handle must not be used again.
     """
     is_done, transactions = False, {app_id: version, **dict.fromkeys(closes, _CLOSED)}
     try:
@@ -191,7 +191,7 @@ def commit_actions(
                 commit_properties=CommitProperties(
                     app_transactions=[Transaction(name, number) for name, number in transactions.items()]
                 ),
-                # Delta lists the whole log to remove expired commits, so only every so many commits do that.
+                # Delta lists the whole log to remove expired commits, so only one in `CLEANED_EVERY` commits does that.
                 post_commithook_properties=PostCommitHookProperties(
                     cleanup_expired_logs=None if (table.version() + 1) % CLEANED_EVERY == 0 else False
                 ),
@@ -206,7 +206,7 @@ def _was_appended(table: DeltaTable, actions: Actions, transactions: Mapping[str
     # delta-rs lists the log and builds the table's state twice for each commit; an append needs neither (ADR-124).
     if not isinstance(table, Handle) or not is_append(actions, table.path, table):
         return False
-    # On a disk, this is always False: there, delta-rs writes the commits with which a checkpoint is due.
+    # On a disk, this is always False. There, delta-rs writes every commit with which a checkpoint is due.
     is_due = is_checkpoint_due(table.path, table)
     if table.log_copy is not None:
         table.log_copy.note_sent()
@@ -245,7 +245,7 @@ def add_actions(folder: Folder, files: Sequence[StagedFile], partition_by: Seque
 
 
 def file_stats(rows: pa.Table, bounded: Iterable[str]) -> dict[str, Any]:
-    """Return Delta's statistics of a file: null counts of all columns, and bounds of those of ``bounded`` that have values."""
+    """Return Delta's statistics of a file: null counts of all columns, and bounds of the ``bounded`` columns that have values."""
     bounds = {name: pc.min_max(rows[name]).as_py() for name in bounded}
     return {
         "numRecords": rows.num_rows,
@@ -278,7 +278,7 @@ _READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuu
 """Reader features of tables whose files can be read without delta-rs. For deletion vectors, see `direct_problem`."""
 
 _MANAGED = ("catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview")
-"""Features with which a catalog decides what is committed, and the log's folder may lack the newest commits (ADR-117)."""
+"""Features of tables whose commits a catalog decides. The log's folder may lack their newest commits (ADR-117)."""
 _UNKNOWN = re.compile(r"Feature '([^']+)' is not supported")
 """The message with which delta-rs refuses a table that has an unknown feature."""
 
@@ -372,7 +372,7 @@ def direct_problem(table: DeltaTable) -> str:
 
 
 _SMALL = 64
-"""A folder with at most so many entries is checked as a whole after every change."""
+"""A folder with at most this many entries is checked as a whole after every change."""
 
 _Identity = tuple[tuple[int, int], ...]
 
@@ -381,7 +381,8 @@ class _Looked(NamedTuple):
     """A table's folder when it was checked.
 
     ``folder``: its identity, see `_identity`. ``changed_ns``: when its entries had last changed (epoch ns). ``entries``: their
-    number. ``unseen``: after how many later changes it was not checked as a whole. ``folders``: the paths of its subfolders.
+    number. ``unseen``: how many later changes did not lead to a check of the whole folder. ``folders``: the paths of its
+    subfolders.
     """
 
     folder: _Identity

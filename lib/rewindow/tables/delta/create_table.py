@@ -1,6 +1,6 @@
 """Create a Delta table, or check that an existing table has the expected columns.
 
-A ledger relies on it that only one writer can commit a version. On a disk, delta-rs links a finished file to its name, which
+A ledger works only if no two writers can commit the same version. On a disk, delta-rs links a finished file to its name, which
 fails if the name exists. A bucket needs a conditional put (``If-None-Match``). A store that ignores the condition lets several
 writers commit the same version, without an error. delta-rs checks for the version before it puts, so only concurrent writers
 reveal such a store. So a store is probed before the first ledger of a warehouse is created there.
@@ -43,7 +43,7 @@ def create_table(
     *,
     configuration: Mapping[str, str] | None = None,
 ) -> DeltaTable:
-    """Return the table; create it if it does not exist. Two processes may create it at once: one of them succeeds.
+    """Return the table; create it if it does not exist. If two processes create it at once, both return the same table.
 
     Raises `CheckpointError` (76) if it exists with other columns, `StorageError` (74) if it cannot be created.
     """
@@ -108,7 +108,7 @@ def _check_columns(path: str, table: DeltaTable, schema: pa.Schema, partition_by
         check_layout(path, actual)
         raise other_columns(path, [*actual.items()], [*wanted.items()])
     found_partitions = table.metadata().partition_columns
-    # A changelog that an earlier version created stays partitioned: each of its files has rows of one task (ADR-109).
+    # A changelog that an earlier version created stays partitioned. Each of its files has rows of one task (ADR-109).
     if found_partitions != list(partition_by) and found_partitions != [PARTITION]:
         raise CheckpointError(
             "table-partitioned-otherwise",
@@ -129,7 +129,7 @@ _SCHEMA = pa.schema([("probe", pa.string())])
 
 
 def check_store(path: str) -> None:
-    """Probe a store: let writers compete for the versions of a temporary table beside ``path``. Local folders are not probed.
+    """Probe a store by letting writers compete for the versions of a temporary table beside ``path``. Skips local folders.
 
     Raises `ConfigError` (78) if several writers committed the same version.
     """

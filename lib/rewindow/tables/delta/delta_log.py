@@ -1,13 +1,14 @@
 """Read and write the log of a Delta table without delta-rs, where that is faster.
 
-Whether a log has changed is found out from single files, without listing its folder. `LogCopy` copies the end of a bucket's log
-to a local folder: the last checkpoint and the commits since. delta-rs reads the copy like any log on a disk. In the bucket, it
-would request each commit two or three times (ADR-126).
+Single files show whether a log has changed, so its folder is not listed. `LogCopy` copies the end of a bucket's log to a local
+folder: the last checkpoint and the commits since. delta-rs reads the copy like any log on a disk. In the bucket, it would request
+each commit two or three times (ADR-126).
 
 Append commits only add files and record transactions. Nearly all commits are of this kind. They are written and read here,
 because delta-rs lists the log twice for each commit, and builds the table's state twice (ADR-124). A commit is a file whose name
-is the next number. As in delta-rs, the file is created only if it is absent: with link(2) on a local disk, with a conditional put
-in a bucket. In a bucket, commits that also remove files are written here, too, because opening a table costs dozens of requests.
+is the next number. As in delta-rs, the file is created only if it is absent. That is done with link(2) on a local disk, and with
+a conditional put in a bucket. In a bucket, commits that also remove files are written here, too, because opening a table costs
+dozens of requests.
 
 If a log cannot be read, the data files still exist, and a ledger names them.
 """
@@ -63,7 +64,7 @@ def is_in_bucket(path: str, version: int) -> bool:
 def transactions_of(path: str, versions: range) -> dict[str, int | None] | None:
     """Return the application ids in the commits of these versions, with their last versions; None if a commit is unreadable.
 
-    delta-rs would search the whole log for an id.
+    This is faster than delta-rs, which would search the whole log for an id.
     """
     system, location = filesystem_of(path)
     transactions: dict[str, int | None] = {}
@@ -144,7 +145,7 @@ class LogCopy:
 
     @property
     def is_there(self) -> bool:
-        """Whether the folder still exists. If copy and handle are garbage in one cycle, it goes before the handle's release."""
+        """Whether the folder still exists. If copy and handle are garbage in one cycle, the handle's release finds it removed."""
         return self._removal.alive
 
     def begin(self) -> bool:
@@ -178,7 +179,7 @@ class LogCopy:
         return True
 
     def note_sent(self) -> None:
-        """Record that this process has sent a commit: the next `read_on` reads that commit, and does not request another."""
+        """Record that this process has sent a commit. The next `read_on` reads that commit, and does not request another."""
         self._is_sent = True
 
     def read_on(self, version: int) -> None:
@@ -257,7 +258,7 @@ def _broken_commit(path: str, version: int, fault: str, *, is_newest: bool) -> S
 def way_out(path: str, *, is_newest: bool = False) -> str:
     """Return the advice to restore a table with a broken log, as sentences without the last full stop.
 
-    ``is_newest``: only the newest commit is broken. Then a ledger can still be used up to the commit before.
+    ``is_newest``: only the newest commit is broken. In that case, a ledger can still be used up to the commit before it.
     """
     for ledger, of in ((RUNS, "jobs"), (LANDINGS, "feeds")):
         if path.endswith(f"/{ledger}"):
@@ -321,7 +322,7 @@ def _without_copy(path: str) -> str:
 
 CHECKPOINT_INTERVAL = "delta.checkpointInterval"
 CLEANED_EVERY = 100
-"""Delta lists the whole log to find expired commits, so they are removed only once in so many commits, if the table allows it."""
+"""Delta lists the whole log to find expired commits, so they are removed at most once in this many commits."""
 
 _DEFAULT_INTERVAL = 100  # of delta-rs
 _INTERVAL, _BUCKET_INTERVAL = "10", "3"
@@ -425,7 +426,7 @@ def is_checkpoint_due(path: str, table: DeltaTable) -> bool:
 def append_commit(
     path: str, table: DeltaTable, actions: Sequence[AddAction | RemoveAction], transactions: Mapping[str, int]
 ) -> None:
-    """Write the commit after the version that a handle has read.
+    """Write a commit as the version after the one that a handle has read.
 
     Raises FileExistsError if another commit has that number, OSError if the write fails. After an OSError, only the log shows
     whether the commit landed.

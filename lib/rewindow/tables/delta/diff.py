@@ -1,10 +1,11 @@
 """Compare tables of files key by key, and hash the content of a branch.
 
-Both tables are split by key into partitions: all rows of a key, of both tables, are in the same partition. One partition at a
-time is in memory, and the others are in local temporary files, so the tables may have any size.
+Both tables are split into partitions by key, so that all rows of a key, of both tables, are in the same partition. One partition
+at a time is in memory, and the others are in local temporary files, so the tables may have any size.
 
-The content hash of a store covers its current keys and values. That of the metrics covers their totals and extrema over the
-branch. So the number of runs does not matter: one run and a thousand runs over the same epochs have the same hashes (L2).
+The content hash of a store covers its current keys and values. The content hash of the metrics covers their totals and extrema
+over the branch. So the number of runs does not matter. One run and a thousand runs over the same epochs have the same hashes
+(L2).
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def partition_pairs(
             files = [side / str(number) for side in pair]
             with pa.OSFile(str(files[0])) as first_file, pa.OSFile(str(files[1])) as second_file:
                 readers = pa.ipc.open_stream(first_file), pa.ipc.open_stream(second_file)
-                # If a split leaves all rows in one partition, they have one key or only a few. Then they are not split again.
+                # If a split leaves all rows in one partition, they have one key or only a few. Such rows are not split again.
                 yield from partition_pairs(*readers, keys, most if most < rows else 0, level + 1)
 
 

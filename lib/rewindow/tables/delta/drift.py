@@ -99,7 +99,7 @@ def _stuck(state: JobState, due: Due, published: int, files: Files) -> str | Non
     """Describe why publications that a table lacks can never be made; None if they can.
 
     The files of a run are gone, and `republish` does not repeat the run, because no branch needs it. Such a table was created
-    anew by a `republish` that was interrupted, or whose branch was dropped.
+    again by a `republish` that was interrupted, or whose branch was dropped.
     """
     if published == len(due.publications):
         return None
@@ -117,7 +117,7 @@ def _drift(
 ) -> str | None:
     folder, schema = Folder(path), table_schema(table)
     runs = net(due.publications[:published]).adds
-    # Rows are read only from files that no run staged, such as those of OPTIMIZE. Staged files are compared by digest.
+    # Rows are read only from files that no run staged, such as files of OPTIMIZE. Staged files are compared by digest.
     staged = {file.path: (run, file) for run in runs for file in files.of(run, due.target)}
     counts, others = Counter[int](), []
     for file in table_files(path, table):

@@ -59,7 +59,7 @@ _STAGED = re.compile(r"([0-9a-f]{32})-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.(?:parquet
 
 
 class DeltaFeedTables:
-    """The feeds of one warehouse, through delta-rs: the `LandingTables` of `land`."""
+    """The feeds of one warehouse, through delta-rs. It implements the protocol `LandingTables` of `land`."""
 
     def __init__(self, warehouse: str, ledgers: LandingLedgers | None = None, digest: Digest | None = None) -> None:
         """Bind to a folder or URI. Nothing is read or created.
@@ -136,8 +136,8 @@ class DeltaFeedTables:
     def publish_steps(self, feed: str) -> Iterator[str]:
         """Publish as `publish` does; yield the name of each commit before making it.
 
-        Raises `StorageError` (74) if a staged file is gone, `CheckpointError` (76) if a table has other columns. Files of a
-        generation of which a later one keeps no landing may be gone: then they are left out, because no run reads them.
+        Raises `StorageError` (74) if a staged file is gone, `CheckpointError` (76) if a table has other columns. If a later
+        generation keeps no landing of a generation, its files may be gone. They are left out then, because no run reads them.
         """
         rows = self.state(feed)
         made = made_by(rows)
@@ -232,7 +232,7 @@ class DeltaFeedTables:
     def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:
         """Delete the files of attempts that can never land.
 
-        Raises `CheckpointError` (76) if a table names such a file: then the ledger has lost the landing that added the file.
+        Raises `CheckpointError` (76) if a table names such a file, because the ledger has lost the landing that added the file.
         """
         roots = {self.roots(feed, topic)[0] for topic in topics} | {table_path(self.warehouse, QUARANTINE)}
         left = {root: _files_of(root, frozenset(attempts)) for root in sorted(roots)}

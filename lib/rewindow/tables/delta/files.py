@@ -83,7 +83,7 @@ class Folder:
                 raise _unreadable(self.full_path(path), error) from error
 
     def read_batches(self, path: str, names: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a Parquet file in batches, with those columns of ``names`` that it has. Raises as `read_table`."""
+        """Yield a Parquet file's rows in batches, with the columns of ``names`` that it has. Raises as `read_table` does."""
         with self.open_parquet(path) as parquet:
             stored = set(parquet.schema_arrow.names)
             try:
@@ -160,7 +160,8 @@ class Folder:
     def check(self, path: str) -> None:
         """Raise `StorageError` (74) if a file is gone, or its bytes do not have the CRC-32 in its name.
 
-        Page checksums are not enough: they cover neither page headers nor the footer, where a flipped bit can change a number.
+        Page checksums are not enough, because they cover neither page headers nor the footer, where a flipped bit can change a
+        number.
         """
         if named_checksum(path) is None:
             return
@@ -179,7 +180,7 @@ class Folder:
         return self._write(path, _as_parquet(table))
 
     def write_staged(self, directory: str, attempt: str, token: str, table: pa.Table) -> tuple[str, FileFacts]:
-        """Write a new Parquet file in a directory (or ``""``), named like those that tasks stage; return its path and facts."""
+        """Write a new Parquet file in a directory (or ``""``), named like a file of a task; return its path and facts."""
         data = _as_parquet(table)
         path = f"{directory}/{staged_name(attempt, token, crc32(data))}".lstrip("/")
         return path, self._write(path, data)

@@ -1,10 +1,9 @@
 """The garbage collection of jobs and feeds: merge small files of their tables, and delete files that nothing needs any more.
 
-Files and reports of attempts that are dead by the ledger are deleted at once. Files that were removed from a table, and files of
-attempts that no ledger row names (a verification, a snapshot or a repair that died), are deleted when they are older than the
-retention. That a file is not committed yet is never a reason to delete it.
-
-Removed files of a log are deleted only if other files are proven to have their rows.
+Files and reports of attempts that are dead according to the ledger are deleted at once. Files that were removed from a table, and
+files of attempts that no ledger row names (a verification, a snapshot or a repair that died), are deleted when they are older
+than the retention. That a file is not committed yet is never a reason to delete it. Removed files of a log are deleted only if
+other files are proven to have their rows.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ class Unnamed:
 
     def is_left(self, path: str, keep_ms: int) -> bool:
         """Return whether a file was removed from the table, or written and never added, at least ``keep_ms`` ago."""
-        # A file is written before it is removed. So most files are too young by their time alone, and the log is not read.
+        # A file is written before it is removed. If even its time of writing is too young, the log need not be read.
         facts = self._facts_of(path)
         is_old = facts is not None and facts[1] <= time.time_ns() // 1_000_000 - keep_ms
         if not is_old or self._table is None:
@@ -136,7 +135,7 @@ class JobGc:
         return self._orphan_files().drop_reports()
 
     def freed(self, rows: Sequence[LedgerRow], keep_ms: int) -> Iterator[Garbage]:
-        """Yield what would be garbage after `drop_reports` and after these rows were appended and published."""
+        """Yield what would become garbage if `drop_reports` ran, and these rows were appended and published."""
         yield from self._orphan_files().freed(rows, keep_ms)
 
     def merge(self, least: int) -> Iterator[str | tuple[int, int]]:
@@ -188,7 +187,7 @@ class _JobOrphanFiles:
         yield from self._of_ledgers(keep_ms)
 
     def freed(self, rows: Sequence[LedgerRow], keep_ms: int) -> Iterator[Garbage]:
-        """See `JobGc.freed`. Files that leave a table now are deleted now only without a retention."""
+        """See `JobGc.freed`. Files that leave a table now can be deleted now only without a retention."""
         journal = table_path(self._warehouse, JOURNAL)
         for path, size in self.dead_reports().items():
             yield Garbage(journal, path, size, _DEAD_REPORTS)
@@ -266,7 +265,7 @@ class _JobOrphanFiles:
                 yield from unnamed.garbage(name, "of an unknown attempt")
 
     def _internal(self, keep_ms: int) -> Iterator[Garbage]:
-        """Yield the internal logs of attempts: those of dead attempts at once, those of other attempts when they are old."""
+        """Yield the internal logs of attempts: logs of dead attempts at once, logs of other attempts when they are old."""
         root = table_path(self._warehouse, f"internal/{self._job}")
         sizes: dict[str, tuple[int, int]] = {}
         for name, size, modified_ms in Folder(root).files():
@@ -356,7 +355,7 @@ class FeedGc:
         return list(self._progress.topics)
 
     def drop_replaced(self, keep_ms: int) -> Iterator[str]:
-        """Remove the rows of `_replaced` generations from logs and quarantine. Yield the name of each commit before it."""
+        """Remove the rows of `_replaced` generations from logs and quarantine. Yield the name of each commit before making it."""
         replaced = self._replaced(keep_ms)
         refused = self._refused_in(replaced)
         roots = [(self._root(topic), topic) for topic in self._progress.topics if replaced]
@@ -405,9 +404,9 @@ class FeedGc:
         self._ledger().compact()
 
     def _replaced(self, keep_ms: int) -> frozenset[int]:
-        """Return the generations of which a later one, at least ``keep_ms`` old, keeps no landing.
+        """Return the generations that a later generation, at least ``keep_ms`` old, replaced without keeping a landing.
 
-        Returns none while a run reads the feed. No later run, and neither `why` nor `verify`, reads such a generation.
+        Returns none while a run reads the feed. Neither later runs nor `why` and `verify` read such a generation.
         """
         before: set[int] = set()
         replaced: set[int] = set()
@@ -427,7 +426,7 @@ class FeedGc:
     def _of_log(self, topic: str, progress: Progress, keep_ms: int, replaced: Collection[int]) -> Iterator[Garbage]:
         """Yield files of dead landings at once, and other files when they are old and their offsets are in other files.
 
-        It is not enough that the table does not name a file: a RESTORE may have removed the file, and the RESTORE may be undone.
+        It is not enough that the table does not name a file, because a RESTORE may have removed the file, and may be undone.
         """
         root = self._root(topic)
         table = open_table(root)

@@ -1,7 +1,7 @@
 """Handles on Delta tables. A handle reads new commits cheaply, and returns to a cache when its caller is done with it.
 
-Nearly all commits are appends. A handle reads appends itself, and the delta-rs object in it falls behind until it is needed: what
-delta-rs does costs more the longer the log is and the more files the table has (ADR-124). In a bucket, a handle reads a local
+Nearly all commits are appends. A handle reads appends itself. The delta-rs object in it reads them only when it is needed,
+because its work costs more the longer the log is and the more files the table has (ADR-124). In a bucket, a handle reads a local
 copy of the log's end (ADR-126). There, delta-rs opens the table itself only to write and to list files.
 
 Opening a table that has not changed costs a few calls of `stat`. Commit files never change, and whoever deletes a log also
@@ -44,7 +44,7 @@ from rewindow.tables.delta.delta_log import (
 )
 
 _MOST_KEPT = 32
-"""The most tables of which a handle is kept: enough for a few jobs."""
+"""The most tables of which a handle is kept, which is enough for a few jobs."""
 _MOST_AHEAD = 64
 """The most commits that a handle reads itself before delta-rs reads them, too."""
 
@@ -78,7 +78,7 @@ class Handle(DeltaTable):
 
     read_version: int
     transactions: dict[str, int | None]
-    """From an application id to its version at ``read_version``: the ids in commits that were read, and those looked up."""
+    """From an application id to its version at ``read_version``. Has the ids in commits that were read, and ids looked up."""
     log_copy: LogCopy | None
     """The copy that delta-rs reads in place of a log in a bucket; None if delta-rs reads the log itself."""
     files: dict[str, Any] | None
@@ -212,7 +212,10 @@ class Handle(DeltaTable):
         return self.path if self.log_copy is None else self.log_copy.root
 
     def transaction_version(self, app_id: str) -> int | None:
-        """Return the version of an application id, as of this handle's version."""
+        """Return the version of the last transaction (Delta ``txn``) of an application id, as of this handle's table version.
+
+        Return None if there is none.
+        """
         # `transactions` has the ids of all commits ahead. So the delta-rs object knows the version of any other id.
         if app_id not in self.transactions:
             self.transactions[app_id] = self._raw.transaction_version(app_id)

@@ -208,7 +208,7 @@ def _not_as_staged(folder: Folder, file: StagedFile, fault: str) -> StorageError
 
 
 _MOST_COMMITS = 200
-"""At most so many commits of the journal and of the metrics are read, the newest first. Other jobs write to both tables, too."""
+"""At most this many commits of the journal and of the metrics are read, newest first. Other jobs write to both tables, too."""
 
 
 def step_times(warehouse: str, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:
@@ -220,7 +220,7 @@ def step_times(warehouse: str, runs: Sequence[CommittedRun]) -> Mapping[int, Ste
         staged |= {attempt: at_ms for attempt in named if attempt in attempts}
         if len(staged) == len(attempts):
             break
-    # The file of the metrics shows both other times: a run stages it last, and publishes it among the last.
+    # The file of the metrics shows both other times, because a run stages this file last, and publishes it among the last.
     published: dict[str, tuple[int, int]] = {}
     for at_ms, files in _commits(table_path(warehouse, METRICS)):
         named_at = [(path.rpartition("/")[2].partition("-")[0], modified_ms) for path, modified_ms in files]
@@ -238,7 +238,7 @@ def step_times(warehouse: str, runs: Sequence[CommittedRun]) -> Mapping[int, Ste
 
 
 def _commits(path: str) -> Iterator[tuple[int, list[tuple[str, int]]]]:
-    """Yield, for each commit of a table, the newest first, its time and a list of pairs: an added file and its time (all ms)."""
+    """Yield the time of each commit of a table, newest first, with pairs of an added file and the file's time (all in ms)."""
     table = open_table(path)
     newest = -1 if table is None else table.version()
     for version in range(newest, max(newest - _MOST_COMMITS, -1), -1):

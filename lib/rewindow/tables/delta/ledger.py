@@ -2,11 +2,11 @@
 
 An append is a compare-and-set. The writer gives its row the next free number. Delta rejects the commit if another writer has
 appended to the same job or feed first. Then the ledger is read again, and the row with that number shows whose append landed.
-Return values and exceptions of the commit decide nothing: a commit whose answer is lost looks like a failure, a skipped write
-looks like a success.
+Return values and exceptions of the commit decide nothing, because a commit whose answer is lost looks like a failure, and a
+skipped write looks like a success.
 
-A file of a ledger never changes, and its name is the digest of its bytes. The stored fold is a file beside them, with the result
-of folding the rows of some of the ledger's files (ADR-127). It names these files, so it is never taken for the fold of another
+A file of a ledger never changes, and its name is the digest of its bytes. The stored fold is a file beside the ledger's files,
+with the result of folding the rows of some of them (ADR-127). It names these files, so it is never taken for the fold of another
 ledger, of an older copy or of changed rows. If the stored fold is missing, damaged, of another version or of other files, it is
 not used, and all rows are read.
 """
@@ -141,7 +141,7 @@ class Ledger:
         if snapshot is None or len(snapshot.rows) != first_seq - 1:
             snapshot = self._look_or_create()
         for attempt in range(_ATTEMPTS):
-            # The number is taken: by another process, or by an attempt of this call that landed although it raised an error.
+            # Another process has taken the number, or an attempt of this call has landed although it raised an error.
             if len(snapshot.rows) >= first_seq:
                 break
             if len(snapshot.rows) != first_seq - 1:
@@ -157,7 +157,7 @@ class Ledger:
             snapshot = self._look_or_create()
         if len(snapshot.rows) < first_seq:
             raise not_committed(f"row {first_seq} of the ledger {self.name}", _ATTEMPTS, failure) from failure
-        # The index is negative for rows that were folded and stored before this process appended anything: another process's.
+        # The index is negative for rows that the stored fold covers, which another process has appended.
         index = first_seq - 1 - self._skipped
         # The text of a row contains the token of its append, so equal rows of two writers differ.
         is_ours = index >= 0 and tuple(text for text, _ in snapshot.known[index : index + len(texts)]) == texts
@@ -268,7 +268,7 @@ class Ledger:
         return 0 <= index < len(self._known) and self._known[index][0] == row[2]
 
     def _check_format_of(self, path: str) -> None:
-        """Check the format of a file of another job or feed, so that a new one is not added to a table of another format."""
+        """Check the format of a file of another job or feed, so that no file is added to a table of another format."""
         for text in self._folder.read_table(path, ["body"])["body"].to_pylist():
             load_body(text, self.path)
 
@@ -295,7 +295,7 @@ class Ledger:
     def _merge(self, snapshot: _Snapshot, paths: Sequence[str]) -> None:
         """Merge some files of this job or feed into one file. Neither rows nor numbers change.
 
-        Concurrent or failed merges do no harm. Of two concurrent merges, the application id makes the second fail. Without it,
+        Concurrent or failed merges do no harm. The application id makes the second of two concurrent merges fail. Without it,
         Delta would let both remove the same files and add the rows twice.
         """
         merged = self._write_file(self._files.rows(paths), data_change=False)

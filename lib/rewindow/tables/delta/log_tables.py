@@ -1,7 +1,7 @@
 """The tables of logs: their columns, to which a newer generation may add, and what their files contain.
 
 The Delta log states which files have which offsets, so these are found without Spark and without opening files. Timestamps, by
-which records are released, are read from the files. If landed data is gone, or the ledger that names it, an error says what to
+which records are released, are read from the files. If landed data or the ledger that names it is gone, an error says what to
 do.
 """
 
@@ -141,7 +141,7 @@ class LandedTimes:
         self._rows = 0
 
     def of(self, root: str, file: HeldFile) -> npt.NDArray[np.int64]:
-        """Return a file's timestamps in offset order. If `gc` has merged the file, they are read from the log's other files."""
+        """Return a file's timestamps in offset order. If `gc` has merged the file, other files of the log are read instead."""
         path, folder = file.path, Folder(root)
         if (root, path) not in self._files:
             exists = folder.facts(path) is not None
@@ -189,7 +189,7 @@ def more_landings(path: str, feed: str, published: int, named: int) -> Checkpoin
 
 
 def lost_landings(path: str, feed: str, change: str) -> CheckpointError:
-    """Return the error of a log that has more than its ledger names. ``change``: the message after the log's path."""
+    """Return the error of a log with landings that its ledger does not name. ``change``: the message after the log's path."""
     return CheckpointError(
         "landing-ledger-behind-log",
         "{path} {change}: an older copy of the ledger was restored for feed {feed!r}, or its newest commit "

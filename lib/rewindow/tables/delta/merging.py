@@ -4,10 +4,10 @@ A log's new files have the layout of landed files: one generation and partition 
 their bytes. The old files stay for runs that were planned on them, until `tables.delta.gc` deletes them.
 
 Each run adds a file to each table, and a commit costs more the more files a table has. So `gc` also merges the files of outputs
-and of the journal and, in tables that several jobs share, the files of this job. It does not merge the files of changelogs:
-snapshots limit their number, and restores read them as they were staged. The footer of a merged file states how many rows of each
-run it has, so that `check_published` can still count by run. The old files stay, because the ledger names them, and `republish`,
-`promote` and restores read them.
+and of the journal and, in tables that several jobs share, the files of this job. It does not merge the files of changelogs,
+because snapshots limit their number, and restores read them as they were staged. The footer of a merged file states how many rows
+of each run it has, so that `check_published` can still count by run. The old files stay, because the ledger names them, and
+`republish`, `promote` and restores read them.
 
 Within one generation and partition, each offset occurs once, so a file's first and last offset identify its records.
 """
@@ -136,7 +136,7 @@ LogPartition = tuple[int, int]
 
 _ATTEMPTS = 5
 _FENCE = "rewindow.compact"
-"""The application id under which merges of a log are committed, so that of two concurrent merges only one lands."""
+"""The application id under which merges of a log are committed, so that only one of two concurrent merges lands."""
 SMALL_BYTES = 1 << 20
 """Larger files of runs are not merged."""
 # Like staged files, merged files have no statistics of columns with longer texts.
@@ -146,9 +146,9 @@ _TEXT_LIMIT = 32
 class _Merge(NamedTuple):
     """A merge of files, decided on what a handle has read.
 
-    ``write``: writes the new files, and returns the actions that add them and remove the old files. ``fences``: from the
-    application ids under which the merge is committed to their versions. Delta refuses the merge if there was a commit under one
-    of these ids after the decision.
+    ``write``: writes the new files, and returns the actions that add them and remove the old files. ``fences``: the
+    application ids under which the merge is committed, with their versions. Delta refuses the merge if there was a commit under
+    one of these ids after the decision.
     """
 
     table: DeltaTable
@@ -277,7 +277,7 @@ def _write_logs(folder: Folder, due: Sequence[tuple[LogPartition, list[LogPart]]
 
 
 def _rows_in_order(folder: Folder, group: Sequence[LogPart]) -> pa.Table | None:
-    """Return the rows of files, sorted by offset; None if their offsets are not exactly those that the table's log states.
+    """Return the rows of files, sorted by offset; None if the rows do not have exactly the offsets that the Delta log states.
 
     In that case the files are not merged, and readers of the log report the error.
     """
@@ -293,8 +293,8 @@ def _rows_in_order(folder: Folder, group: Sequence[LogPart]) -> pa.Table | None:
 class RunFiles(NamedTuple):
     """The files of a job in one table that may be merged.
 
-    ``fences``: from the application ids of commits that remove rows from the table to versions. A merge is committed under the
-    same ids. So of a removal and a concurrent merge, Delta refuses the second, which was decided on files that are gone.
+    ``fences``: the application ids of commits that remove rows from the table, with their versions. A merge is committed under
+    the same ids. So if a removal and a merge are concurrent, Delta refuses the second, which was decided on files that are gone.
     """
 
     path: str
@@ -314,7 +314,7 @@ def run_files(warehouse: str, job: str, state: JobState) -> Iterator[RunFiles]:
 
 
 def _openers(warehouse: str, job: str, state: JobState) -> dict[str, Callable[[], RunFiles | None]]:
-    """Return, by path, for each table of a job a function that opens the table and returns the files that may be merged."""
+    """Return, by the path of each table of a job, a function that opens the table and returns its files that may be merged."""
     openers: dict[str, Callable[[], RunFiles | None]] = {}
     for branch in state.branches.values():
         for due in due_tables(state, branch.name) if branch.is_kept else ():
@@ -326,7 +326,7 @@ def _openers(warehouse: str, job: str, state: JobState) -> dict[str, Callable[[]
 
 
 def _in_table(warehouse: str, job: str, name: str, fence: str, publications: int) -> RunFiles | None:
-    """Return a table's files that may be merged; None if the table is behind the ledger, or ahead of it."""
+    """Return a table's files that may be merged; None if the table has fewer or more publications than the ledger."""
     path = table_path(warehouse, name)
     table = open_table(path)
     published = table.transaction_version(fence) if table else None

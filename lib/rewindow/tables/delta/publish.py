@@ -1,7 +1,7 @@
-"""Bring tables up to date with the ledger: a row that changes what is published becomes one Delta commit to each affected table.
+"""Bring tables up to date with the ledger. A row that changes what is published becomes one Delta commit to each affected table.
 
 The k-th publication of a table is computed from the ledger alone. So any process may publish at any time, repeatedly and
-concurrently: a publication that is in the table is skipped, and only the next one can follow it.
+concurrently. A publication that is in the table is skipped, and only the next one can follow it.
 
 A branch publishes the tables that its own runs name, so a lost table stops only the branches that use it. If branches share a
 table, each publishes the rows of all of them. Rows are removed from a shared table only when no branch needs them any more
@@ -88,7 +88,7 @@ def finish_reset(warehouse: str, job: str, state: JobState) -> Iterator[str]:
 def unknown(warehouse: str, job: str, state: JobState, outputs: Sequence[str]) -> list[str]:
     """Return the tables with rows of the job that its ledger did not publish.
 
-    Checked are these outputs, the job's changelogs, and the tables that several jobs write. Raises `ConfigError` (78) for an
+    These outputs, the job's changelogs, and the tables that several jobs write are checked. Raises `ConfigError` (78) for an
     output of another job.
     """
     for path in outputs:
@@ -167,7 +167,7 @@ def publish(
 
 
 def _retract(job: str, due: Due, removed: AbstractSet[int], *, is_restart: bool) -> Retract | None:
-    """Return the function that removes the rows of these runs or, in a restart, all rows; None if none are to be removed.
+    """Return the function that removes the rows of these runs or, in a restart, all rows; None if no rows are to be removed.
 
     In a table that several jobs write, a restart removes only this job's rows.
     """
@@ -228,7 +228,7 @@ def check_not_lost(
 
 
 def _publication(due: Due, ordinal: int) -> tuple[Publication, bool]:
-    """Return a publication of a table, and whether it replaces all rows, as the first one of a new publication epoch does."""
+    """Return a publication of a table, and whether it replaces all rows, as the first publication of a new epoch does."""
     is_restart = due.restart.epoch > 1 and ordinal == due.restart.ordinal
     return net(due.publications[:ordinal]) if is_restart else due.publications[ordinal - 1], is_restart
 
@@ -294,10 +294,10 @@ class FileRefusals:
         self._reports, self._open = reports, cache(open_table)
 
     def check_published(self, branch: str) -> None:
-        """Check published landings and runs, those to be published, and the journal. Raises as `run` would.
+        """Check the landings and runs that are published or to be published, and the journal. Raises as `run` would.
 
         A table that is gone is accepted if `run` can publish it again from staged files. So is a table that an interrupted
-        `republish` has created anew.
+        `republish` has created again.
         """
         self._check_logs()
         for due in due_tables(self._state, branch):
@@ -315,7 +315,7 @@ class FileRefusals:
         self._check_published(self._job.name, self._state, branch)
 
     def check_ledgers(self, branch: str) -> None:
-        """Check that no log has landings, and no table publications, that the ledgers lack. Raises `CheckpointError` (76)."""
+        """Check that logs have no landings, and tables no publications, that the ledgers lack. Raises `CheckpointError` (76)."""
         self._check_logs()
         check_ledger(self._warehouse, self._job.name, self._state, branch, self._state_now)
 

@@ -22,7 +22,7 @@ from rewindow.tables.shared.quarantine import IN_ORDER, Chosen
 
 @dataclass(frozen=True)
 class FileQuarantine:
-    """The files of a warehouse's quarantine. ``files``: those to read. ``replaced``: those of replaced landings."""
+    """The files of a warehouse's quarantine. ``files``: the files to read. ``replaced``: the files of replaced landings."""
 
     folder: Folder
     schema: pa.Schema

@@ -1,4 +1,4 @@
-"""What `republish` needs to know: which tables have drifted, which runs lost files, whether repeated runs give equal rows."""
+"""What `republish` needs to know: which tables have drifted, which runs lost files, and whether repetitions give equal rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """SQL queries over the new rows of an output and the rows of the run before, for expectations.
 
 DataFusion, a part of delta-rs, executes the queries. It reads only Delta tables, so the rows are copied to a temporary folder. It
-uses one partition, and so one thread: then sums of floats and the order of rows are the same in every attempt.
+uses one partition and therefore one thread, so that sums of floats and the order of rows are the same in every attempt.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Batches = Callable[[], Iterator[pa.RecordBatch]]
 _CHECK_MS = 20_000
 """The longest time for a query on tables without rows."""
 _AHEAD = 2
-"""How many batches of a result wait for the one that takes them."""
+"""The most batches of a result that wait to be taken."""
 _STACK_BYTES = 64 << 20
 _SETTINGS = {"datafusion.execution.target_partitions": "1"}
-# A comment matches in one way only: otherwise, many comments before another word would take for ever.
+# A comment matches in one way only, because otherwise many comments before another word would take for ever.
 _QUERY = re.compile(r"\s*(?:(?:--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)\s*)*(?:select|with)\b", re.IGNORECASE)
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _CHANGING = re.compile(
@@ -53,7 +53,7 @@ class SlowQueryError(QueryError):
 
 
 class RowQueries:
-    """Executes queries on the tables that `row_queries` has registered."""
+    """An executor of queries on the tables that `row_queries` has registered."""
 
     def __init__(self, builder: QueryBuilder) -> None:
         self._builder = builder

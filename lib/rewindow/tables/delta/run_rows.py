@@ -76,7 +76,7 @@ def _published(root: str, run: int) -> Iterator[pa.Table]:
 
 
 def with_run_counts(rows: pa.Table) -> pa.Table:
-    """Return rows with metadata that state how many rows of each run there are. They become the footer of a file."""
+    """Return rows with metadata that states how many rows of each run there are. A file stores the metadata in its footer."""
     if "_run" not in rows.column_names:
         return rows
     counted = pc.value_counts(rows["_run"])
@@ -99,8 +99,8 @@ def run_counts(folder: Folder, file: TableFile) -> Counter[int] | None:
 def measures(warehouse: str, runs: Sequence[CommittedRun], reports: Reports) -> list[dict[str, Any]]:
     """Return the metrics of a chain of runs of one job, added up by task; see `add_up_runs`.
 
-    They are read from the metrics table, where `gc` merges the metrics of many runs into one file. Only of runs whose metrics are
-    not published yet, the reports are read. Raises `StorageError` (74) for a table that cannot be read.
+    They are read from the metrics table, where `gc` merges the metrics of many runs into one file. Reports are read only of runs
+    whose metrics are not published yet. Raises `StorageError` (74) for a table that cannot be read.
     """
     parts = [*_published_measures(warehouse, runs)]
     published = {number for part in parts for number in pc.unique(part["_run"]).to_pylist()}

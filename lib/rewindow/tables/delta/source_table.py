@@ -2,10 +2,10 @@
 
 New rows are in files that newer versions added with new data. A version that removes rows is rejected, because a log is
 append-only. A row arrives at its ``arrived_at``, or without this column at the time of its commit. A first landing reads files
-of older versions. If VACUUM has deleted one, it reads the files that the table has now, and their rows have no arrival.
+of older versions. If VACUUM has deleted one, the landing reads the files that the table has now, and their rows have no arrival.
 
-Another job's output is landed epoch by epoch, of published runs of main only. Before that, the rows of these runs are counted by
-the Delta log and the sizes of their files. Files are read only if UPDATE, DELETE or OPTIMIZE has written such rows.
+Another job's output is landed epoch by epoch, and only from published runs of main. Before that, the rows of these runs are
+counted, and the sizes of their files are checked. Files are read only if UPDATE, DELETE or OPTIMIZE has written such rows.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ _Dated = tuple[_TableCommit, int | None]
 def look_at_table(spec: LogSpec, position: Mapping[str, Any] | None, window: ReadWindow) -> SourceLook:
     """Return the present state of a Delta table, compared with the landed position (None: nothing is landed).
 
-    Raises `SourceError` (66) if there is no table, if it is no longer the one that was landed, or if it cannot be read;
+    Raises `SourceError` (66) if there is no table, if it is no longer the table that was landed, or if it cannot be read;
     `DataError` (65) if a version removed rows; `ConfigError` (78) if the arrival of rows cannot be determined, or if the table is
     partitioned by a BINARY column that the log needs.
     """
@@ -399,7 +399,7 @@ def _new_files(commit: _TableCommit) -> Iterator[_AddedFile]:
 
 
 def _only(commits: Sequence[_TableCommit], active: Mapping[str, Any]) -> Iterator[_TableCommit]:
-    """Yield the commits, each only with those files that it was the first to add, and that the table has now."""
+    """Yield the commits, each only with the files that no earlier commit has added, and that the table has now."""
     # A deletion vector or a RESTORE adds a file again.
     left = set(active)
     for commit in commits:
@@ -429,8 +429,8 @@ def look_at_output(
 ) -> SourceLook:
     """Return the present state of a job's output, compared with the landed position (None: nothing is landed).
 
-    Raises `SourceError` (66) if the job never ran, has no such output, or was rewound behind the landed position, and
-    `StorageError` (74) if rows that are not landed yet differ from those that were published. ``digest``: see
+    Raises `SourceError` (66) if the job never ran, has no such output, or was rewound to before the landed position, and
+    `StorageError` (74) if rows that are not landed yet differ from the published rows. ``digest``: see
     `_difference_from_runs`.
     """
     new = new_epochs(DeltaTables(warehouse), spec, position)

@@ -1,6 +1,6 @@
-"""Read the files and rows of tables, all or the first ones, and hash them: equal hashes mean equal rows (L2).
+"""List the files of tables, and read and hash their rows. Equal hashes mean equal rows (L2).
 
-Rows are read with Arrow from the files that the Delta log names: `DeltaTable.to_pyarrow_table` sometimes aborts the
+Rows are read with Arrow from the files that the Delta log names, because `DeltaTable.to_pyarrow_table` sometimes aborts the
 interpreter at exit (134), and silently returns nulls under column mapping.
 """
 
@@ -53,7 +53,9 @@ class TableFile(NamedTuple):
 
 
 def table_files(path: str, table: DeltaTable, *, runs: Collection[int] | None = None) -> list[TableFile]:
-    """Return a table's files, sorted by path. ``runs``: leave out files that have only rows of one run that is not among these.
+    """Return a table's files, sorted by path.
+
+    ``runs``: leave out a file with rows of only one run, if that run is not among these.
 
     Raises `StorageError` (74) if reading the files would not give the table's rows.
     """
@@ -69,7 +71,7 @@ def _is_of_another(file: TableFile, runs: Collection[int]) -> bool:
 
 
 def _known_files(path: str, table: Handle) -> dict[str, TableFile]:
-    """Return a table's files by path. The handle caches them: they are listed once, then files of append commits are added."""
+    """Return a table's files by path. The handle lists and caches them once, and then adds the files of append commits."""
     if table.files is not None and table.new_files:
         types = _column_types(table)
         new = [_added(add, types) for add in table.new_files]
@@ -213,7 +215,7 @@ def _may_have(bounds: tuple[Any, Any], values: Sequence[Any]) -> bool:
 
 
 def read_file(folder: Folder, file: TableFile, schema: pa.Schema) -> pa.Table:
-    """Return a file's rows in the table's schema. Columns that the file lacks have its partition value, or else null."""
+    """Return a file's rows in the table's schema. A column that the file lacks has the file's partition value, or null."""
     with folder.open_parquet(file.path) as parquet:
         stored = set(parquet.schema_arrow.names)
     rows = folder.read_table(file.path, [name for name in schema.names if name in stored])

@@ -77,11 +77,11 @@ class DeltaTables:
         return self._states.fold(job, self.ledger_rows(job))
 
     def command(self, *, feed: str, job: str | None = None) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Return a context that does nothing: reading a ledger takes milliseconds, so ledgers are always read again."""
+        """Return a context that does nothing. Ledgers are always read again, because reading one takes milliseconds."""
         return nullcontext()
 
     def reading(self, feeds: Iterable[str], jobs: Iterable[str]) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Return a context that does nothing: reading a ledger takes milliseconds, so ledgers are always read again."""
+        """Return a context that does nothing. Ledgers are always read again, because reading one takes milliseconds."""
         return nullcontext()
 
     def ledger_rows(self, job: str) -> Sequence[LedgerRow]:
@@ -113,7 +113,7 @@ class DeltaTables:
         return self.warehouse
 
     def roots(self, spec: RunSpec, internal: Iterable[str]) -> Mapping[str, str]:
-        """Create missing tables; return the folder of each target, with those of internal logs. Raises as `publish.prepare`."""
+        """Create missing tables; return the folder of each target, including internal logs. Raises as `publish.prepare` does."""
         from rewindow.tables.delta.publish import prepare
 
         prepare(self.warehouse, spec.job, self.state(spec.job), spec.branch, spec.binding.tables)
@@ -330,7 +330,7 @@ class DeltaTables:
         return self.reports(run)
 
     def check_next(self, job: str, state: JobState, branch: str) -> None:
-        """Raise `StorageError` (74) if a file is missing that a branch's tables name or that its next run reads."""
+        """Raise `StorageError` (74) if a branch's tables name a missing file, or its next run would read one."""
         self.check_published(job, state, branch, early=True)
         head = state.branch(branch).head
         if head is not None and state.has_state(head.spec.run):
@@ -392,7 +392,7 @@ class DeltaTables:
         return next((key for key in keys if key != text), None)
 
     def has_foreign_rows(self, table: TableSpec) -> bool:
-        """Return whether a table has files that no run staged, such as those of UPDATE or OPTIMIZE."""
+        """Return whether a table has files that no run staged, such as files of UPDATE or OPTIMIZE."""
         path = self.location_of(table)
         handle = open_table(path)
         return handle is not None and not all(staged_by(file.path) for file in table_files(path, handle))

@@ -1,4 +1,4 @@
-"""Drift: published tables that no longer have the rows that were published.
+"""Find drift: published tables whose rows are no longer the published rows.
 
 The rows of each run are counted only if the history shows that another writer has changed the table since the publication before
 the last. Earlier commits were checked before that publication. The history is not read if the table is certainly as the last run

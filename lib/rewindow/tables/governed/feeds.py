@@ -274,7 +274,7 @@ class CatalogFeedTables:
                 raise emptied(name, feed)
 
     def _check_claim(self, feed: str, name: TableName, log: LogPublication, reached: int) -> None:
-        """Check that a table to which this ledger has published nothing has no such rows. Raises `CheckpointError` (76).
+        """Raise `CheckpointError` (76) if a table has unknown rows although this ledger has published nothing to it.
 
         ``reached``: the last version that this ledger has published to the table.
         """

@@ -48,7 +48,7 @@ class CatalogJobGc:
         return len({attempt for attempt, _ in self._dead_reports()})
 
     def _dead_reports(self) -> list[tuple[str, str]]:
-        # The journal is listed before the ledger is read. So an attempt that is not in the ledger cannot be a new one.
+        # The journal is listed before the ledger is read. So an attempt that is not in the ledger cannot be new.
         listed = self._rows.listed()
         dead = dead_attempts(self._tables.state(self._job))
         return [(item.attempt, item.part) for item in listed if item.attempt in dead and is_report(item.part)]
@@ -127,7 +127,7 @@ class CatalogFeedGc:
         return []
 
     def drop_replaced(self, keep_ms: int) -> Iterator[str]:  # noqa: ARG002 - nothing is dropped
-        """Drop nothing: landed rows stay."""
+        """Drop nothing, because landed rows stay."""
         return iter(())
 
     def compact(self, topic: str) -> Iterator[str | tuple[int, int]]:  # noqa: ARG002 - no topic is named
@@ -141,7 +141,7 @@ class CatalogFeedGc:
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:
         """Yield what can be deleted now. All garbage is found before the first item is yielded."""
         # The journal is listed before the ledger is read. The ledger names a landing before the landing's workers append, so an
-        # attempt that is not in the ledger cannot be a new one.
+        # attempt that is not in the ledger cannot be new.
         listed = self._rows.listed()
         rows, oldest = self._tables.state(self._feed), now_ms() - max(keep_ms, UNKNOWN_MS)
         check_stored_feed(self._feed, rows)

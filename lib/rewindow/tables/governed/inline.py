@@ -51,7 +51,7 @@ class CatalogInlineEngine(LocalEngine):
         execution: Execution = Execution.AUTO,
         on_task: Callable[[TaskReport], None] | None = None,
     ) -> None:
-        """``most``: a sub-topology runs here if its records and the rows it restores are at most so many together.
+        """``most``: the most records and restored rows, added up, of a sub-topology that runs here.
 
         ``on_task``: called with each task's report.
         """

@@ -75,7 +75,7 @@ def journal_row(part: int, partition: int, kind: str, path: str, text: str, data
 
 
 def file_row(part: int, partition: int, attempt: str, file: StagedFile, root: str) -> pa.RecordBatch:
-    """Return the journal row of a staged file, and delete the file. ``root``: the local folder of the file's path."""
+    """Return the journal row of a staged file, and delete the file. ``root``: the folder to which the file's path is relative."""
     path = Path(root, file.path)
     data = path.read_bytes()
     path.unlink()
@@ -102,7 +102,7 @@ _MOST_BYTES = 32 << 20
 _KEPT_BYTES = 64 << 20
 """The most bytes of blocks that stay in memory after they were appended, so that they are published from memory."""
 _DRIVER = 1_000_000
-"""The number that stands in the journal for the sub-topology of rows that the driver stages."""
+"""The sub-topology number under which the journal keeps rows that the driver stages."""
 _PART = f"CASE kind WHEN '{BLOCK}' THEN split(path, '/')[1] ELSE kind END"
 _AT_ONCE = 500
 """The most attempts that one statement names."""

@@ -158,7 +158,7 @@ class SparkLedger:
         return ledger.kept, [append.rows for append in ledger.later]
 
     def appends(self) -> list[list[LedgerRow]]:
-        """Return all ledger rows, also those that the stored fold covers, grouped by append."""
+        """Return all ledger rows, including rows that the stored fold covers, grouped by append."""
         ledger = self._look()
         return [append.rows for append in (self._all() if ledger.kept else ledger.later)]
 
@@ -238,7 +238,7 @@ class SparkLedger:
                 )
             raise not_committed(f"row {first_seq} of the ledger {self.name}", _ATTEMPTS, failure) from failure
         has_landed = any(append.text == text for append in ledger.later)
-        # What was made since refers to the numbers of the held rows, so the caller cannot simply decide again.
+        # Rows and blocks that were made since refer to the numbers of the held rows, so the caller cannot simply decide again.
         if was_held and not has_landed:
             raise NotNowError(
                 "ledger-decided-by-other",
@@ -323,7 +323,7 @@ def _packed(rows: Sequence[LedgerRow], recorded: Sequence[RecordedVersion]) -> t
 
 
 EVERY = 200
-"""A new fold is stored when so many appends follow the last stored fold."""
+"""A new fold is stored when this many appends follow the last stored fold."""
 _PROPERTY = "rewindow.fold."
 _SLACK_MS = 24 * 3_600_000
 """How long before the COMMIT of its run a report may have been recorded. The two times are from clocks of different machines."""

@@ -6,8 +6,8 @@ partition columns.
 The appends that a stored fold covers were published before the fold was stored. The fold keeps the number of these appends, for
 each topic the last append with rows, and for each partition the end of its offsets.
 
-Commands that read a few partitions of logs again get landed blocks as files below a temporary folder (`LogCopies`). The files
-have the names with which they were staged, which contain their checksums.
+Some commands read a few partitions of logs again. They get landed blocks as files below a temporary folder (`LogCopies`). The
+files have the names under which they were staged, which contain their checksums.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ QUARANTINED = ""
 _Due = tuple[tuple[int, Sequence[tuple[str, str]]], ...]
 """For each append with rows, its number, and pairs of path and attempt of its blocks."""
 _IN_ONE_TASK = 64
-"""Up to so many blocks are decoded by one task, which checks that none is missing. For more blocks, the check takes a query."""
+"""Up to this many blocks are decoded by one task, which checks that none is missing. For more blocks, the check takes a query."""
 
 
 class LandedAppends(NamedTuple):
@@ -246,7 +246,7 @@ class LogCopies:
         self._made: dict[str, str] = {}
 
     def files(self, journal: SparkJournal, parts: Sequence[LogFile]) -> list[LogFile]:
-        """Return landed blocks as files, in the same order. Reads each block once. Raises `StorageError` (74) for a lost one."""
+        """Return landed blocks as files, in the same order. Reads each block once. Raises `StorageError` (74) if one is lost."""
         missing = [part.path for part in parts if part.path not in self._made]
         for start in range(0, len(missing), _AT_ONCE):
             some = {path.removeprefix(ROOT): path for path in missing[start : start + _AT_ONCE]}

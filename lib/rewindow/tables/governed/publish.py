@@ -125,7 +125,7 @@ def is_published(target: str) -> bool:
 
 
 def _unclaimed(state: JobState, spec: RunSpec) -> Iterator[tuple[str, TableSpec]]:
-    """Yield targets and tables of a run to which the job's ledger has published nothing.
+    """Yield the targets and tables of a run that have no publication of the job's ledger yet.
 
     Publications on this branch count. For a table that several jobs write, publications on any branch count.
     """
@@ -197,7 +197,7 @@ def claim(
 
 
 def check_targets(spark: SparkSession, state: JobState, spec: RunSpec, name_of: Callable[[str], TableName]) -> None:
-    """Check the existing tables of a run to which the job's ledger has published nothing. Changes nothing.
+    """Check the existing tables of a run that have no publication of the job's ledger yet. Changes nothing.
 
     Raises as creating and claiming the tables would: `ConfigError` (78) for a table of another job or branch, `CheckpointError`
     (76) for rows of another ledger.
@@ -211,7 +211,7 @@ def check_targets(spark: SparkSession, state: JobState, spec: RunSpec, name_of: 
 
 
 def _check_claim(spark: SparkSession, job: str, branch: str, name: TableName, path: str) -> None:
-    """Check that a table to which a job's ledger has published nothing has no rows of the job. Raises `CheckpointError` (76)."""
+    """Raise `CheckpointError` (76) if a table without publications of a job's ledger has rows of the job."""
     rows = spark.table(name.quoted)
     if path in SHARED_TABLES:
         rows = rows.where((F.col(SHARED_TABLES[path]) == job) & F.col("_run").isNotNull())

@@ -9,7 +9,7 @@ Reading the last version from a table's history takes a Spark job. That job is s
 (`RecordedVersion`, in the same commit as its COMMIT) and the table is as that run left it. This is certain if the ledger has at
 most one publication since, the table has that publication, and the table has no other commit since. Both facts about the table
 are found without a Spark job. The publication is looked up under its application id, whose state the next publication needs
-anyway (`is_there`). Delta refuses to read a version that does not exist (`is_newest`).
+anyway (`is_there`). A version is the newest if Delta refuses to read the version after it (`is_newest`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rewindow.tables.shared.publications import Due, missing
 
 
 def version_of(due: Due, ordinal: int) -> int:
-    """Return the application id's version under which a publication of the current publication epoch is committed."""
+    """Return the version that a publication of the current publication epoch has under the table's application id."""
     return ordinal + due.restart.epoch - 1
 
 
@@ -39,7 +39,7 @@ def ordinal_at(due: Due, version: int) -> int:
 
 
 def is_on_its_way(due: Due, version: int) -> bool:
-    """Return whether a table is to be republished and has not been yet. ``version``: the table's last version."""
+    """Return whether a table must be republished and has not been yet. ``version``: the table's last version."""
     return due.restart.epoch > 1 and ordinal_at(due, version) < due.restart.ordinal
 
 
@@ -98,13 +98,13 @@ class KnownTables:
         self._known = {key: look for key, look in self._known.items() if key[0] != name}
 
     def know_new(self, name: TableName, app_id: str) -> None:
-        """Let the COMMIT record a table to which nothing was committed since its creation."""
+        """Let the COMMIT record a table that has no commit since its creation."""
         # The table is not added to `_known`, because another process may publish to it before this command does.
         if self._is_kept() and is_newest(self._spark_of(), name, 0):
             self._new.append(RecordedVersion(str(name), app_id, version=0, reached=0))
 
     def to_record(self) -> list[RecordedVersion]:
-        """Return what a COMMIT records: the versions of the tables that no other writer has changed."""
+        """Return the table versions that a COMMIT records. Tables that another writer has changed are left out."""
         untouched = [(name, app, look) for (name, app), look in self._known.items() if look.is_untouched]
         return [
             *self._new,

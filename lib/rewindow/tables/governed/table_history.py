@@ -1,4 +1,4 @@
-"""What the history of a table says: whether commits are there, who made them, and whether anything has changed since."""
+"""What the history of a table shows: whether commits landed, who made them, and whether anything has changed since."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Made(NamedTuple):
     """A commit in a table's history, with its Delta ``version``.
 
     ``app``, ``number``: its application id and the version under that id; ``""`` and 0 for a commit of another writer.
-    ``is_whole``: the commit replaced all rows by those that were published.
+    ``is_whole``: the commit replaced all rows by the published rows.
     """
 
     version: int

@@ -1,4 +1,4 @@
-"""Rows of a catalog's tables for people: the first or last ones, those of a key, and a value that resembles a given one."""
+"""Read rows of a catalog's tables for people: the first or last rows, the rows of a key, and a value similar to a text."""
 
 from __future__ import annotations
 

@@ -338,7 +338,7 @@ class CatalogTables:
         return sum(file.rows for file in files), sum(file.bytes for file in files)
 
     def location_of(self, table: TableSpec) -> str:
-        """Return a table's full name; for a store, that of rewindow's own table, which has the rows of its changelog."""
+        """Return a table's full name. For a store, return the name of rewindow's own table, which has the changelog's rows."""
         return str(self._home if table.path.startswith("state/") else self.name_of(table.path))
 
     def count_rows(self, table: TableSpec) -> int:
@@ -403,7 +403,7 @@ class CatalogTables:
         return open_quarantine(self._spark_of(), self.name_of(QUARANTINE), ledgers)
 
     def version_of(self, table: TableSpec) -> int | None:
-        """Return a table's Delta version; None if there is no table. For the metrics, a view, that of rewindow's own table."""
+        """Return a table's Delta version; None if there is no table. The metrics have the version of rewindow's own table."""
         return table_version(self._spark_of(), self._home if table.path == METRICS else self.name_of(table.path))
 
     def compare(

@@ -49,7 +49,7 @@ def _arrow_type(column: Column) -> pa.DataType:
 
 
 def rows_with(rows: pa.Table, values: Mapping[str, list[int] | list[str]]) -> pa.Table:
-    """Return the rows that have, in each column that ``values`` names, one of the values listed for that column."""
+    """Return the rows that have one of the listed values in every column of ``values``."""
     # `Table.filter` with an expression, and `pa.array`, would load pandas, which takes longer than a short command.
     for name, given in values.items():
         rows = rows.filter(pc.is_in(rows[name], _array_of(given)))

@@ -181,7 +181,7 @@ def _add_up(name: str, column: pa.Array, by_run: Rows, groups: Rows) -> list[int
 
 
 def not_deterministic(spec: RunSpec, target: str, different: str) -> InvariantError:
-    """Return the error of an attempt that made other rows than the attempt that it repeats."""
+    """Return the error of an attempt whose rows differ from the rows of the attempt that it repeats."""
     return InvariantError(
         "run-not-deterministic",
         "run {run} is not deterministic: {target} differs from what the previous attempt staged, "

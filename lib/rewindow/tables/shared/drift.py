@@ -1,4 +1,4 @@
-"""How both adapters describe a table that differs from what was published, and which runs must be repeated to restore it."""
+"""Describe how a table differs from what was published, and find the runs that must be repeated to restore the table."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from rewindow.control.plan.stored_state import LAYOUT, state_lines, state_of
 from rewindow.errors import CheckpointError, InvariantError
 
 _WRITER = "_writer"
-"""The key, in a stored body, of the token of the row's append.
+"""The key under which a stored body has the token of the row's append.
 
 Two writers may append equal rows with equal numbers. The token shows which of them succeeded.
 """
@@ -66,7 +66,7 @@ def check_numbered(name: str, rows: Sequence[LedgerRow]) -> None:
 
 
 def not_next(name: str, rows: int, row: int) -> InvariantError:
-    """Return the error of an append whose first row is numbered ``row``, to a ledger that has ``rows`` rows."""
+    """Return the error of an append that begins with row number ``row``, although the ledger has ``rows`` rows."""
     return InvariantError(
         "ledger-row-not-next",
         "ledger {name} has {rows} rows: {row} is not the next number",

@@ -92,13 +92,13 @@ def net(publications: Sequence[Publication]) -> Publication:
 def publication_id(ledger: str, job: str, target: str, epoch: int = 1) -> str:
     """Return the application id under which a job publishes a target. Republishing starts a new publication epoch.
 
-    ``ledger``: the identity of the job's ledger. A ledger that was made anew publishes everything again (ADR-75).
+    ``ledger``: the identity of the job's ledger. A ledger that was deleted and created again publishes everything again (ADR-75).
     """
     return f"rewindow.pub/{ledger}/{job}/{target}/{epoch}"
 
 
 def reset_id(ledger: str) -> str:
-    """Return the application id of the commit that empties a table after the RESET that began this ledger identity."""
+    """Return the application id of the commit that empties a table after a RESET. ``ledger``: the identity that RESET began."""
     return f"rewindow.reset/{ledger}"
 
 
@@ -190,7 +190,7 @@ def _attempts(stored: StoredPublications | None, later: Iterable[Publication]) -
 def _stored(
     publications: Sequence[Publication], published: int
 ) -> tuple[StoredPublications | None, Sequence[Publication]]:
-    """Split the first ``published`` publications into those whose net effect is stored, if any, and the others."""
+    """Split the first ``published`` publications into those with a stored net effect, if any, and the later ones."""
     head = publications.head if isinstance(publications, History) else ()
     if isinstance(head, StoredPublications) and len(head) <= published:
         return head, publications[len(head) : published]

@@ -1,4 +1,4 @@
-"""Which rows of the quarantine a command reads, and the protocol by which an adapter returns rows.
+"""The selection of quarantine rows that a command reads, and the protocol by which an adapter returns rows.
 
 A later generation of a feed replaces landings. The rows that replaced landings rejected stay in the table, and no column marks
 these rows. Adapters recognize these rows by the landing ledger, which states the rows of each landing, and leave them out.

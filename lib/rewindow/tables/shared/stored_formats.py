@@ -1,6 +1,6 @@
 """The formats that a warehouse's stored rows state, and whether this version reads these formats. Nothing is changed.
 
-Each row of a ledger or journal states its format. Of other tables, only the files that a ledger names are read, so the format of
+Each row of a ledger or journal states its format. From other tables, only files that a ledger names are read, so the format of
 the ledger applies to these files. A metrics table of format 1 is recognized by its columns. In a catalog, ledgers, journal and
 metrics are rows of one table, and each row states its format.
 """

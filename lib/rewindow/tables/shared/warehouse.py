@@ -64,7 +64,7 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def unknown_tables(self, job: str, state: JobState, outputs: Sequence[str]) -> Sequence[str]:
-        """Return the tables, of these outputs and the job's own tables, with rows of the job that its ledger did not publish."""
+        """Return the tables with rows of the job that its ledger did not publish, among ``outputs`` and the job's own tables."""
         ...
 
     def location_of(self, table: TableSpec) -> str:
@@ -80,7 +80,7 @@ class Warehouse(Scratch, Protocol):
         ...
 
     def check_next(self, job: str, state: JobState, branch: str) -> None:
-        """Raise `StorageError` (74) if a file is missing that a branch's tables name or that its next run reads."""
+        """Raise `StorageError` (74) if a branch's tables name a missing file, or its next run would read one."""
         ...
 
     def step_times(self, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:
@@ -195,7 +195,7 @@ class LaterRefusals(Protocol):
 
 
 def check_not_deleted(job: str, branch: Branch, version_of: Callable[[TableSpec], int | None]) -> None:
-    """Raise `UsageError` (2) if a branch was dropped and `gc` has deleted an output to which the branch's runs added rows."""
+    """Raise `UsageError` (2) if `gc` has deleted an output of a dropped branch. Outputs without rows of its runs are ignored."""
     if branch.standing is not Standing.DROPPED:
         return
     for target, table in branch.tables.items():
