@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from rewindow.config.field_types import Bytes, Location, MisfitError, Name, SparkSettings, StorageOptions
+from rewindow.config.field_types import Bytes, DurationMs, Location, MisfitError, Name, SparkSettings, StorageOptions
 
 _MASTER = re.compile(r"(spark|k8s)://\S+|yarn")
 _HOME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\.[A-Za-z0-9_][A-Za-z0-9_-]*")
@@ -78,6 +78,8 @@ class TargetConfig(BaseModel):
     ``commit: spark``, otherwise 0 (never)."""
     store_memory: Bytes | None = Field(default=None, ge=1 << 20)
     """Maximum of a job's ``store_memory`` on this target, in bytes or like ``384MiB``, for workers with little memory."""
+    keep_ms: DurationMs = Field(default=30 * 86_400_000, alias="keep", json_schema_extra={"default": "30d"})
+    """How long `gc`, unless called with ``--keep``, and the clean-up after every 24th run keep files that left a table."""
     commit: Literal["direct", "spark"] = "direct"
     """``spark``: ledger, journal and outputs are tables of a catalog, which only Spark may write."""
     staging: Literal["files", "rows"] = "files"
