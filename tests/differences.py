@@ -16,7 +16,7 @@ HEAD = """\
 # Differences from Kafka Streams
 
 rewindow follows the proposals KIP-138, KIP-251, KIP-328, KIP-353 and the time-shift proposal (KAFKA-13678, with KIP-1146),
-and where they are silent Kafka Streams 4.3.1. Where Kafka loses or duplicates data or depends on timing, and where the
+and where they are silent Kafka Streams 4.4.0. Where Kafka loses or duplicates data or depends on timing, and where the
 proposals contradict Kafka or themselves, rewindow decides as follows. Code and tests cite the numbered decisions as `D7`.
 The examples below the table show the decisions that change rows most often.
 (`python -m tests.differences` writes this page from `docs/differences.yaml` and `tests/conformance/examples.yaml`.)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -67,6 +68,11 @@ def told(messages: Iterable[Said], code: str, /, **facts: object) -> Said:
     (message,) = [one for one in messages if one.code == code] or pytest.fail(f"{code} is not among {messages}")
     assert {name: message.facts.get(name) for name in facts} == facts, message
     return message
+
+
+def fixes(error: Coded | str) -> list[str]:
+    """Return the commands that a message names, without `rewindow`."""
+    return re.findall(r"`rewindow ([^`]*)`", str(getattr(error, "message", error)))
 
 
 class containing(str):  # noqa: N801 - it reads like a word of the assertion

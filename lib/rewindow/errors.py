@@ -117,13 +117,13 @@ class VerdictMessage(Message):
 
 
 class HintMessage(Message):
-    """Why a run has no rows, or is slow."""
+    """Why a run has no rows, is slow, or writes JSON text."""
 
     __slots__ = ()
 
 
 class ReasonMessage(Message):
-    """Why nothing is run or landed, what a feed or job waits for, or why a key has no row."""
+    """Why nothing is run or landed, what a feed or job waits for, why a key has no row, or what `why` notes of a row."""
 
     __slots__ = ()
 
@@ -226,11 +226,13 @@ class StoppedError(RewindowError):
     exit_code = 130
 
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+OF_PROCESS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
+"""The operating system gives the process no more file handles, memory, threads or processes."""
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
-_NATIVE = re.compile(r"\(os error (\d+)\)")
+_NATIVE = re.compile(r"\(os error (\d+)\)|\bcode: (\d+), kind: ")
 """How delta-rs writes the operating system's error number in a text. Its exceptions have no field for the number."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BACKTRACE = re.compile(r"\n\s*0: ")
@@ -246,11 +248,11 @@ def one_line(error: object) -> str:
 def os_error(error: BaseException | None) -> int | None:
     """Return the operating system's error number of a failed read or write; None without one, as for damaged content."""
     native = _NATIVE.search(str(error))
-    return int(native[1]) if native else getattr(error, "errno", None)
+    return int(native[1] or native[2]) if native else getattr(error, "errno", None)
 
 
 def unreadable(path: str, error: Exception) -> RewindowError | None:
-    """Return the error for a file that the operating system failed to read (74, 77); None if the file is damaged or missing."""
+    """Return the error for a file that the operating system failed to read (71, 74, 77); None if it is damaged or missing."""
     number = os_error(error)
     if number in (None, errno.ENOENT, errno.ENOTDIR):
         return None
@@ -261,23 +263,24 @@ def unreadable(path: str, error: Exception) -> RewindowError | None:
             path=path,
             reason=one_line(error),
         )
-    return StorageError(
+    return failed_io(
+        error,
         "read-failed",
-        "{path} cannot be read: {reason}. Run again. If it happens again, look for what is wrong with the machine or its disk: "
-        "nothing is known to be wrong with the data",
+        "{path} cannot be read: {reason}. Run again. If it happens again, look for what is wrong with the machine, its limits or "
+        "its disk: nothing is known to be wrong with the data",
         path=path,
         reason=one_line(error),
     )
 
 
 def failed_io(error: BaseException | None, code: str, wording: str, /, **facts: object) -> RewindowError:
-    """Return the error for a failed read or write: full disk (71), access denied (77), anything else (74)."""
+    """Return the error for a failed read or write: a full disk or another limit (71), access denied (77), anything else (74)."""
     return _kind_of_io(error)(code, wording, **facts)
 
 
 def _kind_of_io(error: BaseException | None) -> type[LimitError | AccessError | StorageError]:
     number = os_error(error)
-    return LimitError if number in _FULL else AccessError if number in _REFUSED else StorageError
+    return LimitError if number in (*_FULL, *OF_PROCESS) else AccessError if number in _REFUSED else StorageError
 
 
 def unrendered(given: str) -> UsageError:

@@ -40,6 +40,7 @@ print(json.dumps({name: {
     "deadline": bool(dag.deadline),
     "failed": dag.on_failure_callback is told,
     "doc": dag.doc_md,
+    "limits": {task.task_id: task.execution_timeout and task.execution_timeout.total_seconds() for task in dag.tasks},
     "approvers": [user for task in dag.tasks if task.task_id == "approve" for user in task.assigned_users],
 } for name, dag in dags.items()}))
 """
@@ -85,6 +86,36 @@ def test_a_teams_conventions_hold_for_all_dags_and_time_limits_spare_the_approva
     assert (backfill["timeout"], backfill["deadline"]) == (None, False)
     assert "`test_daily_orders__backfill`" in run["doc"]
     assert backfill["approvers"] == [{"id": "ann", "name": "ann"}]
+    assert run["limits"] == dict.fromkeys(["land", "run"], 24 * 3600)
+    assert backfill["limits"] == {
+        **dict.fromkeys(["backfill", "verify", "diff", "promote"], 24 * 3600),
+        **dict.fromkeys(["branch", "is_different", "approve"]),
+    }, "nobody has to approve within a day"
+
+
+LIMITS = """
+import json
+from datetime import timedelta
+from airflow.sdk import DAG
+from rewindow.airflow.dags import make_dags
+from rewindow.airflow.job_tasks import job_group
+
+def limits(dag):
+    return sorted({task.execution_timeout.total_seconds() for task in dag.tasks if task.execution_timeout})
+
+hour = timedelta(hours=1)
+with DAG("own", schedule=None) as own:
+    job_group("daily_orders", ROOT, execution_timeout=hour)
+made = [make_dags(ROOT, **given)["daily_orders"] for given in (
+    {"execution_timeout": hour}, {"execution_timeout": None}, {"default_args": {"execution_timeout": hour}}
+)]
+print(json.dumps([limits(dag) for dag in (own, *made)]))
+"""
+
+
+def test_a_team_chooses_how_long_a_command_may_take(airflow: Airflow, quick_shop: Path) -> None:
+    found = airflow.answers(LIMITS.replace("ROOT", repr(str(quick_shop))), environment(quick_shop, ROOT / "dags"))
+    assert found == [[3600], [3600], [], [3600]]
 
 
 @pytest.mark.airflow

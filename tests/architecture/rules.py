@@ -39,11 +39,11 @@ LAYERS = {
     "engine/worker": _layer("contracts dsl storage streams", "pyarrow numpy"),
     "engine/spark": _layer("contracts engine/worker storage streams", "pyspark py4j pyarrow numpy"),
     # Commands go from protocol to protocol: Spark and Delta reach them as arguments. `storage` is for heartbeats.
-    "control": _layer("config contracts storage streams", "pendulum psutil structlog"),
+    "control": _layer("config contracts storage streams", "pendulum psutil"),
     "tables/shared": _layer("contracts control streams", "pyarrow numpy"),
     "tables/delta": _layer("contracts control storage streams tables/shared", "deltalake pyarrow numpy"),
     "tables/governed": _layer(
-        "contracts control engine/spark engine/worker streams tables/shared", "pyspark pyarrow numpy"
+        "contracts control engine/spark engine/worker storage streams tables/shared", "pyspark pyarrow numpy"
     ),
     "report": _layer("contracts control streams", "jinja2 markupsafe svg"),
     "testing": _layer("contracts dsl streams", "yaml hypothesis"),

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
+from textwrap import indent
 from types import ModuleType
 from typing import Any
 
@@ -33,6 +34,7 @@ from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.spec import MAIN, RunRequest
 from rewindow.control.run import RunReport
 from rewindow.engine.worker.local import LocalEngine as RunEngine
+from rewindow.errors import ReasonMessage
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.table_rows import content_hash, read_rows
@@ -49,6 +51,17 @@ feed: activity
 partitions: 2
 logs:
   events: {source: {path: raw, format: parquet}, key: user, timestamp: t, arrived_at: got}
+"""
+CSV_FEED = """\
+feed: orders
+partitions: 1
+logs:
+  orders:
+    source: {format: csv, path: data, schema: "user STRING, t TIMESTAMP", options: {header: "true"}}
+    key: user
+    value: [t]
+    timestamp: t
+    arrived_at: t
 """
 HOURLY = FEED.replace("feed: activity", "feed: hourly") + "landing: {every: 1h}\n"
 JOB = """\
@@ -85,7 +98,26 @@ DONE = (0, 1)
 """Number of hours landed and replayed when a case starts; the next hour waits in the source."""
 FRESH = 2
 USERS = ("ann", "bob", "cyd")
-MODULES = ("jobs", "bench_job", "bench_times", "shop_job", "rides_job", "collected_lists", "collected_reader")
+MODULES = ("jobs", "bench_job", "bench_times", "shop_job", "other_job", "collected_lists", "collected_reader")
+
+
+def topology(*lines: str, before: str = "") -> str:
+    """Return a module that builds a topology in these lines."""
+    body = indent("\n".join(lines).strip("\n"), "    ")
+    head = f"from rewindow import *\n\n\n{before}\n\ndef build_topology():\n    builder = StreamsBuilder()\n"
+    return f"{head}{body}\n    return builder.build()\n"
+
+
+def project_of(root: Path, feed: str, module: str, *outputs: str, more: str = "") -> Bench:
+    """Create a project of a feed and of the job `counts`, which writes its outputs into the schema `shop`. Nothing is landed."""
+    bench, name = Bench(root), feed.splitlines()[0].removeprefix("feed: ")
+    tables = "".join(f"  {output}: {{table: shop.{output}}}\n" for output in outputs)
+    job = f"job: counts\ntopology: bench_job:build_topology\nfeed: {name}\n{more}"
+    bench.write(f"conf/feeds/{name}.yaml", feed)
+    bench.write("conf/jobs/counts.yaml", f"{job}outputs:\n{tables}" if outputs else job)
+    bench.write("conf/targets/local.yaml", TARGET)
+    bench.write("bench_job.py", module)
+    return bench
 
 
 def hour(number: int, rows: int = 12) -> list[dict[str, Any]]:
@@ -99,12 +131,13 @@ def hour(number: int, rows: int = 12) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a command: what it printed, and why it failed."""
+    """The result of a command: what it printed, why it failed, and the JSON object with the facts of its messages."""
 
     code: int
     out: str
     err: str
     failure: Failure | None = None
+    said: Any = None
 
     @property
     def values(self) -> dict[str, Any]:
@@ -149,9 +182,9 @@ class Bench:
     def run(self, *words: str) -> Answer:
         """Run a command line in this process."""
         out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err), self.code_is_imported(), _noting() as failures:
+        with redirect_stdout(out), redirect_stderr(err), self.code_is_imported(), _noting() as noted:
             code = run_command([*words, "--project", str(self.root)] if words[:1] != ("--help",) else [*words])
-        return Answer(code, out.getvalue(), err.getvalue(), failures[-1] if failures else None)
+        return Answer(code, out.getvalue(), err.getvalue(), noted.get("failure"), noted.get("said"))
 
     def done(self, *lines: str) -> Answer:
         """Run command lines in this process, which must succeed. Return the last answer."""
@@ -170,10 +203,16 @@ class Bench:
         assert answer.code in {0, 1}, answer
         return answer.values
 
-    def why(self, words: str) -> str:
+    def said(self, line: str) -> dict[str, Any]:
+        """Return what `json` returns, whose messages have their codes and facts."""
+        answer = self.run(*line.split(), "--json")
+        assert answer.code in {0, 1}, answer
+        return dict(answer.said)
+
+    def why(self, words: str) -> list[ReasonMessage]:
         """Return why a key has no row: what `rewindow why --missing` says of these words."""
-        found = self.json(f"why {words} --missing")
-        return " ".join([found["headline"], *found["reasons"]])
+        found = self.said(f"why {words} --missing")
+        return [found["headline"], *found["reasons"]]
 
     def land(self, feed: str) -> LandReport:
         """Land a feed, for tests of what that returns to Python."""
@@ -230,18 +269,23 @@ class Bench:
 
 
 @contextmanager
-def _noting() -> Iterator[list[Failure]]:
-    """Yield a list that takes what commands in the block fail with."""
-    failures: list[Failure] = []
-    print_failure = Printer.failed
+def _noting() -> Iterator[dict[str, Any]]:
+    """Yield a dictionary that takes what a command in the block fails with, and what it prints as JSON."""
+    noted: dict[str, Any] = {}
+    print_failure, print_json = Printer.failed, Printer.json
 
     def failed(printer: Printer, failure: Failure, error: BaseException | None = None) -> None:
-        failures.append(failure)
+        noted["failure"] = failure
         print_failure(printer, failure, error)
+
+    def said(printer: Printer, value: Any) -> None:
+        noted["said"] = value
+        print_json(printer, value)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Printer, "failed", failed)
-        yield failures
+        patched.setattr(Printer, "json", said)
+        yield noted
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from rewindow.control.health.findings import Finding
 from tests.bad_input.scene import Bench
 
 
@@ -20,6 +21,12 @@ def status(bench: Bench, *words: str, code: int = 0) -> tuple[dict[str, Any], di
 def only(subject: dict[str, Any]) -> dict[str, Any]:
     """Return the only finding of a feed or job."""
     (finding,) = subject["findings"]
+    return finding
+
+
+def finding_of(bench: Bench, *names: str) -> Finding:
+    """Return the only finding."""
+    (finding,) = bench.findings(*names)
     return finding
 
 

@@ -12,6 +12,7 @@ from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.table_rows import read_rows
 from tests.bad_input.scene import FEED, TARGET, USERS, Bench, without_spark
 from tests.ingest.local_engine import HOUR, T0
+from tests.refusals import containing, told
 
 HOURS = 18
 WATERMARK = "semantics: {stream_time_from: watermark}\non_code_change: accept\n"
@@ -144,6 +145,6 @@ def test_every_command_knows_by_how_much_the_watermark_is_below_that_of_the_firs
         below = "2h30m below that of the job that makes its records"
         (row,) = bench.json("report days")["open_windows"]["shown"][:1]
         assert (row["cause"], below in row["why"]) == ("upstream_job", True)
-        assert below in bench.why(f"shop.seen {USERS[0]}")
+        told(bench.why(f"shop.seen {USERS[0]}"), "result-waits-for-clock", reason=containing(below))
         bench.done("run counts --final")
         assert bench.json("land totals")["watermark_ms"] == whole_ms

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from rewindow.app.new_project import Example, create_project
-from tests.bad_input.scene import Bench, copy_of
+from tests.bad_input.scene import Bench
 from tests.refusals import containing
 
 FEED = "conf/feeds/orders.yaml"
@@ -64,10 +63,3 @@ def test_keeping_landings_is_offered_only_where_it_is_possible(
     edit(old, new)
     landed.refuses("land orders", "feed-definition-changed", keep=containing(ends) if ends else "")
     assert landed.run(*["land", "orders", "--new-generation", "--keep", "3"]).code == 78
-
-
-def test_a_new_column_keeps_what_is_landed(landed: Bench, edit: Callable[[str, str], None], tmp_path: Path) -> None:
-    edit("[order_id, amount]", "[order_id, amount, received_at]")
-    bench = copy_of(landed, tmp_path / "project")
-    bench.refuses("land orders", "feed-definition-changed", keep=containing("`--keep 3`"))
-    bench.done("land orders --new-generation --keep 3")

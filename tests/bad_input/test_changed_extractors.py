@@ -36,7 +36,7 @@ def test_a_change_is_named_once_by_land_and_before_by_ls(bench: Bench) -> None:
     bench.write("bench_times.py", MODULE.replace("Return", "Give"))
     assert landed(bench, 4) == [], "a docstring changes nothing"
     bench.write("bench_times.py", MODULE.replace("value.t", "value.t + 1"))
-    assert "bench_times:at has changed" in bench.json("ls")["feeds"][0]["detail"]
+    assert bench.json("ls")["feeds"][0]["detail_codes"] == ["extractor-changed"]
     assert landed(bench, 5) == ["extractor-changed"]
     assert landed(bench, 6) == []
 

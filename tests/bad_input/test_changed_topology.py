@@ -18,6 +18,67 @@ def test_without_new_data_a_changed_topology_is_refused(bench: Bench, line: str)
     bench.done(line)
 
 
+ADDED = """\
+    from ticks import Ticks
+
+    builder.stream("events").process(lambda: Ticks(), name="ticks")
+    return builder.build()
+"""
+FOREIGN = """\
+    table, others = builder.table("events", store="table"), builder.stream("events").repartition(name="others")
+    table.join(others.to_table(store="other"), max, foreign_key=lambda _key, row: row.usr, store="joined")
+    return builder.build()
+"""
+
+
+@pytest.mark.parametrize("line", ["run counts", "plan counts"])
+def test_a_misspelt_field_in_changed_code_is_named_before_the_change_is(bench: Bench, line: str) -> None:
+    bench.edit("conf/jobs/counts.yaml", "on_code_change: accept\n", "")
+    bench.edit("bench_job.py", "    return builder.build()\n", FOREIGN)
+    bench.refuses(line, "unknown-attribute", field="usr")
+    bench.edit("bench_job.py", "row.usr", "row.x")
+    bench.refuses(line, "job-changed-since-checkpoint")
+
+
+TICKS = """\
+from rewindow import Processor, PunctuationType
+from rewindow.streams.punctuation import PunctuationType as Types
+
+STREAM = Types.STREAM_TIME
+
+
+class Ticks(Processor):
+    def init(self, context):
+        self.context = context
+        context.schedule("5s", PunctuationType.STREAM_TIME, self.tick, name="named")
+        context.schedule("5s", STREAM, self.tick, name="by another name")
+        context.schedule("5s", type=STREAM, callback=self.tick, name="by keyword", args=("start_time",))
+        context.schedule("5s", STREAM, self.tick, name="on a grid", start_time="0s")
+        context.schedule("5s", STREAM, self.tick, name="shifted", time_shift="2s")
+        context.schedule("5s", Types.WALL_CLOCK_TIME, self.tick, name="wall clock")
+
+    def tick(self, now_ms): ...
+
+
+def unused(context):
+    context.schedule("5s", STREAM, print)
+
+
+"""
+
+
+def test_plan_names_the_schedules_that_are_not_on_kafkas_grid(bench: Bench) -> None:
+    assert bench.json("plan counts")["unaligned_schedules"] == []
+    bench.write("ticks.py", TICKS)
+    bench.edit("bench_job.py", "    return builder.build()\n", ADDED)
+    assert bench.json("plan counts --branch trial")["unaligned_schedules"] == [
+        "ticks.py:10",
+        "ticks.py:11",
+        "ticks.py:12",
+    ]
+    assert bench.done("plan counts --branch trial").out.count("ticks.py:10, ticks.py:11, ticks.py:12") == 1
+
+
 def test_a_change_that_the_job_accepts_is_planned_and_shown_and_needs_no_option(bench: Bench) -> None:
     bench.edit("bench_job.py", "row.x * 2", "row.x * 3")
     assert any("score" in change for change in bench.json("plan counts")["changed"])

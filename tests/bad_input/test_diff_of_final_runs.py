@@ -31,4 +31,5 @@ def test_the_rows_of_a_single_final_run_are_not_compared_and_it_says_so(branched
     verdict = branched.json("report daily_orders --branch fix --diff main")["verdict"]
     codes = {sentence["code"] for sentence in verdict}
     assert codes >= {"verdict-runs-left-out", "verdict-branch-equal"}
-    assert branched.json("diff daily_orders main main")["daily-orders"]["epochs"] is None
+    itself = branched.json("diff daily_orders main main")
+    assert itself["daily-orders"]["epochs"] is None

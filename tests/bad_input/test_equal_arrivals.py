@@ -9,32 +9,22 @@ import pytest
 
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.table_rows import read_rows
-from tests.bad_input.scene import FEED, TARGET, Bench, without_spark
+from tests.bad_input.scene import FEED, Bench, project_of, topology, without_spark
 from tests.ingest.local_engine import HOUR, T0
 
-MODULE = """\
-from rewindow import StreamsBuilder, TimeWindows, until_window_closes
-
-
-def hours():
-    builder = StreamsBuilder()
-    counts = builder.stream("events").group_by_key().windowed_by(TimeWindows.of("1h", grace="0s")).count(store="hours")
-    counts.suppress(until_window_closes()).to_stream().to("totals")
-    return builder.build()
+MODULE = topology(
+    """
+counts = builder.stream("events").group_by_key().windowed_by(TimeWindows.of("1h", grace="0s")).count(store="hours")
+counts.suppress(until_window_closes()).to_stream().to("totals")
 """
-JOB = "job: counts\ntopology: shop_job:hours\nfeed: activity\noutputs: {totals: {table: shop.totals}}\n"
+)
 HOURS, KEYS = 12, ("ann", "bob", "cyd", "dan", "eve")
 
 
 def project(root: Path, arrival: str) -> Bench:
     """Create a project whose feed has one partition."""
-    bench = Bench(root)
-    one = FEED.replace("partitions: 2", "partitions: 1").replace(", arrived_at: got", arrival)
-    bench.write("conf/feeds/activity.yaml", one)
-    bench.write("conf/jobs/counts.yaml", JOB)
-    bench.write("conf/targets/local.yaml", TARGET)
-    bench.write("shop_job.py", MODULE)
-    return bench
+    feed = FEED.replace("partitions: 2", "partitions: 1").replace(", arrived_at: got", arrival)
+    return project_of(root, feed, MODULE, "totals")
 
 
 @pytest.mark.parametrize("arrival", ["", ", arrived_at: got"])
@@ -64,12 +54,12 @@ def test_a_run_of_which_most_records_are_late_says_where_to_look(tmp_path: Path,
     times = [HOURS * HOUR, *(number * HOUR for number in range(late)), *(20 * HOUR for _ in range(12 - late))]
     shown = said(project(tmp_path, ", arrived_at: got"), times)
     assert f"late: {late} window-closed" in shown
-    assert ("`rewindow report counts` shows which grace" in shown) == is_said
+    assert ("shows which grace" in shown) == is_said
 
 
 def test_windows_that_overlap_count_a_late_record_several_times_and_bring_no_such_warning(tmp_path: Path) -> None:
     bench = project(tmp_path, ", arrived_at: got")
-    bench.write("shop_job.py", MODULE.replace('of("1h", grace="0s")', 'of("6h", grace="0s").advance_by("1h")'))
+    bench.write("bench_job.py", MODULE.replace('of("1h", grace="0s")', 'of("6h", grace="0s").advance_by("1h")'))
     shown = said(bench, [24 * HOUR, 0, HOUR, *(24 * HOUR for _ in range(9))])
     assert "late: 12 window-closed" in shown
     assert "shows which grace" not in shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,7 @@ def test_a_failed_run_is_not_committed_and_fails_again_until_something_changes(b
     assert after == [*before, "PLAN", "PLAN"]
     assert table(bench, "alerts/totals").num_rows == rows
     bench.edit("conf/jobs/counts.yaml", "max: 0", "max: 1000")
-    assert replayed(bench, 0).out.count("completes the plan of an attempt that did not finish") == 1
+    assert replayed(bench, 0).out.count("completes the plan") == 1
 
 
 def test_a_query_cannot_depend_on_the_attempt_that_makes_the_run(bench: Bench) -> None:
@@ -109,3 +110,35 @@ def test_the_rows_of_the_run_before_are_found_after_optimize_and_vacuum(bench: B
     replayed(bench, 0)
     observed = state(bench).branch("main").runs[-1].commit.expectations[0]
     assert observed.failed == committed.commit.targets["output/totals"].rows > 0
+
+
+MISTAKES = {
+    "not_null: usr": ("expectation-column-unknown", {"column": "usr"}),
+    "range: {column: value, min: few}": ("expectation-value-invalid", {"value": "few", "type": "long"}),
+    "values: {column: value, allowed: [true]}": ("expectation-value-invalid", {"value": True}),
+    "range: {column: value, min: 9, max: 1}": ("expectation-bounds-swapped", {}),
+    "sql: SELECT usr FROM new_rows": ("expectation-query-invalid", {}),
+    "sql: DROP TABLE new_rows": ("expectation-query-invalid", {}),
+    "sql: SELECT count(*) FROM new_rows WHERE value < 0": ("expectation-query-invalid", {}),
+    "sql: SELECT count(*) AS c FROM new_rows HAVING count(*) < 3": ("expectation-query-invalid", {}),
+    "sql: SELECT * FROM new_rows WHERE now() > 0": ("expectation-query-invalid", {}),
+}
+"""Mistakes that only a topology or a query planner finds. Those of the file are in `tests/config`."""
+
+
+@pytest.mark.parametrize("item", MISTAKES)
+def test_a_mistake_is_named_with_its_line(bench: Bench, item: str) -> None:
+    code, facts = MISTAKES[item]
+    expecting(bench, item)
+    message = bench.refuses("plan counts", code, **facts).message
+    assert re.match(r"conf/jobs/counts.yaml, line \d+: ", message)
+
+
+def test_a_mistake_makes_the_job_broken_for_ls(bench: Bench) -> None:
+    expecting(bench, "not_null: usr")
+    assert bench.json("ls")["jobs"][0]["exit_code"] == 78
+
+
+def test_a_query_that_fails_on_rows_ends_the_run(bench: Bench) -> None:
+    expecting(bench, '{name: broken, sql: "SELECT 1 / (value - value) FROM new_rows"}')
+    replayed(bench, 65).refused("expectation-query-failed", output="totals", expectation="broken")

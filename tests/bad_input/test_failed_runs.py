@@ -45,11 +45,6 @@ def test_the_good_landings_before_a_poisoned_record_can_be_committed(bench: Benc
     assert bench.json("run counts")["taken_over"][0]["epochs"] == [4, 4]
 
 
-def test_the_same_request_again_completes_the_plan_of_the_failed_attempt(bench: Bench) -> None:
-    bench.code(POISONED.replace("raise ValueError", "return 0  # "))
-    assert "It completes the plan of an attempt that did not finish." in bench.done("run counts").out
-
-
 @pytest.mark.slow
 def test_after_a_run_was_killed_plan_and_run_say_what_to_set(template: Bench, tmp_path: Path) -> None:
     bench = copy_of(template, tmp_path / "project")

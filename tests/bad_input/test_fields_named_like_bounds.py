@@ -13,19 +13,12 @@ from rewindow.app.times import time_columns
 from rewindow.control.run import write_snapshot
 from rewindow.control.steps import drive
 from rewindow.tables.delta.warehouse import DeltaTables
-from tests.bad_input.scene import TARGET, Bench, copy_of, without_spark
-from tests.bad_input.test_why_time_limits import JOB as TWO_OUTPUTS
-from tests.bad_input.test_why_windows import DAY, FEED
+from tests.bad_input.scene import Bench, copy_of, project_of, topology, without_spark
+from tests.bad_input.test_why_windows import DAILY, DAY
 from tests.ingest.local_engine import HOUR
 
-JOB = f"{TWO_OUTPUTS}on_code_change: accept\n"
 SECONDS = 1_357_000_000
-MODULE = """\
-from typing import NamedTuple
-
-from rewindow import StreamsBuilder, TimeWindows, until_window_closes
-
-
+STEPS = """\
 class Started(NamedTuple):
     window_start: int
     n: int
@@ -42,25 +35,21 @@ def start(key, value, seen) -> Started:
 
 def end(key, value, seen) -> Ended:
     return Ended(seen.window_end + 1, seen.n + 1)
-
-
-def build_topology():
-    builder = StreamsBuilder()
-    grouped = builder.stream("orders").group_by_key()
-    hours = grouped.windowed_by(TimeWindows.of("1h", grace="0s"))
-    hours.aggregate(lambda: Ended(1_357_000_000, 0), end, store="windows").suppress(
-        until_window_closes(), name="closed"
-    ).to_stream().to("windowed")
-    grouped.aggregate(lambda: Started(1_357_000_000, 0), start, store="totals").to_stream().to("plain")
-    return builder.build()
 """
+MODULE = topology(
+    """
+grouped = builder.stream("orders").group_by_key()
+hours = grouped.windowed_by(TimeWindows.of("1h", grace="0s"))
+ended = hours.aggregate(lambda: Ended(1_357_000_000, 0), end, store="windows")
+ended.suppress(until_window_closes(), name="closed").to_stream().to("windowed")
+grouped.aggregate(lambda: Started(1_357_000_000, 0), start, store="totals").to_stream().to("plain")
+""",
+    before=f"from typing import NamedTuple\n\n\n{STEPS}",
+)
 
 
-def begin(bench: Bench, module: str) -> None:
-    bench.write("conf/feeds/orders.yaml", FEED.replace("partitions: 2", "partitions: 1"))
-    bench.write("conf/jobs/counts.yaml", JOB)
-    bench.write("conf/targets/local.yaml", TARGET)
-    bench.write("bench_job.py", module)
+def begin(root: Path, module: str = MODULE) -> Bench:
+    return project_of(root, DAILY, module, "windowed", "plain", more="on_code_change: accept\n")
 
 
 def add(bench: Bench, name: str, *rows: tuple[str, str]) -> None:
@@ -70,8 +59,7 @@ def add(bench: Bench, name: str, *rows: tuple[str, str]) -> None:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    bench = Bench(tmp_path_factory.mktemp("bounds") / "project")
-    begin(bench, MODULE)
+    bench = begin(tmp_path_factory.mktemp("bounds") / "project")
     with without_spark():
         add(bench, "one", ("ann", "16:10"), ("bob", "16:15"))
         add(bench, "two", ("ann", "18:20"))
@@ -79,8 +67,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 
 def test_an_open_window_outlives_a_snapshot(tmp_path: Path) -> None:
-    bench = Bench(tmp_path / "project")
-    begin(bench, MODULE.replace("Ended", "Begun").replace("window_end", "window_start"))
+    bench = begin(tmp_path / "project", MODULE.replace("Ended", "Begun").replace("window_end", "window_start"))
     with without_spark():
         add(bench, "one", ("ann", "16:10"), ("bob", "16:15"))
         add(bench, "two", ("ann", "18:20"))

@@ -8,6 +8,7 @@ import pytest
 
 from tests.bad_input.own_csv import HEAD, ORDERS
 from tests.bad_input.scene import Bench
+from tests.refusals import containing
 
 FEED, JOB, CODE = "conf/feeds/orders.yaml", "conf/jobs/daily_orders.yaml", "jobs/daily_orders.py"
 WHERE = '        .where("amount > 0")\n'
@@ -40,7 +41,8 @@ def test_a_sum_of_texts_says_how_to_land_them_as_numbers(new_shop: Bench) -> Non
     new_shop.refuses("run daily_orders", "landed-field-not-number", field="amount", type="text")
     replace_all(new_shop, ORDERS, ",EUR 12.5,", ",12.5,")
     new_shop.edit(FEED, "path: data/orders}", f'path: data/orders, schema: "{SCHEMA.format(amount="DOUBLE")}"}}')
-    assert "`columns: {amount_2: amount}`" in new_shop.run(*["land", "orders", "--new-generation"]).err
+    fix = containing("`columns: {amount_2: amount}`")
+    new_shop.refuses("land orders --new-generation", "log-column-type-changed", fix=fix)
     new_shop.edit(
         FEED, "    value: [order_id, amount]", "    columns: {amount_2: amount}\n    value: [order_id, amount_2]"
     )

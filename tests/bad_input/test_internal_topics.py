@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.bad_input.scene import Bench, hour
+from tests.bad_input.scene import Bench, hour, project_of, topology
 
 FEED = """\
 feed: activity
@@ -17,15 +18,6 @@ logs:
   rows: {source: {path: raw, format: parquet}, key: user, timestamp: t}
   rows-global: {source: {path: raw, format: parquet}, key: user, timestamp: t}
 """
-MODULE = """\
-from rewindow import StreamsBuilder
-
-def build_topology():
-    builder = StreamsBuilder()
-    events = builder.stream("events")
-    %s
-    return builder.build()
-"""
 REPARTITION = 'events.select_key(lambda key, value: str(value.x % 2)).repartition(name="x")'
 COUNTED = '.group_by_key().count(store="n").to_stream().to("totals")'
 JOINED = 'join(builder.global_table("rows", store="rows"), lambda key, value: key, lambda one, other: other)'
@@ -33,13 +25,7 @@ JOINED = 'join(builder.global_table("rows", store="rows"), lambda key, value: ke
 
 @pytest.fixture
 def three(tmp_path: Path) -> Bench:
-    bench = Bench(tmp_path)
-    bench.write("conf/feeds/activity.yaml", FEED)
-    bench.write(
-        "conf/jobs/counts.yaml",
-        "job: counts\ntopology: bench_job:build_topology\nfeed: activity\noutputs: {totals: {table: alerts.totals}}\n",
-    )
-    bench.write("conf/targets/local.yaml", "target: local\nwarehouse: warehouse\n")
+    bench = project_of(tmp_path, FEED, "", "totals")
     bench.rows("h0", hour(0))
     bench.done("land activity")
     return bench
@@ -54,9 +40,9 @@ def three(tmp_path: Path) -> Bench:
     ],
 )
 def test_it_is_named_before_anything_is_planned(three: Bench, line: str, name: str, topic: str) -> None:
-    three.write("bench_job.py", MODULE % line)
+    three.write("bench_job.py", topology('events = builder.stream("events")', line))
     refusal = three.refuses("run counts", "internal-topic-taken", name=name, topic=topic, feed="activity")
-    assert refusal.message.startswith("bench_job.py:6: ")
+    assert re.match(r"bench_job\.py:\d+: ", refusal.message)
     old, new = ('name="x"', 'name="y"') if name == "x" else ('store="rows"', 'store="all"')
     three.edit("bench_job.py", old, new)
     three.done("run counts")

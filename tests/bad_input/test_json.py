@@ -56,7 +56,7 @@ STEPS = (
     "plan nobody",
 )
 BY_NAME = (
-    *(
+    *[
         "consumed",
         "targets",
         "tables",
@@ -68,8 +68,8 @@ BY_NAME = (
         "semantics",
         "lagging",
         "drift",
-    ),
-    *("entries", "before", "after", "key", "samples"),
+    ],
+    *["entries", "before", "after", "key", "samples"],
 )
 """Parts whose keys are names of topics, tables, reasons or columns."""
 NAMED = ("verify", "diff", "gc")

@@ -4,34 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.bad_input.scene import FEED, TARGET, Bench, hour
+from tests.bad_input.scene import FEED, hour, project_of, topology
 
-MODULE = """\
-from rewindow import Processor, StreamsBuilder, key_value_store
-
-
+COUNT = """\
 class Count(Processor):
     def init(self, context):
         self.store = context.store("n")
 
     def process(self, record):
         self.store.put("total", (self.store.get("total") or 0) + 1)
-
-
-def build_topology():
-    builder = StreamsBuilder()
-    builder.add_store(key_value_store("n", key=str, value=int))
-    builder.stream("events").process(Count, stores=["n"], name="count")
-    return builder.build()
 """
+MODULE = topology(
+    """
+builder.add_store(key_value_store("n", key=str, value=int))
+builder.stream("events").process(Count, stores=["n"], name="count")
+""",
+    before=COUNT,
+)
 
 
 def test_a_change_in_one_of_several_partitions_is_found(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    bench.write("conf/feeds/activity.yaml", FEED)
-    bench.write("conf/targets/local.yaml", TARGET)
-    bench.write("conf/jobs/counts.yaml", "job: counts\ntopology: bench_job:build_topology\nfeed: activity\n")
-    bench.write("bench_job.py", MODULE)
+    bench = project_of(tmp_path, FEED, MODULE)
     for number, users in enumerate((("ann", "bob", "cyd"), ("ann", "cyd"), ("bob",))):
         bench.rows(f"h{number}", [row for row in hour(number) if row["user"] in users])
         bench.done("land activity", "run counts")

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rewindow.app.open_project import OpenProject
 from rewindow.errors import NotNowError
-from rewindow.tables.delta.ledger import Ledger
 from tests.bad_input.chain import reads_totals
-from tests.bad_input.scene import FEED, HOURLY, JOB, Bench, hour
+from tests.bad_input.scene import FEED, HOURLY, JOB, TARGET, Bench, hour
 from tests.bad_input.statuses import status
 from tests.ingest.local_engine import HOUR, T0
 
@@ -68,6 +66,22 @@ def test_what_was_never_landed_or_run_is_named_so(bench: Bench) -> None:
     assert (jobs["sums"]["status"], jobs["sums"]["epoch"]) == ("never_run", None)
     assert "rewindow land other" in jobs["sums"]["detail"]
     assert "never run" in bench.run("ls").out
+
+
+def test_a_branch_with_other_code_is_left_behind_and_not_broken(bench: Bench) -> None:
+    bench.done("backfill counts --from 1 --branch trial")
+    (trial,) = listed(bench)[1]["counts"]["branches"]
+    assert trial["status"] == "fresh"
+    bench.edit("bench_job.py", 'TimeWindows.of("30m"', 'TimeWindows.of("60m"')
+    counts = listed(bench)[1]["counts"]
+    (trial,) = counts["branches"]
+    assert (counts["status"], trial["status"], trial["exit_code"]) == ("broken", "left_behind", 76)
+    assert "left behind" in bench.run("ls").out
+
+
+def test_backfills_without_a_name_are_counted(bench: Bench) -> None:
+    bench.done("backfill counts --from 1", "backfill counts --from 2")
+    assert [branch["branch"] for branch in listed(bench)[1]["counts"]["branches"]] == ["backfill-1", "backfill-2"]
 
 
 BROKEN: dict[str, tuple[Callable[[Bench], None], int]] = {
@@ -136,7 +150,7 @@ def test_an_empty_file_is_named_and_makes_no_feed_due(sample: Bench) -> None:
     sample.write("data/orders/zz.csv", "")
     report = sample.json("land orders")
     assert (report["landings"], report["warning_codes"]) == ([], ["files-without-rows"])
-    assert sample.json("ls")["feeds"][0]["detail"] == "zz.csv has no rows"
+    assert sample.json("ls")["feeds"][0]["detail_codes"] == ["file-without-rows"]
     assert sample.findings() == []
 
 
@@ -158,7 +172,7 @@ def test_a_feed_of_outputs_is_due_when_its_job_has_run(bench: Bench) -> None:
     assert listed(bench)[0]["totals"]["status"] == "fresh"
     bench.done("run counts --land")
     feed = listed(bench)[0]["totals"]
-    assert (feed["status"], feed["detail"]) == ("due", "1 new epoch of its job")
+    assert (feed["status"], feed["detail_codes"]) == ("due", ["sources-have-new"])
     bench.done("land totals")
     bench.rows("keyless", [{**row, "user": None, "t": 1} for row in hour(0)])
     bench.done("run counts --land")
@@ -174,17 +188,33 @@ def test_a_job_that_a_process_executes_is_running(bench: Bench, monkeypatch: pyt
     assert listed(bench)[1]["counts"]["status"] == "running"
 
 
-def test_each_ledger_is_read_once_and_spark_is_not_started(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench.done("backfill counts --from 1 --branch fix")
-    reads: Counter[str] = Counter()
-    read = Ledger.read
+SHOP = """\
+feed: shop
+partitions: 1
+logs:
+  orders: {source: {path: shop, format: csv}, key: user, timestamp: t, units: {t: ms}, arrived_at: t}
+"""
 
-    def counted(ledger: Ledger) -> Any:
-        reads[f"{ledger.path} {ledger.name}"] += 1
-        return read(ledger)
 
-    monkeypatch.setattr(Ledger, "read", counted)
-    monkeypatch.setattr(OpenProject, "spark", property(lambda _: pytest.fail("Spark was started")))
-    listed(bench)
-    assert set(reads.values()) == {1}, reads
-    assert len(reads) == 2
+@pytest.mark.parametrize("landing", ["", "landing: {every: 1h}\n"], ids=["files", "intervals"])
+def test_a_file_with_only_a_header_is_not_due_until_it_has_rows(in_process: None, tmp_path: Path, landing: str) -> None:
+    bench = Bench(tmp_path)
+    bench.write("conf/targets/local.yaml", TARGET)
+    bench.write("conf/feeds/shop.yaml", SHOP + landing)
+    bench.write("shop/a.csv", f"user,t\nann,{T0}\n")
+    bench.done("land shop")
+
+    def entry() -> tuple[str, list[str]]:
+        (feed,) = bench.json("ls")["feeds"]
+        return feed["status"], feed["detail_codes"]
+
+    bench.write("shop/b.csv", "user,t\n")
+    assert entry() == ("fresh", ["file-without-rows"])
+    assert bench.json("land shop")["landings"] == []
+    bench.write("shop/c.csv", f"user,t\nbob,{T0 + HOUR}\n")
+    assert entry() == ("due", ["sources-have-new", "file-without-rows"])
+    bench.write("shop/b.csv", f"user,t\nbob,{T0 + HOUR}\n")
+    bench.write("shop/c.csv", f"user,t\ncyd,{T0 + HOUR}\n")
+    assert entry() == ("due", ["sources-have-new"])
+    bench.done("land shop")
+    assert entry() == ("fresh", [])

@@ -1,4 +1,4 @@
-"""The ledger of a job has lost its newest commit, which its tables have: all commands say so, and what they advise works."""
+"""A ledger has lost its newest commits, or all, and tables still have the rows: all commands refuse, and their advice works."""
 
 from __future__ import annotations
 
@@ -10,20 +10,59 @@ from tests.bad_input.scene import Bench
 
 pytestmark = pytest.mark.usefixtures("in_process")
 
-LINES = ("plan counts", "run counts", "show counts", "republish counts")
+READING = ("plan counts", "show counts", "head counts", "report counts", "verify counts", "diff counts main main")
+WRITING = ("run counts", "resume counts", "publish counts", "rewind counts --to 0", "backfill counts --from 1")
+REPAIRING = ("republish counts", "republish counts --all", "gc counts --dry-run", "gc counts")
+LINES = (*READING, *WRITING, *REPAIRING)
 
 
-@pytest.mark.parametrize("is_first", [False, True])
-def test_every_command_refuses_and_starting_over_gives_the_same_rows(bench: Bench, is_first: bool) -> None:  # noqa: FBT001
-    if is_first:
-        for table in ("alerts", "state", "rewindow/journal", "rewindow/metrics", "rewindow/runs"):
-            shutil.rmtree(bench.warehouse / table)
-        bench.done("run counts")
-    rows = bench.result()
-    max((bench.warehouse / "rewindow/runs/_delta_log").glob("*.json")).unlink()
+def lose(bench: Bench, ledger: str, commits: int) -> None:
+    """Remove the newest commits of a ledger."""
+    for commit in sorted((bench.warehouse / f"rewindow/{ledger}/_delta_log").glob("*.json"))[-commits:]:
+        commit.unlink()
+
+
+def refused_until_reset(bench: Bench, code: str, rows: dict[str, str]) -> None:
+    """Check that all commands refuse with a code and change nothing. Follow their advice, which must give the rows again."""
+    files = bench.files()
     for line in LINES:
-        refusal = bench.refuses(line, "job-ledger-behind-tables", job="counts")
+        refusal = bench.refuses(line, code, job="counts")
         assert "`rewindow reset counts`" in refusal.message
     assert bench.findings("counts")[0].about == "refused"
+    assert bench.files() == files
     bench.done("reset counts --yes", "run counts")
     assert bench.result() == rows
+
+
+@pytest.mark.parametrize("commits", [1, 2, 3])
+def test_a_ledger_without_its_newest_commits_is_behind_its_tables(bench: Bench, commits: int) -> None:
+    rows = bench.result()
+    lose(bench, "runs", commits)
+    refused_until_reset(bench, "job-ledger-behind-tables", rows)
+
+
+def test_a_plan_names_the_tables_of_the_only_run_that_a_ledger_has_lost(bench: Bench) -> None:
+    for table in ("alerts", "state", "rewindow/journal", "rewindow/metrics", "rewindow/runs"):
+        shutil.rmtree(bench.warehouse / table)
+    bench.done("run counts")
+    rows = bench.result()
+    lose(bench, "runs", 1)
+    refused_until_reset(bench, "job-ledger-behind-tables", rows)
+
+
+def test_tables_without_a_ledger_are_refused(bench: Bench) -> None:
+    rows = bench.result()
+    shutil.rmtree(bench.warehouse / "rewindow/runs")
+    refused_until_reset(bench, "table-rows-of-no-ledger", rows)
+
+
+def test_a_branch_is_not_dropped_from_a_ledger_that_lost_a_commit(bench: Bench) -> None:
+    bench.done("backfill counts --from 1 --branch trial")
+    lose(bench, "runs", 1)
+    bench.refuses("branch drop counts trial", "job-ledger-behind-tables")
+
+
+@pytest.mark.parametrize("line", ["plan counts", "run counts", "republish counts", "republish counts --all"])
+def test_a_log_that_is_ahead_of_its_ledger_is_refused(bench: Bench, line: str) -> None:
+    lose(bench, "landings", 1)
+    bench.refuses(line, "landing-ledger-behind-log", feed="activity")

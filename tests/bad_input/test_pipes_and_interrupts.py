@@ -16,6 +16,8 @@ from tests.cli_process import LIB
 
 pytestmark = pytest.mark.slow
 
+NOTHING, KEPT = "Nothing was committed", "What it had committed is kept"
+
 
 def started(root: Path, *words: str, **environment: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
@@ -70,7 +72,7 @@ def test_ctrl_c_while_the_command_is_being_loaded_prints_one_line(template: Benc
         said = process.stderr.read().decode()
     assert process.returncode == 130
     assert "Traceback" not in said
-    assert "rewindow: interrupted before it began. Nothing was done" in said
+    assert "interrupted before it began" in said
 
 
 def interrupted_at(bench: Bench, step: str, *words: str) -> str:
@@ -91,13 +93,32 @@ def interrupted_at(bench: Bench, step: str, *words: str) -> str:
 def test_ctrl_c_says_what_was_kept_and_what_comes_next(template: Bench, tmp_path: Path) -> None:
     bench = copy_of(template, tmp_path / "project")
     early = interrupted_at(bench, "write events", "land", "activity")
-    assert early.startswith("rewindow: interrupted at the step 'write events'. Nothing was committed: the same command")
+    assert "at the step 'write events'" in early
+    assert NOTHING in early
     late = interrupted_at(bench, "publish events", "land", "activity")
-    assert "What it had committed is kept: the same command again publishes it and continues" in late
+    assert KEPT in late
     assert bench.run("land", "activity").code == 0
-    assert "Nothing was committed" in interrupted_at(bench, "execute", "run", "counts")
-    assert "What it had committed is kept" in interrupted_at(bench, "publish", "run", "counts")
+    assert NOTHING in interrupted_at(bench, "execute", "run", "counts")
+    assert KEPT in interrupted_at(bench, "publish", "run", "counts")
     assert bench.run("run", "counts").code == 0
+
+
+def test_tables_lag_until_the_same_rewind_is_called_again(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    interrupted_at(bench, "publish", "rewind", "counts", "--to", "1")
+    for line in ("show counts", "plan counts"):
+        assert bench.json(line)["lagging"] == {"output/totals": 1}
+    assert [bench.json("rewind counts --to 1")["lagged"] for _ in range(2)] == [["output/totals"], []]
+    assert bench.json("show counts")["lagging"] == {}
+
+
+def test_the_same_backfill_without_a_name_continues_on_its_branch(template: Bench, tmp_path: Path) -> None:
+    bench, counts = copy_of(template, tmp_path / "project"), []
+    interrupted_at(bench, "plan", "backfill", "counts", "--from", "1")
+    for _ in range(2):
+        bench.done("backfill counts --from 1")
+        counts.append(len(bench.json("branch list counts")["branches"]))
+    assert counts == [2, 3], "of main and the backfills"
 
 
 def test_ctrl_c_in_a_command_without_steps_is_said_too(

@@ -17,13 +17,10 @@ from rewindow.contracts.staged_files import METRICS as METRICS_COLUMNS
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.paths import JOURNAL, METRICS
-from tests.bad_input.scene import Bench, hour
+from tests.bad_input.scene import Bench, hour, topology
 from tests.refusals import told
 
-TICKS = """
-from rewindow import Processor, PunctuationType, StreamsBuilder
-
-
+TICKS = """\
 class Ticks(Processor):
     def init(self, context):
         self.context = context
@@ -34,13 +31,10 @@ class Ticks(Processor):
 
     def process(self, record):
         self.context.forward(record)
-
-
-def build_topology():
-    builder = StreamsBuilder()
-    builder.stream("events").process(Ticks, name="ticks").map_values(lambda row: row.x).to("totals")
-    return builder.build()
 """
+TICKING = topology(
+    'builder.stream("events").process(Ticks, name="ticks").map_values(lambda row: row.x).to("totals")', before=TICKS
+)
 
 
 def next_hour(bench: Bench) -> None:
@@ -84,10 +78,10 @@ def older_landing_ledger(bench: Bench) -> None:
 
 def method_is_gone(bench: Bench) -> None:
     fresh(bench)
-    bench.write("bench_job.py", TICKS.format(method="on_time"))
+    bench.write("bench_job.py", TICKING.format(method="on_time"))
     bench.done("run counts")
     next_hour(bench)
-    bench.write("bench_job.py", TICKS.format(method="on_tick"))
+    bench.write("bench_job.py", TICKING.format(method="on_tick"))
 
 
 REFUSED: dict[Callable[[Bench], None], str] = {

@@ -1,14 +1,15 @@
-"""A run or backfill that may not write its tables is refused before anything is written: no plan, no branch, no table."""
+"""A run that is refused or fails leaves nothing that blocks the next one."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from rewindow.tables.delta.warehouse import DeltaTables
-from tests.bad_input.scene import JOB, Bench
+from tests.bad_input.scene import JOB, Bench, copy_of, goes_on
 from tests.refusals import containing
 
 
@@ -45,3 +46,54 @@ def test_a_backfill_whose_branch_may_not_write_its_table_leaves_no_branch(bench:
     bench.refuses("backfill counts --from 1 --branch fix", "table-rows-of-no-ledger", table=containing("totals__fix"))
     assert DeltaTables(str(bench.warehouse)).state("counts").rows == rows
     assert [one["branch"] for one in bench.json("branch list counts")["branches"]] == ["main"]
+
+
+FAILING = """\
+def score(row):
+    raise ValueError("not yet")
+"""
+RIGHT = """\
+def score(row):
+    return row.x * 2
+"""
+
+
+pytestmark = pytest.mark.usefixtures("in_process")
+
+
+@pytest.fixture
+def failed(template: Bench, tmp_path: Path) -> Bench:
+    """A project whose first run has failed."""
+    bench = copy_of(template, tmp_path / "bench")
+    shutil.rmtree(bench.warehouse)
+    bench.code(FAILING)
+    bench.done("land activity")
+    bench.refuses("run counts", "node-failed")
+    bench.code(RIGHT)
+    return bench
+
+
+def test_the_fixed_code_of_a_first_run_may_have_other_columns(failed: Bench) -> None:
+    failed.edit("bench_job.py", '.to("totals")', '.map_values(str, value=str).to("totals")')
+    goes_on(failed)
+    failed.done("verify counts")
+
+
+def test_the_output_of_a_first_run_that_failed_is_free_for_another_job(failed: Bench) -> None:
+    failed.write("conf/jobs/renamed.yaml", JOB.replace("job: counts", "job: renamed"))
+    (failed.root / "conf/jobs/counts.yaml").unlink()
+    failed.done("run renamed", "show renamed")
+
+
+def test_a_first_landing_that_fails_leaves_no_columns(template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "bench")
+    shutil.rmtree(bench.warehouse)
+    bench.edit("conf/feeds/activity.yaml", "key: user, timestamp: t", "key: x, timestamp: t, invalid_timestamp: skip")
+    for name in ("h0", "h1", "h2"):
+        bench.rows(name, [{"user": f"ann {name}", "t": -1, "got": 1, "x": 1}])
+    assert bench.run("land", "activity").code == 65
+    assert not (bench.warehouse / "logs/activity/events/_delta_log").exists()
+    shutil.rmtree(bench.root / "raw")
+    shutil.copytree(template.root / "raw", bench.root / "raw")
+    bench.edit("conf/feeds/activity.yaml", "key: x, timestamp: t, invalid_timestamp: skip", "key: user, timestamp: t")
+    goes_on(bench)

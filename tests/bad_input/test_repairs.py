@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 
 import pytest
 
 from rewindow.errors import one_line
 from tests.bad_input.scene import FRESH, SCORE, Bench, copy_of, hour
+from tests.refusals import fixes
 
 OUT = "alerts/totals"
 AGAIN = ("rewind counts --to 0", "run counts")
@@ -47,18 +47,16 @@ def test_a_branch_whose_files_are_gone_can_be_dropped_and_then_the_tables_are_re
     bench.done("backfill counts --from 1 --branch trial")
     bench.code(SCORE)
     shutil.rmtree(bench.warehouse / "state")
-    refusal = bench.refuses("republish counts", "replayed-code-differs")
-    assert "`rewindow branch drop counts trial`" in refusal.message
-    bench.done("branch drop counts trial", "republish counts", "run counts", "status")
+    (fix,) = fixes(bench.refuses("republish counts", "replayed-code-differs"))
+    bench.done(fix, "republish counts", "run counts", "status")
     assert bench.result()["output/totals"] == before["output/totals"]
 
 
 def test_a_log_that_is_gone_is_landed_again(bench: Bench, new_generation: str) -> None:
     shutil.rmtree(bench.warehouse / "logs")
-    refusal = bench.refuses("land activity", "staged-file-altered")
-    assert "`rewindow land activity --new-generation`" in refusal.message
+    fix, *_ = fixes(bench.refuses("land activity", "staged-file-altered"))
     assert bench.run(*["land", "activity", "--new-generation", "--keep", "1"]).code == 74, "it would keep what is gone"
-    report = bench.json("land activity --new-generation")
+    report = bench.json(fix)
     assert (report["generation"], report["warning_codes"]) == (2, ["landed-files-replaced"])
     for line in (*AGAIN, "verify counts", "status"):
         bench.done(line)
@@ -75,17 +73,14 @@ def test_what_cannot_be_made_again_after_a_new_generation_starts_over(bench: Ben
     shutil.rmtree(bench.warehouse / "logs")
     bench.done("land activity --new-generation")
     shutil.rmtree(bench.warehouse / OUT)
-    refusal = bench.refuses("republish counts", "run-not-repeatable")
-    assert re.findall(r"`rewindow ([^`]*)`", refusal.message) == ["reset counts", "run counts"]
-    bench.done("reset counts --yes", "run counts", "status")
+    reset, run = fixes(bench.refuses("republish counts", "run-not-repeatable"))
+    bench.done(f"{reset} --yes", run, "status")
     assert bench.result()["output/totals"] == new_generation
 
 
 def test_a_backtrace_of_native_code_is_not_shown() -> None:
-    said = (
-        "Kernel error: Json error: unexpected 'b' whilst parsing object\n   0: <unknown>\n   1: start_thread\n at x.c:4"
-    )
-    assert one_line(said) == "Kernel error: Json error: unexpected 'b' whilst parsing object"
+    said = "Kernel error: Json error: unexpected 'b' whilst parsing object"
+    assert one_line(f"{said}\n   0: <unknown>\n   1: start_thread\n at x.c:4") == said
 
 
 def test_diff_says_what_it_compared(bench: Bench) -> None:

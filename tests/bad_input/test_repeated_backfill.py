@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rewindow.control.plan.spec import Attempt
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.bad_input.scene import Bench, copy_of
+from tests.refusals import containing
 
-FROM_1 = ("backfill", "counts", "--from", "1", "--branch", "fix")
-FROM_2 = ("backfill", "counts", "--from", "2", "--branch", "fix")
+FROM_1 = "backfill counts --from 1 --branch fix"
+FROM_2 = "backfill counts --from 2 --branch fix"
 COUNT = 'counts.suppress(until_window_closes(), name="closed")'
 FILTERED = '.map_values(lambda row: score(row), name="scores").filter(lambda _key, value: value > 4, name="big")'
 
 
-def done(bench: Bench, *words: str) -> Any:
-    return bench.json(" ".join(words))
-
-
 def branches(bench: Bench) -> dict[str, str]:
-    return {one["branch"]: one["standing"] for one in done(bench, "branch", "list", "counts")["branches"]}
+    return {one["branch"]: one["standing"] for one in bench.json("branch list counts")["branches"]}
 
 
 def filter_more(bench: Bench) -> None:
@@ -32,20 +28,14 @@ def filter_more(bench: Bench) -> None:
 
 def test_a_refused_backfill_leaves_no_branch_and_succeeds_with_the_changes_accepted(bench: Bench) -> None:
     filter_more(bench)
-    for words in (FROM_2, FROM_2[:-2]):
-        assert "--accept-changes" in bench.run(*words).err
+    for line in (FROM_2, FROM_2.removesuffix(" --branch fix")):
+        bench.refuses(line, "job-changed-since-checkpoint", fix=containing("--accept-changes"))
         assert branches(bench) == {"main": "open"}
-    made = done(bench, *FROM_2, "--accept-changes")
+    made = bench.json(f"{FROM_2} --accept-changes")
     assert (made["stands_on"], made["runs"][0]["run"], made["replaced"]) == ("main/1", "fix/2", [])
     assert branches(bench) == {"main": "open", "fix": "open"}
-    (run,) = done(bench, *FROM_2, "--accept-changes")["runs"]
+    (run,) = bench.json(f"{FROM_2} --accept-changes")["runs"]
     assert run["run"] is None
-
-
-@pytest.mark.parametrize("bounds", ["--from 9", "--from 2099-01-01", "--from 2 --to 1"])
-def test_a_backfill_of_what_is_after_the_last_landing_makes_no_branch(template: Bench, bounds: str) -> None:
-    template.refuses(f"backfill counts {bounds} --branch fix", "backfill-begins-after-end")
-    assert branches(template) == {"main": "open"}
 
 
 def test_a_backfill_of_a_landing_that_main_has_not_taken_says_so(bench: Bench) -> None:
@@ -57,37 +47,37 @@ def test_a_backfill_of_a_landing_that_main_has_not_taken_says_so(bench: Bench) -
 def test_a_backfill_repeated_with_changed_code_replaces_its_own_runs(bench: Bench, tmp_path: Path) -> None:
     before = dict(DeltaTables(str(bench.warehouse)).hashes("counts", "main"))
     filter_more(bench)
-    done(bench, *FROM_1)
+    bench.json(FROM_1)
     bench.edit("bench_job.py", "value > 4", "value > 8")
-    again = done(bench, *FROM_1)
+    again = bench.json(FROM_1)
     assert again["replaced"] == ["fix/1"]
     assert again["runs"][0]["epochs"] == [1, 2]
-    assert done(bench, "verify", "counts", "--branch", "fix") == {"fix/2": {}}
+    assert bench.json("verify counts --branch fix") == {"fix/2": {}}
 
     at_once = copy_of(bench, tmp_path / "at_once")
-    done(at_once, *FROM_1[:-1], "other")
+    at_once.done(FROM_1.replace("fix", "other"))
     hashes = DeltaTables(str(at_once.warehouse)).hashes
     assert hashes("counts", "fix")["output/totals"] == hashes("counts", "other")["output/totals"]
     assert dict(DeltaTables(str(bench.warehouse)).hashes("counts", "main"))["output/totals"] == before["output/totals"]
 
 
 def test_a_refused_replacement_keeps_the_branchs_runs(bench: Bench) -> None:
-    done(bench, *FROM_2)
+    bench.json(FROM_2)
     kept = DeltaTables(str(bench.warehouse)).hashes("counts", "fix")
     bench.edit("bench_job.py", 'TimeWindows.of("30m"', 'TimeWindows.of("20m"')
-    assert bench.run(*FROM_2, "--accept-changes").code == 76
+    assert bench.run(*FROM_2.split(), "--accept-changes").code == 76
     assert DeltaTables(str(bench.warehouse)).hashes("counts", "fix") == kept
 
 
 def test_a_backfill_from_before_its_branchs_start_is_not_taken_for_done(bench: Bench) -> None:
-    done(bench, *FROM_2)
-    bench.refuses(" ".join(FROM_1), "branch-starts-later", branch="fix")
-    assert done(bench, *FROM_2)["runs"][0]["run"] is None
+    bench.json(FROM_2)
+    bench.refuses(FROM_1, "branch-starts-later", branch="fix")
+    assert bench.json(FROM_2)["runs"][0]["run"] is None
 
 
 def test_a_replacement_does_not_fence_a_live_attempt(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    done(bench, *FROM_1)
-    done(bench, "land", "activity")
+    bench.json(FROM_1)
+    bench.done("land activity")
     with pytest.MonkeyPatch.context() as broken:
         broken.setattr("rewindow.tables.delta.warehouse.DeltaTables.stage", _dies)
         assert bench.run("run", "counts", "--branch", "fix").code == 74
@@ -97,7 +87,7 @@ def test_a_replacement_does_not_fence_a_live_attempt(bench: Bench, monkeypatch: 
         return True
 
     monkeypatch.setattr("rewindow.control.heartbeat.is_alive", is_alive)
-    bench.refuses(" ".join(FROM_1), "run-being-executed")
+    bench.refuses(FROM_1, "run-being-executed")
 
 
 def _dies(*_arguments: object) -> None:

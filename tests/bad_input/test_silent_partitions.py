@@ -48,6 +48,22 @@ def test_plan_and_the_report_name_the_partitions_that_results_wait_for_and_what_
     assert "verdict-results-wait" in [sentence["code"] for sentence in verdict]
 
 
+def test_each_run_that_leaves_results_waiting_says_so_and_only_such_a_run(silent: Bench) -> None:
+    silent.write("data/orders/last.csv", LATER.replace("9,ann", "10,ann").replace("-09T", "-10T"))
+    silent.done("land orders")
+    report = silent.replay("daily_orders")
+    waiting = [hint for hint in report.hints if hint.code == "run-leaves-results-waiting"]
+    assert report.commit.targets["output/daily-orders"].rows > 0
+    assert (len(waiting), BY_JOB in waiting[0].facts["fix"], "orders-1" in waiting[0].facts["waiting"]) == (
+        1,
+        True,
+        True,
+    )
+    silent.write("data/orders/all.csv", LATER.replace("9,ann", "11,bob").replace("-09T", "-12T"))
+    silent.done("land orders")
+    assert "run-leaves-results-waiting" not in [hint.code for hint in silent.replay("daily_orders", final=True).hints]
+
+
 def test_status_notes_it_and_alerts_beyond_the_bound_in_the_jobs_file(silent: Bench) -> None:
     (finding,) = silent.findings()
     assert (finding.level, BY_JOB in str(finding.advice)) == (Level.NOTE, True)
@@ -82,8 +98,9 @@ def test_a_record_that_is_filtered_before_the_window_does_not_end_the_silence(si
     assert (found["results"], BY_JOB in found["fix"]) == (2, True)
     assert "reached it" in found["what"]
     reasons = silent.why("shop.daily_orders bob")
-    assert ("did not reach orders-per-day-suppress" in reasons, BY_JOB in reasons) == (True, True)
-    assert "max_task_idle" not in reasons
+    told(reasons, "result-waits-for-clock", reason=containing("did not reach orders-per-day-suppress"))
+    told(reasons, "result-waits-for-clock", reason=containing(BY_JOB))
+    assert not any("max_task_idle" in reason for reason in reasons)
 
 
 def test_a_partition_that_holds_back_the_feeds_watermark_is_named(silent: Bench) -> None:
@@ -97,9 +114,9 @@ def test_a_partition_that_holds_back_the_feeds_watermark_is_named(silent: Bench)
     stored = silent.json("state show daily_orders orders-per-day-suppress --branch held")["entries"]
     assert (found["results"], found["partitions"], BY_FEED in found["fix"]) == (len(stored), ["orders-0"], True)
     reasons = silent.why("daily_orders ann --branch held")
-    assert "The feed's watermark waits for orders-0" in reasons
-    assert BY_FEED in reasons
-    reasons = silent.why("daily_orders bob --branch held")
+    for text in ("The feed's watermark waits for orders-0", BY_FEED):
+        told(reasons, "result-waits-for-clock", reason=containing(text))
+    reasons = "".join(silent.why("daily_orders bob --branch held"))
     assert reasons.index(BY_FEED) < reasons.index(BY_JOB), "neither helps without the other"
 
 
@@ -107,7 +124,7 @@ def test_a_lag_of_the_feed_is_no_silent_partition(silent: Bench) -> None:
     add(silent, FEED, "lag: 5d\n")
     silent.done("land orders --new-generation", "run daily_orders --branch lags")
     assert silent.json("plan daily_orders --branch lags")["silent"] == []
-    assert "`lag: 5d` behind its newest record" in silent.why("daily_orders ann --branch lags")
+    told(silent.why("daily_orders ann --branch lags"), "watermark-holds-back", reason=containing("lag: 5d"))
 
 
 def test_why_counts_only_the_landings_that_have_records_of_the_keys_partition(sample: Bench) -> None:
@@ -115,5 +132,5 @@ def test_why_counts_only_the_landings_that_have_records_of_the_keys_partition(sa
     sample.done("rewind daily_orders --to 0", "run daily_orders --accept-changes")
     sample.write("data/orders/later.csv", LATER)
     sample.done("land orders")
-    assert "`rewindow run daily_orders`" in sample.why("daily_orders ann")
-    assert "`rewindow run daily_orders`" not in sample.why("daily_orders bob")
+    told(sample.why("daily_orders ann"), "result-waits-for-clock", reason=containing("`rewindow run daily_orders`"))
+    assert not any("`rewindow run" in reason for reason in sample.why("daily_orders bob"))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rewindow.app.open_project import OpenProject
-from rewindow.control.health.findings import Finding, Level
+from rewindow.control.health.findings import Level
 from rewindow.errors import StorageError
 from rewindow.tables.delta.adapter import FileAdapter
 from rewindow.tables.delta.journal import Journal
@@ -19,16 +20,10 @@ from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import JOURNAL
 from tests.bad_input.scene import FRESH, SCORE, TARGET, Bench, hour
-from tests.bad_input.statuses import alerts, status
+from tests.bad_input.statuses import alerts, finding_of, status
 from tests.refusals import told
 
 FAILS = "def score(row):\n    return 1 / 0\n"
-
-
-def finding_of(bench: Bench, *names: str, **words: Any) -> Finding:
-    """Return the only finding."""
-    (finding,) = bench.findings(*names, **words)
-    return finding
 
 
 def test_all_is_well_exits_with_0_and_says_what_it_saw(bench: Bench) -> None:
@@ -190,36 +185,32 @@ def test_a_branch_and_the_target_are_in_the_command(bench: Bench) -> None:
     bench.refuses("status counts --branch nobody", "job-branch-not-open", branch="nobody")
 
 
-def test_an_unknown_name_is_a_mistake_on_the_command_line(template: Bench) -> None:
-    template.refuses("status cuonts", "job-or-feed-unknown", name="cuonts", hint="did you mean `counts`? ")
-
-
+@pytest.mark.parametrize(("line", "reads"), [("status", {"ledger": 2, "reports": 1}), ("ls", {"ledger": 2})])
 def test_each_ledger_is_read_once_and_only_the_last_reports_without_spark(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, line: str, reads: dict[str, int]
 ) -> None:
+    bench.done("backfill counts --from 1 --branch fix")
     alerts(bench, "late: 10%, runs: 1")
-    reads: Counter[str] = Counter()
-    read_ledger, read_journal = Ledger.read, Journal.read
+    counted: Counter[tuple[str, str]] = Counter()
 
-    def ledger(self: Ledger) -> Any:
-        reads[f"{self.path} {self.name}"] += 1
-        return read_ledger(self)
+    def counting(kind: str, read: Callable[..., Any]) -> Callable[..., Any]:
+        def reading(table: Any, *rest: Any) -> Any:
+            counted[kind, "" if kind == "reports" else f"{table.path} {table.name}"] += 1
+            return read(table, *rest)
 
-    def journal(self: Journal, *rest: Any) -> Any:
-        reads["reports"] += 1
-        return read_journal(self, *rest)
+        return reading
 
-    monkeypatch.setattr(Ledger, "read", ledger)
-    monkeypatch.setattr(Journal, "read", journal)
+    monkeypatch.setattr(Ledger, "read", counting("ledger", Ledger.read))
+    monkeypatch.setattr(Journal, "read", counting("reports", Journal.read))
     monkeypatch.setattr(OpenProject, "spark", property(lambda _: pytest.fail("Spark was started")))
-    assert bench.findings() == []
-    assert set(reads.values()) == {1}, reads
-    assert len(reads) == 3
+    bench.json(line)
+    assert set(counted.values()) == {1}, counted
+    assert Counter(kind for kind, _ in counted) == reads
 
 
 def test_a_warehouse_in_which_nothing_was_landed_is_named(bench: Bench) -> None:
     bench.edit("conf/targets/local.yaml", "warehouse: warehouse", "warehouse: warehuose")
-    assert f"Nothing was landed in the warehouse {bench.root / 'warehuose'} yet." in bench.done("status").out
+    assert str(bench.root / "warehuose") in bench.done("status").out
 
 
 def test_an_empty_project_is_well_and_a_folder_that_is_none_is_not(bench: Bench, tmp_path: Path) -> None:

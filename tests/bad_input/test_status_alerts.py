@@ -6,19 +6,17 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
-from rewindow.control.health.findings import Finding, Level
-from tests.bad_input.scene import FEED, HOURLY, JOB, Bench, copy_of, goes_on, hour
-from tests.bad_input.statuses import alerts, only, status
+from rewindow.control.health.findings import Level
+from tests.bad_input.scene import FEED, HOURLY, JOB, TARGET, Bench, copy_of, goes_on, hour, topology
+from tests.bad_input.statuses import alerts, finding_of, only, status
 from tests.ingest.local_engine import HOUR, T0
+from tests.ingest.test_delta_sources import stamp
 from tests.refusals import told
-
-
-def finding_of(bench: Bench, *names: str) -> Finding:
-    """Return the only finding."""
-    (finding,) = bench.findings(*names)
-    return finding
 
 
 @pytest.fixture(scope="module")
@@ -92,26 +90,24 @@ def test_shares_of_dropped_records_are_those_of_the_last_runs(bench: Bench) -> N
     assert bench.findings() == []
 
 
-REGROUPED = """\
-from rewindow import StreamsBuilder, TimeWindows, until_window_closes
-
-
-def build():
-    builder = StreamsBuilder()
-    regrouped = builder.stream("events").group_by(lambda key, row: row.x % 2)
-    counts = regrouped.windowed_by(TimeWindows.of("30m", grace="5m")).count(store="regrouped")
-    counts.suppress(until_window_closes()).to_stream().to("regrouped")
-    return builder.build()
+REGROUPED = topology(
+    """
+regrouped = builder.stream("events").group_by(lambda key, row: row.x % 2)
+counts = regrouped.windowed_by(TimeWindows.of("30m", grace="5m")).count(store="regrouped")
+counts.suppress(until_window_closes()).to_stream().to("regrouped")
 """
+)
+
+
+def job_of(bench: Bench, name: str, module: str, alert: str, expect: str = "") -> None:
+    """Write a job of one output that is called like the job."""
+    bench.write("other_job.py", module)
+    job = f"job: {name}\ntopology: other_job:build_topology\nfeed: activity\nalerts: {{{alert}, runs: 1}}\n"
+    bench.write(f"conf/jobs/{name}.yaml", f"{job}outputs: {{{name}: {{table: alerts.{name}{expect}}}}}\n")
 
 
 def test_records_that_cross_a_repartition_count_once(bench: Bench) -> None:
-    bench.write("regrouped.py", REGROUPED)
-    bench.write(
-        "conf/jobs/regrouped.yaml",
-        "job: regrouped\ntopology: regrouped:build\nfeed: activity\nalerts: {late: 20%, runs: 1}\n"
-        "outputs: {regrouped: {table: alerts.regrouped, expect: [{late: 20%, on_fail: warn}]}}\n",
-    )
+    job_of(bench, "regrouped", REGROUPED, "late: 20%", ", expect: [{late: 20%, on_fail: warn}]")
     bench.done("run regrouped --land")
     late = [{**row, "got": T0 + 3 * HOUR, "t": T0} for row in hour(0, 6)]
     bench.rows("h3", [*hour(3), *late])
@@ -122,10 +118,7 @@ def test_records_that_cross_a_repartition_count_once(bench: Bench) -> None:
     assert [run["records"] for run in bench.json("show regrouped")["runs"]] == [36, 18]
 
 
-KEPT = """\
-from rewindow import Processor, StreamsBuilder, window_store
-
-
+KEEP = """\
 class Keep(Processor):
     def __init__(self, names):
         self.names = names
@@ -139,24 +132,19 @@ class Keep(Processor):
 def kept(stream, **retentions):
     stores = [window_store(name, size="1m", retention=one, key=str, value=int) for name, one in retentions.items()]
     return stream.process(lambda: Keep([*retentions]), name="-".join(retentions), stores=stores, key=str, value=int)
-
-
-def build():
-    builder = StreamsBuilder()
-    first = kept(builder.stream("events").map_values(lambda row: row.x, name="xs"), long="30m", short="5m")
-    moved = first.select_key(lambda key, x: key[::-1], key=str).repartition(name="moved")
-    kept(moved, other="30m").to("kept")
-    return builder.build()
 """
+KEPT = topology(
+    """
+first = kept(builder.stream("events").map_values(lambda row: row.x, name="xs"), long="30m", short="5m")
+moved = first.select_key(lambda key, x: key[::-1], key=str).repartition(name="moved")
+kept(moved, other="30m").to("kept")
+""",
+    before=KEEP,
+)
 
 
 def test_expired_records_are_those_of_the_store_that_drops_most(bench: Bench) -> None:
-    bench.write("rides_job.py", KEPT)
-    bench.write(
-        "conf/jobs/kept.yaml",
-        "job: kept\ntopology: rides_job:build\nfeed: activity\nalerts: {expired: 10%, runs: 1}\n"
-        "outputs: {kept: {table: alerts.kept}}\n",
-    )
+    job_of(bench, "kept", KEPT, "expired: 10%")
     bench.done("run kept --land")
     late = [{**row, "got": T0 + 3 * HOUR, "t": T0 + (3 * 60 - 5 - 10 * n) * 60_000} for n, row in enumerate(hour(0, 6))]
     bench.rows("h3", [*hour(3), *late])
@@ -241,3 +229,39 @@ def test_a_landed_file_with_rows_of_later_intervals_is_an_alert_only_when_such_a
     in_two_days = time.time() + 48 * HOUR / 1000
     monkeypatch.setattr("rewindow.app.listing.time", SimpleNamespace(time=lambda: in_two_days))
     told([finding_of(bench, "hourly").message], "interval-not-landed", waits="rows that arrived since then wait")
+
+
+INTERVALS = HOURLY.replace("feed: hourly", "feed: activity")
+OTHERS = "  others: {source: {path: others/raw, format: parquet}, key: user, timestamp: t, arrived_at: got}\n"
+
+
+@pytest.fixture
+def empty(in_process: None, tmp_path: Path) -> Bench:
+    bench = Bench(tmp_path)
+    bench.write("conf/targets/local.yaml", TARGET)
+    return bench
+
+
+def test_rows_of_a_table_that_wait_are_well(empty: Bench) -> None:
+    empty.write("conf/feeds/activity.yaml", INTERVALS.replace("path: raw, format: parquet", "path: raw, format: delta"))
+    empty.edit("conf/feeds/activity.yaml", ", arrived_at: got", "")
+    table, now_ms = str(empty.root / "raw"), int(time.time() * 1000)
+    for number, arrived_ms in enumerate((now_ms - 3 * HOUR, now_ms)):
+        write_deltalake(table, pa.Table.from_pylist(hour(number)), mode="append")
+        stamp(table, arrived_ms)
+    empty.done("land activity")
+    assert empty.findings() == []
+
+
+def test_nothing_is_said_of_the_files_of_a_removed_log(empty: Bench) -> None:
+    empty.write("conf/feeds/activity.yaml", INTERVALS.replace("landing:", f"{OTHERS}landing:"))
+    empty.rows("h0", hour(0))
+    rows = hour(0)
+    rows[-1]["got"] = int(time.time() * 1000) + 3 * HOUR
+    (empty.root / "others/raw").mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows), empty.root / "others/raw/h0.parquet")
+    empty.done("land activity")
+    told((finding.message for finding in empty.findings()), "rows-of-the-future", topic="others")
+    empty.write("conf/feeds/activity.yaml", INTERVALS)
+    empty.done("land activity --new-generation --keep 1")
+    assert empty.findings() == []

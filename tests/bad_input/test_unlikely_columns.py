@@ -11,12 +11,19 @@ from tests.bad_input.own_csv import FEED, ORDERS, own, row, rows
 from tests.bad_input.scene import Bench
 from tests.refusals import containing, told
 
+FRACTIONS, GROUPS = '`options: {decimal: ",", thousands: "."}`', '`options: {thousands: ","}`'
 COMMAS = {
-    "decimal commas": ("12,50", "7,20", True),
-    "dots for thousands": ("1.234,50", "7,20", True),
-    "commas for thousands": ("1,234.50", "12,000.00", True),
-    "texts": ("12,50", "none", False),
-    "lists": ("1, 2", "3, 4", False),
+    "decimal commas": ("12,50", "7,20", FRACTIONS),
+    "dots for thousands": ("1.234,50", "7,20", FRACTIONS),
+    "commas for thousands": ("1,234.50", "12,000.00", GROUPS),
+    "commas for millions": ("1,234,500", "12,000", GROUPS),
+    "commas for either": (
+        "1,500",
+        "12,000",
+        f"{GROUPS} if commas group digits, or {FRACTIONS} if they begin fractions",
+    ),
+    "texts": ("12,50", "none", None),
+    "lists": ("1, 2", "3, 4", None),
 }
 
 
@@ -31,11 +38,11 @@ def warned(bench: Bench, *lines: str) -> tuple[WarningMessage, ...]:
 
 @pytest.mark.parametrize("case", COMMAS)
 def test_numbers_with_commas_that_were_landed_as_text_are_named_once(case: str, new_shop: Bench) -> None:
-    first, second, is_named = COMMAS[case]
+    first, second, options = COMMAS[case]
     lines = [row(1).replace("12.5", f'"{first}"'), row(2).replace("12.5", f'"{second}"'), row(3).replace("12.5", "")]
     warnings = warned(new_shop, *lines)
-    if is_named:
-        told(warnings, "numbers-with-commas", column="amount", topic="orders", value=first)
+    if options is not None:
+        told(warnings, "numbers-with-commas", column="amount", topic="orders", value=first, options=options)
     else:
         assert "numbers-with-commas" not in [warning.code for warning in warnings]
 
@@ -47,6 +54,8 @@ def test_numbers_with_commas_that_were_landed_as_text_are_named_once(case: str, 
         (("Bob", "Bob "), "blanks-around-values", {"value": "Bob "}),
         (("007", "07", "12"), "numbers-as-text", {"reason": containing("'007'")}),
         (("1E5", "100000", "12"), "numbers-as-text", {"reason": containing("'1E5'")}),
+        (("31900441201190696999", "7"), "numbers-as-text", {"type": "DECIMAL(38,0)"}),
+        (("9007199254740993", "1.25"), "numbers-as-text", {"reason": containing("993'"), "type": "DECIMAL(38,2)"}),
     ],
 )
 def test_keys_that_are_hardly_meant_are_named_once(

@@ -10,49 +10,32 @@ from typing import Any
 import pytest
 
 from rewindow.contracts.instants import instant
-from tests.bad_input.scene import TARGET, Bench, without_spark
+from tests.bad_input.scene import CSV_FEED, Bench, project_of, topology, without_spark
 from tests.ingest.local_engine import HOUR
 
-FEED = """\
-feed: orders
-partitions: 1
-logs:
-  orders:
-    source: {format: csv, path: data, schema: "user STRING, t TIMESTAMP, x BIGINT, got TIMESTAMP", options: {header: "true"}}
-    key: user
-    value: [x]
-    timestamp: t
-    arrived_at: got
-"""
+FEED = CSV_FEED.replace("t TIMESTAMP", "t TIMESTAMP, x BIGINT, got TIMESTAMP")
+FEED = FEED.replace("[t]", "[x]").replace("arrived_at: t", "arrived_at: got")
 TABLES = ("tumbling", "tens", "hopping", "sliding", "sessions", "updates", "filtered", "pairs")
-JOB = "job: counts\ntopology: bench_job:build_topology\nfeed: orders\noutputs:\n" + "".join(
-    f"  {name}: {{table: shop.{name}}}\n" for name in TABLES
-)
-MODULE = """\
-from rewindow import JoinWindows, SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows, until_window_closes
-
-
-def build_topology():
-    builder = StreamsBuilder()
-    orders = builder.stream("orders")
-    kinds = {
-        "tumbling": TimeWindows.of("1h", grace="1h"),
-        "tens": TimeWindows.of("10m", grace="0s"),
-        "hopping": TimeWindows.of("2h", grace="10m").advance_by("1h"),
-        "sliding": SlidingWindows.of("30m", grace="10m"),
-        "sessions": SessionWindows.of("20m", grace="10m"),
-    }
-    for name, windows in kinds.items():
-        counts = orders.group_by_key().windowed_by(windows).count(store=name)
-        counts.suppress(until_window_closes()).to_stream().to(name)
-    late = TimeWindows.of("2h", grace="10m").advance_by("1h")
-    orders.group_by_key().windowed_by(late).count(store="updates").to_stream().to("updates")
-    few = orders.where("x > 3").group_by_key().windowed_by(TimeWindows.of("1h", grace="5m")).count(store="filtered")
-    few.suppress(until_window_closes()).to_stream().to("filtered")
-    high = orders.where("x > 1000")
-    orders.join(high, lambda one, other: one, JoinWindows.of("1m", grace="0s"), name="both").to("pairs")
-    return builder.build()
+MODULE = topology(
+    """
+orders = builder.stream("orders")
+kinds = {
+    "tumbling": TimeWindows.of("1h", grace="1h"),
+    "tens": TimeWindows.of("10m", grace="0s"),
+    "hopping": TimeWindows.of("2h", grace="10m").advance_by("1h"),
+    "sliding": SlidingWindows.of("30m", grace="10m"),
+    "sessions": SessionWindows.of("20m", grace="10m"),
+}
+for name, windows in kinds.items():
+    counts = orders.group_by_key().windowed_by(windows).count(store=name)
+    counts.suppress(until_window_closes()).to_stream().to(name)
+orders.group_by_key().windowed_by(kinds["hopping"]).count(store="updates").to_stream().to("updates")
+few = orders.where("x > 3").group_by_key().windowed_by(TimeWindows.of("1h", grace="5m")).count(store="filtered")
+few.suppress(until_window_closes()).to_stream().to("filtered")
+high = orders.where("x > 1000")
+orders.join(high, lambda one, other: one, JoinWindows.of("1m", grace="0s"), name="both").to("pairs")
 """
+)
 START = 1_767_571_200_000
 MINUTE = 60_000
 USERS = ("ann", "bob")
@@ -79,11 +62,7 @@ RECORDS = made()
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    bench = Bench(tmp_path_factory.mktemp("dropped") / "project")
-    bench.write("conf/feeds/orders.yaml", FEED)
-    bench.write("conf/jobs/counts.yaml", JOB)
-    bench.write("conf/targets/local.yaml", TARGET)
-    bench.write("bench_job.py", MODULE)
+    bench = project_of(tmp_path_factory.mktemp("dropped") / "project", FEED, MODULE, *TABLES)
     half = COUNT // 2
     with without_spark():
         for number in range(2):

@@ -11,75 +11,30 @@ import pytest
 from rewindow.app.failures import Failure
 from rewindow.app.why.output import told_sessions
 from rewindow.streams.record import Window
-from tests.bad_input.scene import TARGET, Bench, without_spark
+from tests.bad_input.scene import CSV_FEED, Bench, project_of, topology, without_spark
 from tests.ingest.local_engine import HOUR
 
-FEED = """\
-feed: orders
-partitions: 2
-landing: {every: 1d}
-logs:
-  orders:
-    source: {format: csv, path: data, schema: "user STRING, t TIMESTAMP", options: {header: "true"}}
-    key: user
-    value: [t]
-    timestamp: t
-    arrived_at: t
-"""
-JOB = """\
-job: counts
-topology: bench_job:build_topology
-feed: orders
-outputs:
-  tumbling: {table: shop.tumbling}
-  hopping: {table: shop.hopping}
-  sliding: {table: shop.sliding}
-  sessions: {table: shop.sessions}
-  daily: {table: shop.daily}
-"""
-MODULE = """\
-from rewindow import SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows
+TWO_PARTITIONS = CSV_FEED.replace("partitions: 1", "partitions: 2\nlanding: {every: 1d}")
+GROUPED = 'grouped = builder.stream("orders").group_by_key()'
+WINDOWS = {
+    "tumbling": 'TimeWindows.of("1h", grace="0s")',
+    "hopping": 'TimeWindows.of("1h", grace="0s").advance_by("20m")',
+    "sliding": 'SlidingWindows.of("1h", grace="0s")',
+    "sessions": 'SessionWindows.of("1h", grace="0s")',
+    "daily": 'TimeWindows.of("1d", grace="0s")',
+}
 
 
-def build_topology():
-    builder = StreamsBuilder()
-    grouped = builder.stream("orders").group_by_key()
-    hours = TimeWindows.of("1h", grace="0s")
-    grouped.windowed_by(hours).count(store="a").to_stream().to("tumbling")
-    grouped.windowed_by(hours.advance_by("20m")).count(store="b").to_stream().to("hopping")
-    grouped.windowed_by(SlidingWindows.of("1h", grace="0s")).count(store="c").to_stream().to("sliding")
-    grouped.windowed_by(SessionWindows.of("1h", grace="0s")).count(store="d").to_stream().to("sessions")
-    grouped.windowed_by(TimeWindows.of("1d", grace="0s")).count(store="e").to_stream().to("daily")
-    return builder.build()
-"""
-HOLDING = """\
-from rewindow import SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows, until_window_closes
+def counting(*names: str, grouped: str = GROUPED, final: bool = True) -> str:
+    """Return a topology that counts in some of the windows, each with an output of its own."""
+    sent = ".suppress(until_window_closes())" if final else ""
+    verbs = (
+        f'grouped.windowed_by({WINDOWS[name]}).count(store="{name}"){sent}.to_stream().to("{name}")' for name in names
+    )
+    return topology(grouped, *verbs)
 
 
-def build_topology():
-    builder = StreamsBuilder()
-    grouped = builder.stream("orders").filter(lambda key, value: key != "eve", name="kept").group_by_key()
-    kinds = {
-        "hopping": TimeWindows.of("1h", grace="0s").advance_by("20m"),
-        "sliding": SlidingWindows.of("1h", grace="0s"),
-        "sessions": SessionWindows.of("1h", grace="0s"),
-    }
-    for name, windows in kinds.items():
-        grouped.windowed_by(windows).count(store=name).suppress(until_window_closes()).to_stream().to(name)
-    return builder.build()
-"""
-FINAL = """\
-from rewindow import StreamsBuilder, TimeWindows, until_window_closes
-
-
-def build_topology():
-    builder = StreamsBuilder()
-    grouped = builder.stream("orders").group_by_key()
-    for name, size in (("hourly", "1h"), ("daily", "1d")):
-        counts = grouped.windowed_by(TimeWindows.of(size, grace="0s")).count(store=name)
-        counts.suppress(until_window_closes()).to_stream().to(name)
-    return builder.build()
-"""
+WITHOUT_EVE = 'grouped = builder.stream("orders").filter(lambda key, value: key != "eve", name="kept").group_by_key()'
 DAY = "2026-01-05"
 START = 1_767_571_200_000
 """The day's start."""
@@ -93,11 +48,8 @@ def at(text: str) -> int:
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    bench = Bench(tmp_path_factory.mktemp("windows") / "project")
-    bench.write("conf/feeds/orders.yaml", FEED)
-    bench.write("conf/jobs/counts.yaml", JOB)
-    bench.write("conf/targets/local.yaml", TARGET)
-    bench.write("bench_job.py", MODULE)
+    module = counting(*WINDOWS, final=False)
+    bench = project_of(tmp_path_factory.mktemp("windows") / "project", TWO_PARTITIONS, module, *WINDOWS)
     bench.write("data/one.csv", "user,t\n" + "".join(f"ann,{DAY}T{time}:00Z\n" for time in TIMES))
     with without_spark():
         bench.done("land orders", "run counts")
@@ -112,14 +64,9 @@ def refused(shop: Bench, table: str, time: str, code: str, /, *more: str, **fact
     return shop.refuses(f"why shop.{table} ann --window {DAY}T{time} {' '.join(more)}", code, **facts)
 
 
-def project(root: Path, outputs: tuple[str, ...], module: str, rows: list[str], feed: str = FEED) -> Bench:
-    """Land and replay a job of one file."""
-    bench = Bench(root)
-    bench.write("conf/feeds/orders.yaml", feed)
-    tables = "".join(f"  {name}: {{table: shop.{name}}}\n" for name in outputs)
-    bench.write("conf/jobs/counts.yaml", f"{JOB.partition('outputs:')[0]}outputs:\n{tables}")
-    bench.write("conf/targets/local.yaml", TARGET)
-    bench.write("bench_job.py", module)
+def replayed(root: Path, module: str, rows: list[str], *outputs: str, feed: str = TWO_PARTITIONS) -> Bench:
+    """Return a project whose job has replayed the rows of a file."""
+    bench = project_of(root, feed, module, *outputs)
     bench.write("data/one.csv", "\n".join(rows) + "\n")
     bench.done("land orders", "run counts")
     return bench
@@ -194,8 +141,8 @@ def test_a_time_of_day_or_before_all_windows_is_refused(shop: Bench) -> None:
 @pytest.mark.usefixtures("in_process")
 def test_each_output_of_a_sub_topology_has_its_own_windows(tmp_path: Path) -> None:
     rows = ["user,t", *(f"ann,{DAY}T{time}:00Z" for time in TIMES)]
-    bench = project(tmp_path, ("hourly", "daily"), FINAL, rows)
-    for table, start, closes in (("hourly", "20:00", "21:00"), ("daily", "00:00", "24:00")):
+    bench = replayed(tmp_path, counting("tumbling", "daily"), rows, "tumbling", "daily")
+    for table, start, closes in (("tumbling", "20:00", "21:00"), ("daily", "00:00", "24:00")):
         facts = found(bench, table, "20:30", "--missing")
         assert (facts["why"], facts["window_start_ms"], facts["closes_at_ms"]) == ("open", at(start), at(closes))
 
@@ -204,7 +151,7 @@ def test_each_output_of_a_sub_topology_has_its_own_windows(tmp_path: Path) -> No
 def test_without_a_window_each_open_window_of_the_key_is_named(tmp_path: Path) -> None:
     rows = ["user,t", *(f"ann,{DAY}T{time}:00Z" for time in TIMES), f"eve,{DAY}T20:20:00Z"]
     starts = {"hopping": ("19:40", "20:00", "20:20"), "sliding": ("19:20", "20:00"), "sessions": ("20:00",)}
-    bench = project(tmp_path, tuple(starts), HOLDING, rows)
+    bench = replayed(tmp_path, counting(*starts, grouped=WITHOUT_EVE), rows, *starts)
     for table, named in starts.items():
         facts = bench.json(f"why shop.{table} ann --missing")
         assert facts["why"] == "open"
@@ -215,26 +162,64 @@ def test_without_a_window_each_open_window_of_the_key_is_named(tmp_path: Path) -
 
 @pytest.mark.usefixtures("in_process")
 def test_a_key_of_json_is_shown_as_people_write_it(tmp_path: Path) -> None:
-    module = (
-        "from rewindow import StreamsBuilder\n\n\ndef build_topology():\n    builder = StreamsBuilder()\n"
-        '    kinds = builder.stream("orders").map(lambda key, row: (key, 1)).group_by_key().count(store="kinds")\n'
-        '    kinds.to_stream().to("kinds")\n    return builder.build()\n'
-    )
-    bench = project(tmp_path, ("kinds",), module, ["user,t", f"ann,{DAY}T10:00:00Z"])
+    kinds = 'builder.stream("orders").map(lambda key, row: (key, 1)).group_by_key().count(store="kinds")'
+    module = topology(f'{kinds}.to_stream().to("kinds")')
+    bench = replayed(tmp_path, module, ["user,t", f"ann,{DAY}T10:00:00Z"], "kinds")
     bench.refuses("why shop.kinds Filiale=Berlin", "key-column-unknown", column="Filiale")
     bench.done("why shop.kinds key=ann")
 
 
 @pytest.mark.usefixtures("in_process")
 def test_sessions_that_the_clock_has_separated_are_told_apart(tmp_path: Path) -> None:
-    feed = FEED.replace("user STRING, t TIMESTAMP", "user STRING, t TIMESTAMP, got TIMESTAMP")
-    feed = feed.replace("arrived_at: t", "arrived_at: got").replace("partitions: 2", "partitions: 1")
-    module = HOLDING.replace('SessionWindows.of("1h", grace="0s")', 'SessionWindows.of("20m", grace="0s")')
-    others = [line for line in module.splitlines() if '"hopping": ' not in line and '"sliding": ' not in line]
+    feed = CSV_FEED.replace("t TIMESTAMP", "t TIMESTAMP, got TIMESTAMP").replace("arrived_at: t", "arrived_at: got")
+    module = counting("sessions").replace("1h", "20m")
     times = (("ann", "10:00"), ("bob", "10:40"), ("ann", "10:20"))
     rows = [f"{user},{DAY}T{time}:00Z,{DAY}T11:0{number}:00Z" for number, (user, time) in enumerate(times)]
-    bench = project(tmp_path, ("sessions",), "\n".join(others) + "\n", ["user,t,got", *rows], feed)
+    bench = replayed(tmp_path, module, ["user,t,got", *rows], "sessions", feed=feed)
     assert found(bench, "sessions", "10:00")["row"]["value"] == 1
     for more in ("", f" --window {DAY}T10:20"):
         facts = bench.json(f"why shop.sessions ann --missing{more}")
         assert (facts["why"], facts["window_start_ms"], len(facts["records"])) == ("open", at("10:20"), 1), facts
+
+
+DAILY = f"{CSV_FEED}landing: {{every: 1d}}\n"
+LIMITED = topology(
+    """
+grouped = builder.stream("orders").group_by_key()
+counts = grouped.windowed_by(TimeWindows.of("1d", grace="0s")).count(store="windows")
+counts.suppress(until_time_limit("30m"), name="slow-windows").to_stream().to("windowed")
+grouped.count(store="totals").suppress(until_time_limit("30m"), name="slow").to_stream().to("plain")
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def limits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    bench = project_of(tmp_path_factory.mktemp("limits") / "project", DAILY, LIMITED, "windowed", "plain")
+    rows = [("ann", "16:10"), ("bob", "16:15"), ("ann", "16:20"), ("bob", "16:25")]
+    bench.write("data/one.csv", "user,t\n" + "".join(f"{user},{DAY}T{time}:00Z\n" for user, time in rows))
+    with without_spark():
+        bench.done("land orders", "run counts")
+        yield bench
+
+
+def waiting(limits: Bench, table: str, *more: str) -> dict[str, Any]:
+    return limits.json(f"why shop.{table} ann --missing {' '.join(more)}")
+
+
+@pytest.mark.parametrize("more", [(), ("--window", DAY)])
+def test_a_window_waits_for_the_limit_after_its_first_update_not_after_its_end(
+    limits: Bench, more: tuple[str, ...]
+) -> None:
+    facts = waiting(limits, "windowed", *more)
+    assert (facts["why"], facts["closes_at_ms"], facts["clock_ms"]) == ("open", at("16:40"), at("16:25"))
+
+
+def test_a_plain_table_says_until_when_its_result_waits(limits: Bench) -> None:
+    facts = waiting(limits, "plain")
+    assert (facts["why"], facts["closes_at_ms"]) == ("waiting", at("16:40"))
+
+
+def test_what_no_buffer_holds_has_no_time_at_which_it_is_final(limits: Bench) -> None:
+    facts = limits.json("why shop.windowed eve --missing")
+    assert (facts["why"], facts["closes_at_ms"], facts["open_windows"]) == ("never_landed", None, [])

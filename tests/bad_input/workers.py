@@ -19,19 +19,9 @@ from pyspark.sql import SparkSession
 from rewindow.app.open_project import OpenProject
 from tests.bad_input import scene
 from tests.bad_input.cases import Case
+from tests.bad_input.nondeterminism import MODULE, SCORED
 from tests.bad_input.scene import Bench
 
-MODULE = """\
-{code}
-
-def build_topology():
-    from rewindow import StreamsBuilder
-
-    builder = StreamsBuilder()
-    builder.stream("events"){verbs}.to("totals")
-    return builder.build()
-"""
-SCORED = '.map_values(lambda row: score(row), name="scores")'
 GOOD = "def score(row):\n    return str(row.x * 2)\n"
 SHUFFLE_READER, BY_SPARK = "source: shuffle\n", "inline: 0\n"
 

@@ -21,9 +21,13 @@ from tests.refusals import Refusal, containing, refused
         ("hdfs://host/w", refused("warehouse-scheme-unknown", schemes=containing("s3"))),
         ("/Volumes/main/w", refused("warehouse-is-mounted-bucket")),
         ("/dbfs/w", refused("warehouse-is-mounted-bucket")),
+        ("/", refused("warehouse-is-root")),
+        ("//", refused("warehouse-is-root")),
+        ("/.", refused("warehouse-is-root")),
+        ("file:///", refused("warehouse-is-root")),
     ],
 )
-def test_storage_without_put_if_absent_is_refused(tmp_path: Path, location: str, refusal: Refusal):
+def test_storage_that_cannot_be_a_warehouse_is_refused(tmp_path: Path, location: str, refusal: Refusal):
     folder = tmp_path / "conf" / "targets"
     folder.mkdir(parents=True)
     (folder / "there.yaml").write_text(yaml.safe_dump({"target": "there", "warehouse": location}))
@@ -111,6 +115,9 @@ def test_half_a_credential_is_told_without_the_other_half():
     assert "canary" not in str(caught.value)
 
 
+CONFLICT, INVALID = "config-values-conflict", "config-value-invalid"
+
+
 @pytest.mark.parametrize("location", ["s3://bucket/w", "gs://bucket/w", "abfss://files@account.dfs.core.windows.net/w"])
 def test_a_bucket_may_be_a_warehouse(tmp_path: Path, location: str):
     _write_target(tmp_path, warehouse=f"{location}/")
@@ -118,22 +125,23 @@ def test_a_bucket_may_be_a_warehouse(tmp_path: Path, location: str):
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("given", "code", "why"),
     [
-        ({"warehouse": "s3://bucket/w", "source": "shuffle"}, "use auto"),
+        ({"warehouse": "s3://bucket/w", "source": "shuffle"}, CONFLICT, "use auto"),
         (
             {"warehouse": "s3://bucket/w", "commit": "spark", "staging": "rows", "catalog": "main.rewindow"},
+            CONFLICT,
             "the catalog stores all tables",
         ),
-        ({"warehouse": "w", "storage_options": {"AWS_REGION": "eu-west-1"}}, "remove them"),
-        ({"warehouse": "s3://bucket/w", "storage_options": {"aws_region": "eu-west-1"}}, "in capitals"),
-        ({"warehouse": "s3://bucket/w", "storage_options": {"PATH": "/"}}, "is not a storage option"),
-        ({"warehouse": "s3://bucket/w", "storage_options": {"AWS_REGION": ["x"]}}, "must be a single value"),
+        ({"warehouse": "w", "storage_options": {"AWS_REGION": "eu-west-1"}}, CONFLICT, "remove them"),
+        ({"warehouse": "s3://bucket/w", "storage_options": {"aws_region": "eu-west-1"}}, INVALID, "in capitals"),
+        ({"warehouse": "s3://bucket/w", "storage_options": {"PATH": "/"}}, INVALID, "not a storage option"),
+        ({"warehouse": "s3://bucket/w", "storage_options": {"AWS_REGION": ["x"]}}, INVALID, "single value"),
     ],
 )
-def test_what_does_not_go_with_a_bucket_is_refused(tmp_path: Path, given: dict[str, object], why: str):
+def test_what_does_not_go_with_a_bucket_is_refused(tmp_path: Path, given: dict[str, object], code: str, why: str):
     _write_target(tmp_path, **given)
-    with pytest.raises(ConfigError, match=why):
+    with refused(code, problem=containing(why)):
         load_target(tmp_path, "there")
 
 

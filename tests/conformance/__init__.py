@@ -1,4 +1,4 @@
-"""The player: it plays scenarios recorded from Kafka Streams 4.3.1 through the public API, and compares the results.
+"""The player: it plays scenarios recorded from Kafka Streams 4.4.0 through the public API, and compares the results.
 
     python -m tests.conformance FILE... [--mode whole|cut] [--json]
 

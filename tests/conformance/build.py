@@ -206,7 +206,10 @@ class Builder:
 
     def op_global_table_join(self, node: dict[str, Any], name: str, stream: KStream, table: GlobalKTable) -> KStream:
         verb, select = {"inner": stream.join, "left": stream.left_join}[node["how"]], key_selector(node["by"])
-        return verb(table, select, lambda one, row: f"{text_of(one)}|{text_of(row)}", name=name, value=str)
+        if not node.get("keys"):
+            return verb(table, select, _text_of_both, name=name, value=str)
+        join = lambda key, left, right: "|".join(map(text_of, (key, select(key, left), left, right)))  # noqa: E731
+        return verb(table, select, join, with_key=True, name=name, value=str)
 
     def op_to_stream(self, _node: dict[str, Any], name: str, parent: KTable) -> KStream:
         return parent.to_stream(name=name)

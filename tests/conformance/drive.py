@@ -120,7 +120,8 @@ def contents_of(store: Any, scenario: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a store's content in the format of the recordings. A versioned store: each key as of each time of the steps."""
     if not isinstance(store, VersionedStore):
         return contents(store.rows())
-    keys, times = ({step[what] for step in scenario["steps"]} for what in ("key", "ts"))
+    records = [one for step in scenario["steps"] for one in step.get("batch", [step]) if "ts" in one]
+    keys, times = {one["key"] for one in records} - {None}, {one["ts"] for one in records}
     found = [(key, at, store.get_as_of(key, at)) for key in sorted(keys) for at in sorted(times)]
     return [{"key": key, "value": one.value, "ts": one.timestamp, "as_of": at} for key, at, one in found if one]
 

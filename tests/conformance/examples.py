@@ -19,7 +19,7 @@ HEAD = """
 
 Each example is a graph, its input in order of arrival, and the rows that each record caused. `A=1 @5` is a record with key A,
 value 1 and timestamp 5; `A[0,5]=2 @5` is the row of a window; every time is in milliseconds. Kafka's rows were recorded with
-Kafka Streams 4.3.1 (`tests/conformance/vectors/differences.jsonl`); `make oracle` records them again and compares. rewindow's
+Kafka Streams 4.4.0 (`tests/conformance/vectors/differences.jsonl`); `make oracle` records them again and compares. rewindow's
 rows come from running the code that is shown.
 """
 

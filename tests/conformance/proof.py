@@ -60,9 +60,10 @@ def concerned(scenario: Mapping[str, Any]) -> list[str]:
         "D10": bool(windows & {"session", "sliding"}) or "cogroup" in words,
         "D11": any(node.get("emit") == "window_close" for node in nodes),
         "D12": any(node["op"] == "stream_stream_join" and node["how"] != "inner" for node in nodes),
-        "D13": bool(words & {"aggregate", "suppress"}),
+        "D13": bool(words & {"aggregate", "suppress", "table_table_join"}),
         "D16": "max_task_idle_ms" in scenario.get("config", {}),
-        "D21": bool(words & {"select_key", "group_by", "processor"})
+        # Sources that nothing connects are sub-topologies of their own, as those that a repartition separates.
+        "D21": bool(words & {"select_key", "group_by", "processor", "repartition"} or len(scenario["sources"]) > 1)
         and scenario.get("config", {}).get("tasks") != "separate",
         "D24": any("max_bytes" in node.get("buffer", {}) for node in nodes),
         LAW_1: len(scenario["sources"]) > 1 or bool(words & {"select_key", "group_by", "processor"}),

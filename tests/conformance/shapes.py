@@ -212,6 +212,27 @@ def lookups(draw: st.DrawFn) -> Json:
 
 
 @st.composite
+def foreign_keys(draw: st.DrawFn) -> Json:
+    """Draw a foreign-key join. Its right table has keys that values name, or it is a topic, whose rows may be deleted."""
+    moves = draw(st.booleans())
+    nodes: list[Json] = []
+    if moves:
+        nodes.append({"name": "k", "op": "select_key", "in": "y", "by": {"value_mod": 3}})
+        nodes.append({"name": "r", "op": "to_table", "in": "k"})
+    by = {"value_mod": 3} if moves else draw(st.sampled_from([{"const": "A"}, {"key_prefix": 1}]))
+    how = draw(st.sampled_from(["inner", "left"]))
+    nodes.append({"name": "j", "op": "foreign_key_join", "in": ["x", "r" if moves else "y"], "how": how, "by": by})
+    sinks = ["j"]
+    if draw(st.booleans()):
+        nodes.append({"name": "tg", "op": "group_by", "in": "j", "by": {"key_prefix": 1}})
+        nodes.append({"name": "trace", "op": "aggregate", "in": "tg", "fn": "concat"})
+        sinks.append("trace")
+    made = _scenario(draw, nodes, sinks, {"x": "table", "y": "stream" if moves else "table"})
+    made["config"].pop("max_task_idle_ms", None)  # the twin does not know the topics for which the join would wait
+    return made
+
+
+@st.composite
 def cogrouped(draw: st.DrawFn) -> Json:
     """Draw a cogroup of several streams, as the oracle makes them."""
     nodes, sinks, kinds = cogroups(draw(st.randoms()))
@@ -286,6 +307,7 @@ SHAPES = {
     "tables": tables(),
     "stream joins": stream_joins(),
     "lookups": lookups(),
+    "foreign keys": foreign_keys(),
     "cogroups": cogrouped(),
     "transforms": transformed(),
     "choices": st.integers(0, 1_000_000).map(lambda seed: next(choices(seed, 1))),

@@ -18,7 +18,7 @@ from tests.conformance.scenario import CARRIED, read, vector_files
 FILES = vector_files()
 JOINS = {"stream_stream_join", "stream_table_join"}
 SEEDS = ("seed_kip138", "seed_timeshift", "seed_kip251", "seed_kip353")
-FORMS = ("rand_cogroup", "rand_transform_values")
+FORMS = ("rand_cogroup", "rand_mapped_key", "rand_transform_values")
 
 
 SUPPRESS = [file.stem for file in FILES if "suppress" in file.stem or file.stem == "seed_kip328"]

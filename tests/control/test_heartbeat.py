@@ -1,4 +1,4 @@
-"""Which attempts count as alive: by the process table on this host, by heartbeat on others."""
+"""Which attempts count as alive: those whose process exists, as far as this host can know, and whose heartbeat is fresh."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import psutil
+import pytest
 
 from rewindow.control.heartbeat import SILENT_SECONDS, Heartbeat, is_alive, remove_abandoned, this_attempt, was_killed
+from rewindow.storage import progress
+from rewindow.storage.progress import counted, progressed
 
 
 def test_this_process_is_alive(tmp_path: Path) -> None:
@@ -67,3 +70,51 @@ def test_gc_removes_heartbeats_of_processes_that_were_killed_long_ago(tmp_path: 
         assert {beat.name for beat in folder.iterdir()} == {alive.id, recent.id}
         remove_abandoned(str(tmp_path), 0)
         assert {beat.name for beat in folder.iterdir()} == {alive.id, recent.id}, "a run of it may be unfinished"
+
+
+@pytest.fixture
+def beat_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rewindow.control.heartbeat.BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "BEAT_SECONDS", 0)
+
+
+def age(beat: Path) -> None:
+    """Make a heartbeat file too old."""
+    silent = time.time() - SILENT_SECONDS - 1
+    os.utime(beat, (silent, silent))
+
+
+@pytest.mark.usefixtures("beat_often")
+@pytest.mark.parametrize("host", [None, "elsewhere"])
+def test_an_attempt_without_progress_loses_its_heartbeat_and_gets_it_back_with_the_next_step(
+    tmp_path: Path, host: str | None
+) -> None:
+    mine = this_attempt()
+    attempt = mine if host is None else replace(mine, host=host)
+    with Heartbeat(str(tmp_path), attempt, stalled_ms=50):
+        assert is_alive(str(tmp_path), attempt)
+        time.sleep(0.1)
+        (beat,) = (tmp_path / "rewindow" / "heartbeats").iterdir()
+        age(beat)
+        time.sleep(0.1)
+        assert not is_alive(str(tmp_path), attempt)
+        assert was_killed(str(tmp_path), attempt)
+        progressed()
+        while not is_alive(str(tmp_path), attempt):
+            time.sleep(0.001)
+
+
+@pytest.mark.usefixtures("beat_often")
+def test_records_that_a_worker_takes_keep_the_attempt_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    attempt = this_attempt()
+    with Heartbeat(str(tmp_path), attempt, stalled_ms=0):
+        (beat,) = (tmp_path / "rewindow" / "heartbeats").iterdir()
+        monkeypatch.setattr(progress._Progress, "is_worker", True)
+        batches = counted(["one", "two"])
+        age(beat)
+        assert not is_alive(str(tmp_path), attempt)
+        next(batches)
+        assert is_alive(str(tmp_path), attempt)
+        beat.unlink()
+        next(batches)
+        assert not beat.exists(), "the command has ended"

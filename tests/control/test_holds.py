@@ -23,7 +23,7 @@ from rewindow.control.plan.spec import Commit
 from rewindow.errors import UsageError
 from rewindow.tables.shared.publications import due_tables, missing, net
 from tests.control.ledgers import BINDING, HELD, a_feed, commit_row, plan_row, planned, run_rows
-from tests.refusals import containing, refused
+from tests.refusals import containing, fixes, refused
 
 
 def three_runs(*on_hold: int, branch: str = "main", rows: tuple[LedgerRow, ...] = ()) -> list[LedgerRow]:
@@ -224,11 +224,9 @@ def test_a_commit_without_expectations_is_stored_as_before():
 
 
 def test_a_hold_says_what_it_is_and_how_it_ends():
-    state = fold(three_runs(2, 3))
-    text = "\n".join(explain_holds(describe_holds(state, "main")))
-    assert "Run main/2 is on hold" in text
-    assert "totals: rows: 0 rows, expected at least 1" in text
-    assert "Behind it, and not published either: main/3" in text
-    assert "`rewindow publish counts --accept --run main/2`" in text
-    assert "`rewindow rewind counts --to main/1`" in text
+    first, second = describe_holds(fold(three_runs(2, 3)), "main")
+    assert (first["run"], first["before"], first["behind"]) == ("main/2", "main/1", ["main/3"])
+    assert first["unmet"] == [HELD.sentence]
+    accept, remove = "publish counts --accept --run main/2", "rewind counts --to main/1"
+    assert fixes("\n".join(explain_holds([first, second]))) == [accept, remove]
     assert explain_holds(describe_holds(fold(three_runs()), "main")) == []

@@ -12,11 +12,11 @@ from rewindow.control.plan.ledger_state import fold
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.sequence import History
 from rewindow.control.plan.spec import RunRequest, RunSpec, TableSpec, canonical_json
-from rewindow.errors import ReasonMessage, SourceError
+from rewindow.errors import ReasonMessage
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.timing import TimedNode
 from tests.control.ledgers import BINDING, HOUR, a_feed, plan, plan_row, planned, run_rows
-from tests.refusals import Refusal, refused
+from tests.refusals import Refusal, fixes, refused
 
 
 def nothing(text: str) -> ReasonMessage:
@@ -161,9 +161,9 @@ def test_landings_that_a_new_generation_dropped_stop_the_branch(landings, kept):
         assert isinstance(plan(rows, "c", a_feed(landings, generation=2, kept=kept), request), UpToDate)
         return
     to, begin = {2: ("main/1", 3), 0: ("0", 1)}[kept]
-    words = f"rewindow rewind counts --to {to}`.*rewindow backfill counts --from {begin} --branch NAME`"
-    with pytest.raises(SourceError, match=words):
+    with refused("run-input-missing") as caught:
         plan(rows, "c", a_feed(landings, generation=2, kept=kept), request)
+    assert fixes(caught.value)[:2] == [f"rewind counts --to {to}", f"backfill counts --from {begin} --branch NAME"]
 
 
 def test_a_request_for_everything_fails_if_the_generation_dropped_landings():
@@ -296,7 +296,7 @@ def test_a_pending_plan_and_an_idle_branch_are_explained():
     changed = replace(BINDING, fingerprint="e" * 64, semantics={"wall_clock": "run"})
     told = explain(describe_plan(fold(done), a_feed(), UpToDate(nothing("all is done")), "main", changed))
     assert told[1:] == [
-        "The job has changed since the branch's checkpoint. Its next run accepts that:",
+        "The job has changed since the branch's checkpoint. The next run that takes a landing accepts that:",
         "  - setting wall_clock: stream_time -> run",
     ]
     assert explain(describe_plan(fold([]), Feed(a_feed().definition, ()), UpToDate(nothing("x")), "main", BINDING))

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from rewindow.control import branch as branching
 from rewindow.control import drift_repair as republish
 from rewindow.control.branch import reset
-from rewindow.control.gc import collect, collect_feed, tidy
+from rewindow.control.gc import collect, collect_feed, tidy, tidy_feed
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.steps import drive
 from rewindow.tables.delta.commit import table_path
@@ -217,7 +217,7 @@ def _run_and_clean_up(warehouse: str) -> Steps:
     tables = DeltaTables(warehouse)
     yield from scene.run_all(tables)
     yield from tidy(JobGc(tables, JOB, lambda _attempt: False), keep_ms=0, merge_from=2)
-    yield from _collect_feed(warehouse)
+    yield from tidy_feed(FeedGc(DeltaFeedTables(warehouse), scene.FEED, lambda: True), keep_ms=0)
 
 
 def _land_again(warehouse: str) -> Steps:

@@ -1,7 +1,8 @@
 """Duels with a stopped process: SIGSTOP at a known site, another command runs to its end, SIGCONT, and both go on.
 
-A duel counts only if the kernel reported the first process as stopped while the second one ran. With `--takeover` the
-stopped process wakes up as a zombie, whose run somebody else has committed; without it, the second one has to wait.
+A duel counts only if the kernel reported the first process as stopped while the second one ran. With `--takeover`, or after
+the stopped process made no progress for too long (``stalls``), it wakes up as a zombie, whose run somebody else has committed;
+otherwise the second one has to wait.
 ``overtaken`` counts the stopped processes that were told so: they ended with another code than 0.
 """
 
@@ -15,6 +16,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from tests.crash.commands import COMMANDS, LAND, RUN, after, call, compare, detached, noisy, prepared, seen, warm_up
@@ -30,12 +32,16 @@ CODES = (0, 75, 76)
 
 @dataclass(frozen=True)
 class Duel:
-    """Two commands on one project. ``prepare``: the command whose preparation is that of the duel."""
+    """Two commands on one project. ``prepare``: the command whose preparation is that of the duel.
+
+    ``stalls``: the stopped process has had no heartbeat for so long that the other one must take over.
+    """
 
     name: str
     prepare: str
     stopped: tuple[str, ...]
     other: tuple[str, ...]
+    stalls: bool = False
 
 
 TAKEOVER = (*RUN, "--takeover")
@@ -47,9 +53,11 @@ DUELS = {
         Duel("land | land", "land", LAND, LAND),
         Duel("run | land", "run --land", (*RUN, "--land"), LAND),
         Duel("land | run", "run --land", LAND, (*RUN, "--land")),
+        Duel("stalled run | run", "run", RUN, RUN, stalls=True),
+        Duel("stalled land | land", "land", LAND, LAND, stalls=True),
     )
 }
-ROUNDS, QUICK_ROUNDS = 60, 4
+ROUNDS, QUICK_ROUNDS = 84, 6
 
 
 def duel(name: str, seed: int, site: str, project: str, expected: dict[str, Any]) -> Outcome:
@@ -62,9 +70,13 @@ def duel(name: str, seed: int, site: str, project: str, expected: dict[str, Any]
         _, status = os.waitpid(first.pid, os.WUNTRACED)
         if not os.WIFSTOPPED(status):
             return Outcome(name, seed, site, f"not reached: it ended with {os.waitstatus_to_exitcode(status)}")
+        for beat in Path(f"{copy}/warehouse/rewindow/heartbeats").glob("*") if one.stalls else ():
+            os.utime(beat, (0, 0))
         other = answer(partial(call, copy, one.other))
         os.kill(first.pid, signal.SIGCONT)
         first.finish()
+        if one.stalls and other["code"] != 0:
+            return Outcome(name, seed, site, f"wrong: nobody took over from a stalled process: {other}")
         ends = {"the other one": other, "the stopped one": json.loads(first.said)}
         for words in (one.stopped, one.other):
             ends[f"{' '.join(words)} again"] = done = answer(partial(call, copy, words))
@@ -101,7 +113,7 @@ def suite(settings: Settings) -> Figures:
     """Stop the first command of each pair at sites spread over its whole call."""
     figures, results = Figures("stops"), Results.of("stops", settings.results)
     warm_up()
-    names = ["run | run --takeover", "land | land"] if settings.quick else list(DUELS)
+    names = ["run | run --takeover", "stalled run | run", "land | land"] if settings.quick else list(DUELS)
     rounds = (QUICK_ROUNDS if settings.quick else ROUNDS) // len(names)
     for name in names:
         one = DUELS[name]

@@ -44,6 +44,7 @@ KINDS = {
     "Column": "column",
     "OldColumn": "column",
     "Columns": "columns",
+    "RowOrder": "`file` or columns",
     "Fields": "fields",
     "ColumnOrColumns": "column or columns",
     "TimestampSource": "column or function",

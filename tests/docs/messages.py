@@ -31,9 +31,12 @@ them, lists in the same order:
 | `hints` of `run` | `hint_codes` |
 | `warnings` of `land` | `warning_codes` |
 | `waiting` of `land` | `waiting_code` |
+| `orders` of `land` | `order_codes` |
+| `undeclared` of `plan` | `undeclared_codes` |
 | `reason` of `plan` and `run` | `reason_code` |
 | `detail` of `ls` and `status`, whose parts are joined by semicolons | `detail_codes` |
 | `headline` and `reasons` of `why --missing` | `headline_code`, `reason_codes` |
+| `notes` of `why` | `note_codes` |
 
 {GENERATED}"""
 TITLES = {

@@ -70,7 +70,7 @@ INNER: Steps = [
     ("L", "k", "x5", 16, ["k=x5-u@30"]),
     ("L", "k", None, 17, ["k=None@30"]),
 ]
-"""Kafka Streams 4.3.1 sends the same here and in `LEFT`."""
+"""Kafka Streams 4.4.0 sends the same here and in `LEFT`."""
 LEFT: Steps = [
     ("L", "k", "x1", 5, ["k=x1-None@5"]),
     ("R", "x", "r", 3, ["k=x1-r@3"]),
@@ -190,6 +190,23 @@ def test_a_table_is_joined_with_itself_after_a_repartition() -> None:
         employees(parted=False)
     driver = TopologyTestDriver(employees(parted=True))
     play(driver, [("L", "b", "-", 1, []), ("L", "k", "b", 2, ["k=b--@2"]), ("L", "b", "c", 3, ["k=b-c@3"])], cut=True)
+
+
+@both_modes
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_a_joiner_may_take_the_key_of_the_row(how: str, *, cut: bool) -> None:
+    builder = StreamsBuilder()
+    left, right = (builder.table(name, store=name) for name in "LR")
+    join = {"inner": left.join, "left": left.left_join}[how]
+    keyed = join(right, lambda *both: ":".join(map(str, both)), foreign_key=named, store="j", with_key=True, value=str)
+    keyed.to_stream().to("out")
+    steps: Steps = [
+        ("L", "k", "x1", 5, [] if how == "inner" else ["k=k:x1:None@5"]),
+        ("R", "x", "r", 7, ["k=k:x1:r@7"]),
+        ("L", "m", "x2", 8, ["m=m:x2:r@8"]),
+        ("R", "x", "s", 9, ["k=k:x1:s@9", "m=m:x2:s@9"]),
+    ]
+    play(TopologyTestDriver(builder.build()), steps, cut=cut)
 
 
 def test_a_foreign_key_needs_a_store() -> None:

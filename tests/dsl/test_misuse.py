@@ -113,10 +113,10 @@ ARITIES = {
 @pytest.mark.parametrize("verb", ARITIES)
 def test_a_function_with_the_wrong_arity_is_named_with_file_and_line(verb):
     called_with, use = ARITIES[verb]
-    line = test_a_function_with_the_wrong_arity_is_named_with_file_and_line.__code__.co_firstlineno + 5
-    with pytest.raises(TopologyError) as caught:
+    line = test_a_function_with_the_wrong_arity_is_named_with_file_and_line.__code__.co_firstlineno + 6
+    function, arguments = f"the lambda ({__file__}:{line})", called_with.strip("()")
+    with refused("function-parameters-wrong", function=function, signature="(row)", arguments=arguments):
         use(lambda row: row)
-    assert f"the lambda ({__file__}:{line}) takes (row), but is called with {called_with}" in str(caught.value)
     with pytest.raises(TopologyError, match=r"only \(.*test_misuse.py:\d+\) takes \(row\)"):
         use(only)
 

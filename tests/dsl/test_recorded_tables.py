@@ -1,4 +1,4 @@
-"""Foreign-key joins and versioned tables give what Kafka Streams 4.3.1 gave in recordings, step by step.
+"""Foreign-key joins and versioned tables give what Kafka Streams 4.4.0 gave in recordings, step by step.
 
 The shared scenarios do not cover them. Each line of a recording is ``topic,key,value,timestamp -> what was sent``.
 """

@@ -40,6 +40,13 @@ def test_in_a_self_join_each_record_joins_itself_once() -> None:
     )
 
 
+def test_a_negative_bound_before_the_epoch_counts_as_zero() -> None:
+    driver = TopologyTestDriver(topology("inner", within(10, -5, grace=20)))
+    for topic, value, at in [("R", "r0", 0), ("R", "r1", 1), ("L", "early", 3), ("L", "later", 6)]:
+        driver.pipe(topic, "k", value, at)
+    assert [record.value for record in driver.read("out")] == ["early-r0", "later-r0", "later-r1"]
+
+
 def test_deprecated_windows_without_grace_send_an_unmatched_record_at_once() -> None:
     with pytest.warns(DeprecationWarning, match="name the grace"):
         windows = JoinWindows.of("10ms")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from rewindow import Count, JoinWindows, KTable, StreamsBuilder, Topology, versioned_store
-from rewindow.errors import TopologyError
 from rewindow.streams.metrics import SKIPPED_RECORDS
 from rewindow.streams.settings import Semantics
 from rewindow.testing import TopologyTestDriver
 from tests.dsl.joined import Step, play, told
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 HISTORY = versioned_store("rows", history="100ms")
 
@@ -251,24 +251,30 @@ def test_misuse_is_rejected_with_the_fix() -> None:
         builder.table("V", store=versioned_store("past", history="9ms")),
     )
     windows = JoinWindows.of("1s", grace="0s")
-    for wrong, message in [
-        (lambda: stream.join(table, pair, windows), "takes neither windows= nor store="),
-        (lambda: stream.join(table, pair, store="x"), "takes neither windows= nor store="),
-        (lambda: stream.outer_join(table, pair, None, name="j"), "no outer join: use left_join"),
-        (lambda: stream.select_key(lambda _k, v: v).join(table, pair), "cross a repartition. Give it a name"),
-        (lambda: stream.join(versions, pair, grace="1ms"), "wait for the grace. Give it a name"),
-        (lambda: stream.join(table, pair, name="j", grace="1ms"), "this one has no history: use versioned_store"),
+    versioned = partial(stream.join, versions, pair, name="j")
+    other_key = table.group_by(lambda k, v: (v, k), key=int).count(store="n")
+    for wrong, refusal in [
+        (lambda: stream.join(table, pair, windows), refused("table-join-option-refused")),
+        (lambda: stream.join(table, pair, store="x"), refused("table-join-option-refused")),
+        (lambda: stream.outer_join(table, pair, None, name="j"), refused("outer-join-with-table", join="join 'j'")),
         (
-            lambda: stream.join(versions, pair, name="j", grace="10ms"),
-            "this one has a history of 9ms: use versioned_store",
+            lambda: stream.select_key(lambda _k, v: v).join(table, pair),
+            refused("table-join-unnamed", reason=containing("re-keyed")),
         ),
-        (lambda: stream.join(versions, pair, name="j", grace="-1ms"), "is negative: give 0 or more"),
         (
-            lambda: stream.select_key(lambda _k, v: v, key=str).join(
-                table.group_by(lambda k, v: (v, k), key=int).count(store="n"), pair, name="j"
-            ),
-            "str and int",
+            lambda: stream.join(versions, pair, grace="1ms"),
+            refused("table-join-unnamed", reason=containing("grace")),
+        ),
+        (
+            lambda: stream.join(table, pair, name="j", grace="1ms"),
+            refused("join-history-too-short", history="no history"),
+        ),
+        (lambda: versioned(grace="10ms"), refused("join-history-too-short", history="a history of 9ms")),
+        (lambda: versioned(grace="-1ms"), refused("join-grace-negative", grace="'-1ms'")),
+        (
+            lambda: stream.select_key(lambda _k, v: v, key=str).join(other_key, pair, name="j"),
+            refused("join-key-types-differ", left="str", right="int"),
         ),
     ]:
-        with pytest.raises(TopologyError, match=message):
+        with refusal:
             wrong()

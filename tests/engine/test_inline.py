@@ -25,7 +25,6 @@ from rewindow.contracts.tasks import (
     TaskWork,
 )
 from rewindow.engine.worker.local import InlineEngine, size_of
-from rewindow.errors import StorageError
 from rewindow.streams.settings import Semantics
 from tests.engine.test_record_execution import EPOCHS, PARTITIONS, logs, random_log, write_files
 from tests.refusals import containing, refused
@@ -163,7 +162,11 @@ def test_an_unexpected_error_has_the_same_message_as_from_a_worker(
         raise OSError(message)
 
     monkeypatch.setattr("rewindow.engine.worker.local.run_tasks", broken)
-    with pytest.raises(StorageError, match=r"the disk is away .*a file could not be read or written: run again"):
+    with refused(
+        "worker-file-failed",
+        reason=containing("the disk is away"),
+        fix="a file could not be read or written: run again",
+    ):
         run(make_work(log, tmp_path))
 
 

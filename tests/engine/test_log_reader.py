@@ -12,9 +12,9 @@ from rewindow.contracts.tasks import LogFile, LogSlice
 from rewindow.engine.worker import log_reader as reader
 from rewindow.engine.worker.checksums import open_verified
 from rewindow.engine.worker.log_reader import LogReader, ordered_batches
-from rewindow.errors import StorageError
 from rewindow.streams.record import row_class
 from rewindow.streams.serde.schema import Column, row_shape, scalar_shape
+from tests.refusals import refused
 
 
 def file(folder: Path, name: str, offsets: list[int]) -> LogFile:
@@ -48,7 +48,7 @@ def test_rewritten_files_yield_each_offset_once(
 
 @pytest.mark.parametrize(("offsets", "wrong"), [([0, 1, 3, 4], 2), ([0, 1, 2, 2, 3, 4], 2), ([0, 1, 2], 3)])
 def test_a_missing_or_duplicate_offset_is_an_error(tmp_path: Path, offsets: list[int], wrong: int) -> None:
-    with pytest.raises(StorageError, match=f"offset {wrong} is missing or duplicated"):
+    with refused("log-offset-missing", topic="log", offset=wrong):
         read([file(tmp_path, "a", offsets)], 0, 5)
 
 

@@ -1,20 +1,24 @@
-"""The temporary folders of landings: a killed process leaves its own, and the next landing removes it."""
+"""Temporary folders: a terminated process removes its own; that of a killed one goes with the next process that needs one."""
 
 from __future__ import annotations
 
+import gc
+import signal
 import subprocess
 import sys
 import tempfile
+import weakref
 from pathlib import Path
 
 import pytest
 
-from rewindow.engine.worker.landing.sorted_runs import PREFIX, scratch_folder
+from rewindow.storage.scratch import PREFIX, make_folder, remove_folder, scratch_folder
 
 HOLDS = """\
 import pathlib, sys
-from rewindow.engine.worker.landing.sorted_runs import scratch_folder
+from rewindow.storage.scratch import remove_at_signals, scratch_folder
 
+remove_at_signals()
 with scratch_folder() as folder:
     pathlib.Path(folder, "run-0.arrow").write_text("rows")
     print(folder, flush=True)
@@ -32,16 +36,18 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_folder_of_a_killed_process_goes_and_that_of_a_living_one_stays() -> None:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", HOLDS], **pipes) as process:  # type: ignore[call-overload]
-        left = Path(process.stdout.readline().strip())
+        left = Path(process.stdout.readline().strip()).parent
         assert left.name.startswith(PREFIX)
-        with scratch_folder() as mine, scratch_folder():
-            assert (left / "run-0.arrow").exists()
+        with scratch_folder() as mine, scratch_folder() as second:
+            assert list(left.glob("*/run-0.arrow"))
             assert Path(mine).exists()
             process.kill()
             process.wait()
-            with scratch_folder():
+            remove_folder(mine)
+            remove_folder(second)
+            with scratch_folder() as third:
                 assert not left.exists()
-                assert Path(mine).exists()
+                assert Path(third).exists()
 
 
 def test_what_nobody_knows_to_be_abandoned_stays(temporary: Path) -> None:
@@ -55,7 +61,54 @@ def test_what_nobody_knows_to_be_abandoned_stays(temporary: Path) -> None:
     assert set(temporary.iterdir()) == {unlocked, elsewhere, linked}
 
 
-def test_a_folder_is_removed_with_its_landing(temporary: Path) -> None:
+def test_a_folder_is_removed_when_its_work_is_done(temporary: Path) -> None:
     with scratch_folder() as folder:
         Path(folder, "run-0.arrow").write_text("rows")
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_terminated_process_removes_its_folders_at_once(temporary: Path, number: signal.Signals) -> None:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", HOLDS], **pipes) as process:  # type: ignore[call-overload]
+        assert Path(process.stdout.readline().strip(), "run-0.arrow").exists()
+        process.send_signal(number)
+        assert process.wait() == 128 + number
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_process_that_ignores_hangups_goes_on(temporary: Path) -> None:
+    ignoring = f"import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n{HOLDS}"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", ignoring], **pipes) as process:  # type: ignore[call-overload]
+        process.stdout.readline()
+        process.send_signal(signal.SIGHUP)
+        process.communicate()
+        assert process.returncode == 0
+    assert list(temporary.iterdir()) == []
+
+
+class Copy:
+    """Something with a folder that lasts as long as the object."""
+
+    def __init__(self) -> None:
+        self.folder = make_folder()
+        self.me = self  # only the garbage collector finds out that nobody needs it
+        weakref.finalize(self, remove_folder, self.folder)
+
+
+def test_garbage_that_is_collected_while_a_folder_is_made_does_no_harm(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Copy()
+    make = tempfile.mkdtemp
+
+    def collecting(*args: str, **options: str) -> str:
+        gc.collect()
+        return make(*args, **options)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", collecting)
+    with scratch_folder() as folder:
+        (root,) = temporary.iterdir()
+        assert Path(folder).parent == root
     assert list(temporary.iterdir()) == []

@@ -97,6 +97,18 @@ def test_awkward_parquet_files_are_landed_alike(spark, tmp_path, seed):
     assert found["passes"] == found["spark"], f"seed {seed}"
 
 
+def test_the_key_and_the_time_can_be_values_too_under_other_names(spark, tmp_path):
+    (tmp_path / "raw").mkdir()
+    rows = pa.table({"user": ["ann", None, "bob"], "t": [T0, T0 + 1, T0 + 2], "x": [1, 2, 3]})
+    pq.write_table(rows, tmp_path / "raw" / "a.parquet")
+    names = {"owner": "user", "at": "t", "n": "x"}
+    feed = one_log(columns=names, value=list(names), arrived_at=None)
+    found = land_in_every_way(spark, tmp_path, feed, T0)
+    assert found["arrow"] == found["spark"] == found["passes"]
+    pairs = {"('user', 'ann')", "('owner', 'ann')", f"('timestamp', {T0})", f"('at', {T0})", "('n', 1)"}
+    assert any(pairs <= set(row) for row in found["arrow"][2])
+
+
 def test_a_delta_table_is_landed_alike(spark, tmp_path):
     rng = random.Random(3)
     path = str(tmp_path / "source")

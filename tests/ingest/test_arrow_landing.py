@@ -21,6 +21,7 @@ from rewindow.engine.worker.landing.source_rows import open_parquet
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.bench.day import JOB, write_project, write_source
 from tests.conftest import ROOT
+from tests.ingest.land_by_arrow import land_by_arrow
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, landings, log_rows, one_log, write_rows
 from tests.refusals import containing, refused
 
@@ -212,3 +213,38 @@ def test_a_landed_file_is_read_again_only_for_rows_that_arrived_later(tmp_path, 
     assert sorted(row["arrived_at"] for row in log_rows(tables) if row["x"] == 2) == [
         T0 + hour * HOUR + 1 for hour in (0, 1, 3, 4, 4, 5)
     ]
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+@pytest.mark.parametrize("key", ["user", ["user", "page"]])
+@pytest.mark.parametrize("data_page_version", ["1.0", "2.0"])
+def test_keys_in_every_encoding_of_parquet_are_landed(tmp_path, encoding, key, data_page_version):
+    (tmp_path / "raw").mkdir()
+    users = ["ann", "bob", "", None, "bo"] * 8
+    rows = pa.table({"user": users, "page": [f"/{n}" for n in range(40)], "t": [T0 + n for n in range(40)]})
+    for name, options in {
+        "plain": {},
+        "delta": {"use_dictionary": False, "column_encoding": {"user": encoding, "page": encoding}},
+    }.items():
+        pq.write_table(
+            rows,
+            tmp_path / "raw" / f"{name}.parquet",
+            row_group_size=15,
+            data_page_version=data_page_version,
+            **options,
+        )
+    found = land_by_arrow(tmp_path, key=key, value=["page", "t"] if key == "user" else ["t"])
+    assert sorted(row["t"] for row in found) == sorted([T0 + n for n in range(40)] * 2)
+    assert {(row["user"], row["t"]) for row in found} == {(user, T0 + n) for n, user in enumerate(users)}
+
+
+def test_what_arrow_cannot_decode_is_left_to_spark(tmp_path, monkeypatch):
+    (tmp_path / "raw").mkdir()
+    pq.write_table(pa.table({"user": ["ann"], "t": [T0]}), tmp_path / "raw" / "a.parquet")
+
+    def unable(*_args, **_options):
+        raise pa.ArrowNotImplementedError("a new encoding")
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", unable)
+    with pytest.raises(AssertionError, match="write"):
+        land_by_arrow(tmp_path)

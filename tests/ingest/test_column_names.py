@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import pytest
 
 from rewindow.contracts.ingest import LogSpec, SourceSpec
 from rewindow.engine.worker.landing.log_columns import log_columns
-from rewindow.errors import ConfigError
+from tests.refusals import refused
 
 
-def refusal(kind: str, *names: str) -> str:
+def refusal(kind: str, *names: str) -> Mapping[str, object]:
     fields = [{"name": name, "type": "string", "nullable": True, "metadata": {}} for name in ("id", "at", *names)]
     spec = LogSpec("events", SourceSpec(kind, "raw", "raw", {}), ("id",), True, None, False, "at")
-    with pytest.raises(ConfigError) as refused:
+    with refused("column-name-unusable", column=names[-1], source="raw") as caught:
         log_columns(spec, json.dumps({"type": "struct", "fields": fields}))
-    return str(refused.value)
+    return caught.value.facts
 
 
 def test_a_name_that_is_no_identifier_is_to_be_renamed_or_omitted() -> None:
-    said = refusal("parquet", "1st;2nd")
-    assert said.endswith(
-        """Rename it, `columns: {other_name: "1st;2nd"}`, or omit it by listing the others under `value:`"""
-    )
-    assert "'1st;2nd' of raw is not a Python identifier" in said
+    facts = refusal("parquet", "1st;2nd")
+    assert (facts["quoted"], facts["hint"]) == ('"1st;2nd"', "")
+    assert "identifier" in str(facts["reason"])
 
 
 @pytest.mark.parametrize("separator", [";", "|", "\t"])
 def test_of_a_csv_file_it_may_be_the_header_of_a_file_with_another_separator(separator: str) -> None:
-    said = refusal("csv", f"id{separator}at")
-    assert f". If {json.dumps(separator)} separates the columns of a file, unlike in the others, " in said
-    assert "separates" not in refusal("csv", "1st")
+    assert f"If {json.dumps(separator)} separates" in str(refusal("csv", f"id{separator}at")["hint"])
+    assert refusal("csv", "1st")["hint"] == ""

@@ -41,6 +41,12 @@ def stamp(source_path, time_ms):
     path.write_text("\n".join(map(json.dumps, actions)))
 
 
+def vacuum(source_path):
+    """Compact a table, and delete the files that it no longer names."""
+    DeltaTable(source_path).optimize.compact()
+    DeltaTable(source_path).vacuum(0, dry_run=False, enforce_retention_duration=False)
+
+
 def row(n, hour=0):
     return {"user": f"u{n % 4}", "t": T0 + hour * HOUR, "got": T0 + hour * HOUR + n, "x": n}
 
@@ -101,10 +107,47 @@ def test_what_optimize_and_vacuum_took_away_before_it_was_landed_is_said(tmp_pat
     append(source_path, [row(0)])
     land_locally(feed, tables, tmp_path, T0)
     append(source_path, [row(1)])
-    DeltaTable(source_path).optimize.compact()
-    DeltaTable(source_path).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    vacuum(source_path)
     with refused("source-rewritten-before-landing", gone=containing("VACUUM")):
         land_locally(feed, tables, tmp_path, T0)
+
+
+def test_a_vacuumed_table_is_landed_as_it_is_now_by_a_first_landing_and_by_each_new_generation(
+    tmp_path, source_path, tables
+):
+    feed = table_feed(**EACH_CALL, **BY_COMMIT)
+    for n in (0, 1):
+        append(source_path, [row(n)])
+    vacuum(source_path)
+    assert land_locally(feed, tables, tmp_path, T0).rows == 2
+    append(source_path, [row(2)])
+    assert land_locally(feed, tables, tmp_path, T0).rows == 1
+    generations = []
+    for generation in (2, 3):
+        vacuum(source_path)  # the same rows in other files
+        assert land_locally(feed, tables, tmp_path, T0, new_generation=True).rows == 3
+        rows = log_rows(tables, generation=generation)
+        generations.append([(row["partition"], row["offset"], row["x"]) for row in rows])
+    assert generations[0] == generations[1]
+
+
+def test_a_vacuumed_table_needs_a_column_of_arrivals_for_intervals(tmp_path, source_path, tables):
+    for n in (0, 1):
+        append(source_path, [row(n)])
+    vacuum(source_path)
+    with refused("source-arrival-unknown"):
+        land_locally(table_feed(**BY_COMMIT), tables, tmp_path, T0 + HOUR)
+    assert land_locally(table_feed(), tables, tmp_path, T0 + HOUR).rows == 2
+
+
+def test_vacuumed_rows_that_waited_for_their_interval_need_a_column_of_arrivals(tmp_path, source_path, tables):
+    append(source_path, [row(0)], T0 + 1)
+    land_locally(table_feed(**BY_COMMIT), tables, tmp_path, T0 + HOUR)
+    append(source_path, [row(1)], T0 + HOUR + 1)
+    vacuum(source_path)
+    with refused("source-rewritten-before-landing", fix=containing("`arrived_at: COLUMN`")):
+        land_locally(table_feed(**BY_COMMIT), tables, tmp_path, T0 + 2 * HOUR)
+    assert land_locally(table_feed(), tables, tmp_path, T0 + 2 * HOUR, new_generation=True).rows == 2
 
 
 def test_a_table_that_only_spark_reads_is_landed_with_the_files_that_it_has(tmp_path, source_path, monkeypatch):

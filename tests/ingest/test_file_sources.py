@@ -16,7 +16,6 @@ from pydantic import ValidationError
 from rewindow.config.feed import feed_spec
 from rewindow.contracts.ingest import SourceSpec
 from rewindow.engine.worker.source_files import look_at_files, unchanged
-from rewindow.errors import SourceError, StorageError
 from tests.ingest.land_by_arrow import land_by_arrow
 from tests.ingest.local_engine import feed_config
 from tests.refusals import containing, refused
@@ -101,7 +100,7 @@ def test_a_utf_16_file_is_refused_unless_the_source_says_so(tmp_path, encoding, 
     rows = {"csv": "\ufeffuser,t\nann,1\n", "json": '\ufeff{"user": "ann", "t": 1}\n'}[kind]
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / f"z.{kind}").write_bytes(rows.encode(encoding))
-    with pytest.raises(SourceError, match=rf"z\.{kind} is UTF-16, .* Convert it to UTF-8, or, .*encoding: UTF-16"):
+    with refused("text-not-utf8", file=containing(f"z.{kind}"), encoding="UTF-16"):
         land_by_arrow(tmp_path, source={"path": "raw", "format": kind})
     source = {"path": "raw", "format": kind, "options": {"encoding": "UTF-16"}}
     assert [row["user"] for row in land_by_arrow(tmp_path, source=source)] == ["ann"]
@@ -129,16 +128,16 @@ def test_a_compressed_copy_of_a_file_is_refused_whichever_is_landed_first(folder
     uncompressed = look_at_files(source(folder), None)
     packed = folder / f"z.csv{suffix}"
     packed.write_bytes(compress(rows))
-    with pytest.raises(SourceError, match=rf"z\.csv\{suffix} has the same content as a\.csv.*landed twice"):
+    with refused("file-content-repeated", file=f"z.csv{suffix}", other="a.csv"):
         look_at_files(source(folder), uncompressed.position)
     (folder / "a.csv").unlink()
     first = look_at_files(source(folder), None)
     (folder / "a.csv").write_bytes(rows)
-    with pytest.raises(SourceError, match=rf"Remove a\.csv, because z\.csv\{suffix} is landed"):
+    with refused("file-content-repeated", file="a.csv", other=f"z.csv{suffix}"):
         look_at_files(source(folder), first.position)
     (folder / "a.csv").unlink()
     (folder / f"y.csv{suffix}").write_bytes(compress(rows[:7]) + compress(rows[7:]))
-    with pytest.raises(SourceError, match=rf"y\.csv\{suffix} has the same content as z\.csv"):
+    with refused("file-content-repeated", file=f"y.csv{suffix}", other=f"z.csv{suffix}"):
         look_at_files(source(folder), first.position)
 
 
@@ -156,12 +155,9 @@ def test_a_compressed_file_that_an_older_version_landed_is_known(folder):
     assert look_at_files(source(folder), landed).fresh == ()
 
 
-@pytest.mark.parametrize(
-    "content", [gzip.compress(b"user,t\nann,1\n")[:-3], b"user,t\nann,1\n"], ids=["cut off", "text"]
-)
-def test_a_file_that_cannot_be_decompressed_is_named(folder, content):
-    (folder / "z.csv.gz").write_bytes(content)
-    with pytest.raises(StorageError, match=r"z\.csv\.gz cannot be decompressed .*, then land again"):
+def test_a_file_that_cannot_be_decompressed_is_named(folder):
+    (folder / "z.csv.gz").write_bytes(gzip.compress(b"user,t\nann,1\n")[:-3])
+    with refused("file-not-decompressed", file=containing("z.csv.gz")):
         look_at_files(source(folder), None)
 
 
@@ -184,7 +180,7 @@ def test_a_compressed_file_whose_name_does_not_say_so_is_named(tmp_path, compres
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "z.csv").write_bytes(compress(b"user,t\nann,1\n"))
     source = {"path": "raw", "format": "csv"}
-    with pytest.raises(SourceError, match=rf"z\.csv .*: rename it to z\.csv\{suffix}"):
+    with refused("file-not-text", file=containing("z.csv"), fix=containing(f"z.csv{suffix}")):
         land_by_arrow(tmp_path, source=source)
     (tmp_path / "raw" / "z.csv").rename(tmp_path / "raw" / f"z.csv{suffix}")
     assert [row["user"] for row in land_by_arrow(tmp_path, source=source)] == ["ann"]
@@ -194,7 +190,7 @@ def test_a_compressed_file_whose_name_does_not_say_so_is_named(tmp_path, compres
 def test_other_compressed_files_are_refused_by_what_they_are(tmp_path, suffix):
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / f"z.csv{suffix}").write_bytes(b"user,t\nann,1\n")
-    with pytest.raises(SourceError, match=rf"z\.csv\{suffix} is compressed by {suffix[1:]}"):
+    with refused("compression-not-supported", file=containing(f"z.csv{suffix}"), compression=suffix[1:]):
         land_by_arrow(tmp_path, source={"path": "raw", "format": "csv"})
 
 

@@ -34,7 +34,7 @@ def test_waiting_may_change_at_any_time(tmp_path, landed):
     feed = feed_config(
         lag="5m", max_task_idle="forever", landing={"every": "1h", "watermark": "interval_end", "max_ahead": "2d"}
     )
-    assert land_locally(feed, landed, tmp_path, NOW + HOUR).landings == (4,)
+    assert land_locally(feed, landed, tmp_path, NOW + HOUR, until_ms=NOW + HOUR).landings == (4,)
 
 
 @pytest.mark.parametrize(

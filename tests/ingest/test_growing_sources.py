@@ -62,6 +62,7 @@ def test_any_calls_write_the_same_landings(hours, feed, calls):
                 late = T0 + hour * HOUR + 1234
                 land_locally(feed, some, root, late)
                 assert land_locally(feed, some, root, late).landings == ()
+        land_locally(feed, some, root, T0 + HOURS * HOUR, until_ms=T0 + HOURS * HOUR)
         land_locally(feed, bulk, root, T0 + 1000 * HOUR, until_ms=T0 + HOURS * HOUR)
         assert landings(some) == landings(bulk)
         if landings(bulk):
@@ -151,10 +152,11 @@ def test_an_empty_interval_makes_no_landing_but_one_that_is_declared_complete_do
     unbounded, ends = DeltaFeedTables(f"{tmp_path}/plain"), DeltaFeedTables(f"{tmp_path}/ends")
     assert land_locally(feed_config(), unbounded, tmp_path, T0 + 5 * HOUR).landings == (1, 2)
     feed = feed_config(landing={"every": "1h", "watermark": "interval_end"})
-    report = land_locally(feed, ends, tmp_path, T0 + 5 * HOUR)
-    assert report.landings == (1, 2, 3, 4, 5)
+    assert land_locally(feed, ends, tmp_path, T0 + 5 * HOUR).landings == (1, 2, 3), "no row follows the fourth"
+    assert land_locally(feed, ends, tmp_path, T0 + 5 * HOUR, until_ms=T0 + 5 * HOUR).landings == (4, 5)
     assert [landing["watermark"] for landing in landings(ends)] == [T0 + h * HOUR for h in range(1, 6)]
-    assert land_locally(feed, ends, tmp_path, T0 + 7 * HOUR).landings == (6, 7)
+    assert land_locally(feed, ends, tmp_path, T0 + 7 * HOUR).landings == ()
+    assert land_locally(feed, ends, tmp_path, T0 + 8 * HOUR, until_ms=T0 + 7 * HOUR).landings == (6, 7)
 
 
 def test_a_quiet_partition_is_left_out_after_a_while_even_in_an_interval_without_rows(tmp_path):

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rewindow.errors import DataError, SourceError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from tests.ingest.land_by_arrow import land_by_arrow
 from tests.ingest.local_engine import log_rows
@@ -64,8 +63,8 @@ OTHER = {
     "another scale": (
         (pa.decimal128(9, 2), Decimal("1.25")),
         (pa.decimal128(9, 4), Decimal("1.2525")),
-        r"DECIMAL\(9,2\)",
-        r"DECIMAL\(9,4\)",
+        "DECIMAL(9,2)",
+        "DECIMAL(9,4)",
     ),
     "days": ((WITH_ZONE, NOW), (pa.date32(), NOW.date()), "TIMESTAMP", "DATE"),
 }
@@ -77,9 +76,7 @@ def test_a_column_with_another_type_is_refused_with_file_and_types(tmp_path, cas
     write(tmp_path, "a", *one)
     landed(tmp_path)
     write(tmp_path, "b", *other)
-    with pytest.raises(
-        SourceError, match=rf"b\.parquet stores x as {second}, but the log reads {first}, as the other files have it\."
-    ):
+    with refused("file-column-type-differs", file="b.parquet", column="x", stored=second, type=first):
         landed(tmp_path)
     assert len(log_rows(DeltaFeedTables(f"{tmp_path}/w"))) == 1
 
@@ -89,9 +86,7 @@ def test_two_types_in_a_first_landing_name_both_files_and_a_column_that_is_not_l
     one, other, first, second = OTHER[case]
     write(tmp_path, "a", *one)
     write(tmp_path, "b", *other)
-    with pytest.raises(
-        SourceError, match=rf"x is {first} in a\.parquet and {second} in b\.parquet\. Nothing was landed"
-    ):
+    with refused("column-types-mixed", column="x", types=f"{first} in a.parquet and {second} in b.parquet"):
         landed(tmp_path)
     with pytest.raises(KeyError):
         landed(tmp_path, value=["y"])
@@ -131,7 +126,7 @@ def test_a_json_field_that_an_object_has_twice_is_refused(tmp_path, line, said):
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "a.json").write_text(f'{{"user": "ann", "t": 1, "x": 5}}\n{line}\n')
     source = {"path": "raw", "format": "json", "schema": "user STRING, t BIGINT, x BIGINT"}
-    with pytest.raises(DataError, match=rf"a\.json, line 2: .*\b{said}\b.* twice"):
+    with refused("text-row-invalid", where="a.json, line 2", reason=f'the field "{said}" occurs twice'):
         landed(tmp_path, source=source)
     assert landed(tmp_path, source=source, unreadable="skip") == [5]
 

@@ -9,17 +9,9 @@ from hypothesis import strategies as st
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.ingest import stored_progress
+from rewindow.control.ingest.feed_definition import FeedDefinition, LogSchema, definition_as_json
 from rewindow.control.ingest.feed_progress import fold_progress, progress_lines
-from rewindow.control.ingest.landings import (
-    GENERATION,
-    LANDING,
-    PLAN,
-    FeedDefinition,
-    LandedRange,
-    Landing,
-    LogSchema,
-    definition_as_json,
-)
+from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, LandedRange, Landing
 from rewindow.control.ingest.stored_progress import interval_ends, made_by
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.ledger_state import NOTE

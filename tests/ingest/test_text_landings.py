@@ -52,6 +52,20 @@ def in_csv(value):
     return f'"{value}"' if "," in value else value
 
 
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_the_key_can_be_a_value_too_under_another_name(tmp_path, kind):
+    text = {"csv": "user,t,x\nann,1,5\n", "json": '{"user": "ann", "t": 1, "x": 5}\n'}[kind]
+    feed = feed_at(tmp_path, text, kind)
+    feed.land(columns={"owner": "user"})
+    assert [(row["user"], row["owner"], row["x"]) for row in log_rows(feed.tables)] == [("ann", "ann", 5)]
+
+
+def test_names_that_columns_exchanges_are_not_copied(tmp_path):
+    feed = feed_at(tmp_path, "user,t,x\nann,1,bob\n")
+    feed.land(columns={"x": "user", "user": "x"})
+    assert [(row["user"], row["x"]) for row in log_rows(feed.tables)] == [("bob", "ann")]
+
+
 @pytest.mark.parametrize("kind", BAD)
 def test_bad_values_in_csv_are_named_or_quarantined_with_their_lines_and_columns(tmp_path, kind):
     rows = "".join(f"bob,{number},{in_csv(value)}\n" for number, value in enumerate(BAD[kind]))
@@ -69,6 +83,30 @@ def test_bad_values_in_csv_are_named_or_quarantined_with_their_lines_and_columns
     reasons = "\n".join(quarantined(feed))
     assert [location for location in locations if location not in reasons] == []
     assert [row["user"] for row in log_rows(feed.tables)] == ["ann"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "reason"),
+    [
+        ("csv", "user,t,x\nann,1,a\0b\n", "NUL"),
+        ("csv", 'user,t,"x\nann,1,a\n', "lines: multiple"),
+        ("csv", "user,t,x,x,x2\nann,1,a,b,c\n", "numbered"),
+        ("json", '{"user": "ann", "t": 1, "x": "a\0"}\n', "NUL"),
+    ],
+)
+def test_the_policy_for_single_rows_is_not_proposed_for_what_it_does_not_skip(tmp_path, kind, text, reason):
+    feed = feed_at(tmp_path, text, kind)
+    for policy in ({}, {"unreadable": "skip"}):
+        with refused("text-row-invalid", reason=containing(reason), fix="Nothing was landed. Fix the file"):
+            feed.land(**policy)
+
+
+def test_an_object_over_several_lines_names_its_option(tmp_path):
+    feed = feed_at(tmp_path, '{\n  "user": "ann",\n  "t": 1,\n  "x": "a"\n}\n', "json")
+    with refused("text-row-invalid", where="d1.json, line 1", reason=containing("lines: multiple")):
+        feed.land()
+    feed.options["options"] = {"lines": "multiple"}
+    assert landed(feed) == [("ann", "a")]
 
 
 @pytest.mark.parametrize(
@@ -274,7 +312,7 @@ def test_a_declared_time_in_another_form_names_file_line_and_column(tmp_path, ki
 @pytest.mark.parametrize("role", ["timestamp", "arrived_at"])
 def test_a_time_of_day_is_no_time_of_a_record(tmp_path, role):
     feed = feed_at(tmp_path, "user,t,x\nann,1,2026-01-05T10:00:00Z\nbob,2,08:20\n")
-    with pytest.raises(DataError, match=r"d1\.csv, line 3.*'08:20'"):
+    with refused("rows-without-valid-time", rows=containing(f"d1.csv, line 3: the {role} '08:20'")):
         feed.land(**{role: "x"})
 
 

@@ -158,11 +158,6 @@ def test_run_says_when_a_feed_that_was_never_landed_lands(tmp_path):
         bench.edit("conf/feeds/activity.yaml", "feed: activity", "feed: other")
         (bench.root / "conf/feeds/activity.yaml").rename(bench.root / "conf/feeds/other.yaml")
         bench.edit("conf/jobs/counts.yaml", "feed: activity", "feed: other")
-        answer = bench.run("run", "counts")
-    assert answer.code == 66
-    today = datetime.now(UTC).date()
-    assert (
-        "`rewindow land other` first. It lands complete intervals only (`every: 1d`): all that arrived before "
-        f"{today} 00:00 UTC" in answer.err
-    )
-    assert "waiting" not in answer.err
+        refusal = bench.refuses("run counts", "feed-never-landed", feed="other")
+    assert f"{datetime.now(UTC).date()} 00:00 UTC" in refusal.message
+    assert "waiting" not in refusal.message

@@ -8,11 +8,11 @@ from typing import Any
 
 from tests.oracle.cogroups import CogroupedRows, CogroupedSessions, CogroupedSliding, CogroupedWindows
 from tests.oracle.joins import StreamStreamJoin
-from tests.oracle.lookups import GlobalTableJoin, StreamTableJoin, TableTableJoin
+from tests.oracle.lookups import ForeignKeyJoin, GlobalTableJoin, StreamTableJoin, TableTableJoin
 from tests.oracle.nodes import Node, Origin, SelectKey, Setting, Source, StreamFilter, StreamMap, ToStream
 from tests.oracle.olds import tables_that_send_old_values
 from tests.oracle.queues import LARGEST
-from tests.oracle.repartitions import keyed_repartitions, repartition_topic
+from tests.oracle.repartitions import answer_topic, keyed_repartitions, repartition_topic
 from tests.oracle.rules import Rules
 from tests.oracle.scripts import Clock, Message, ScriptError, ScriptNode
 from tests.oracle.sessions import SessionAggregate
@@ -37,12 +37,13 @@ OPERATORS = {
     "stream_table_join": StreamTableJoin,
     "table_table_join": TableTableJoin,
     "global_table_join": GlobalTableJoin,
+    "foreign_key_join": ForeignKeyJoin,
 }
 WINDOWED = {"sliding": SlidingAggregate, "session": SessionAggregate}
 COGROUPED = {None: CogroupedRows, "sliding": CogroupedSliding, "session": CogroupedSessions}
 TABLES = (
     *(TableSource, TableMap, TableTransform, StreamAggregate, WindowAggregate, SessionAggregate),
-    *(Suppress, TableTableJoin),
+    *(Suppress, TableTableJoin, ForeignKeyJoin),
 )
 
 
@@ -164,7 +165,7 @@ class Graph:
         setting = Setting(
             spec,
             above,
-            lambda message: self._forward(name, message),
+            partial(self._enqueue, answer_topic(name)) if kind is ForeignKeyJoin else partial(self._forward, name),
             self._rules,
             self._origin,
             self._windows(spec),
@@ -174,6 +175,8 @@ class Graph:
             name in self._with_finals,
         )
         self._children[name] = []
+        if kind is ForeignKeyJoin:
+            self._children[answer_topic(name)] = self._children[name]
         self._nodes[name] = self._scripted(setting) if kind is ScriptedNode else kind(setting)
         return self._nodes[name]
 

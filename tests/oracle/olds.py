@@ -37,7 +37,7 @@ def tables_that_send_old_values(scenario: Mapping[str, Any]) -> set[str]:
         if op == "filter" and is_table:
             if ask(above[0], only_if_stored=True):
                 sending.add(name)
-        elif op == "suppress" or (op == "group_by" and is_table):
+        elif op == "suppress" or (op == "group_by" and is_table) or op == "foreign_key_join":
             ask(above[0], only_if_stored=False)
         elif op == "table_table_join":
             for one in above[: {"inner": 0, "left": 1, "outer": 2}[node["how"]]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-MAKES_TABLE = ("aggregate", "suppress", "to_table", "table_table_join")
+MAKES_TABLE = ("aggregate", "suppress", "to_table", "table_table_join", "foreign_key_join")
 DERIVE = ("filter", "map_values", "transform_values")
 """The verbs that make a table of a table."""
 TOGETHER = ("repartition", "aggregate", "cogroup", "to_table", "stream_stream_join", "stream_table_join")
@@ -23,6 +23,11 @@ class Part:
 def repartition_topic(node: str, side: int) -> str:
     """Return the name of the repartition topic of a node's input."""
     return f"{node}-repartition" if side == 0 else f"{node}-repartition-{side}"
+
+
+def answer_topic(node: str) -> str:
+    """Return the name of the topic of a foreign-key join's results."""
+    return f"{node}-answer"
 
 
 def keyed_repartitions(nodes: list[Mapping[str, Any]]) -> set[str]:
@@ -80,6 +85,10 @@ def cut_at_repartitions(scenario: Mapping[str, Any], *, is_one_task: bool) -> li
         rekeyed[name] = is_rekeyed or node["op"] in ("select_key", "group_by", "processor")
         joined = {part_of[one] for one in feeding if one not in alone}
         last = max(joined)
+        if node["op"] == "foreign_key_join":  # the tables are a part each, and their results a topic of a third
+            joined, last = set(), max(part_of.values()) + 1
+            topics.append(answer_topic(name))
+            part_of[answer_topic(name)] = last
         part_of = {known: last if part in joined else part for known, part in part_of.items()}
         part_of[name] = last
     parts: dict[int, Part] = {}

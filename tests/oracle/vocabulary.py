@@ -57,8 +57,10 @@ def value_mapper(spec: Json) -> Callable[[Any], Any]:
 
 
 def key_selector(spec: Json) -> Callable[[Any, Any], Any]:
-    """Return a function that makes a key from key and value. The new key is null if its input is null."""
+    """Return a function that makes a key from key and value. The new key is null if its input is null, but a constant is not."""
     ((word, operand),) = spec.items()
+    if word == "const":
+        return lambda _key, _value: str(operand)
     of_key: dict[str, Callable[[Any], Any]] = {
         "key_prefix": lambda key: text_of(key)[:operand],
         "window_key": lambda key: key.key if isinstance(key, Windowed) else key,
@@ -67,7 +69,6 @@ def key_selector(spec: Json) -> Callable[[Any, Any], Any]:
     of_value: dict[str, Callable[[Any], Any]] = {
         "value_mod": lambda value: str(value % operand),
         "value_prefix": lambda value: str(value)[:operand],
-        "const": lambda _value: str(operand),
     }
     if word in of_key:
         return lambda key, _value: None if key is None else of_key[word](key)

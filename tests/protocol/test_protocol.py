@@ -218,7 +218,7 @@ def test_rows_of_a_ledger_that_was_deleted_are_refused(jobs: Backend, spark: Spa
 def test_an_output_that_a_failed_run_left_takes_other_columns(backend: Backend, spark: SparkSession) -> None:
     tables = backend.tables()
     if not isinstance(tables, CatalogTables):
-        pytest.skip("of files: tests/bad_input/test_leftovers.py")
+        pytest.skip("of files: tests/bad_input/test_refused_tables.py")
     name = TableName.parse(f"{tables.home}.left", "")
     for columns in ([Column("x", "long")], [Column("y", "string")]):
         create_table(spark, name, columns, (), {OWNER: owner("left", "main")})
@@ -231,7 +231,7 @@ def test_an_output_that_a_failed_run_left_takes_other_columns(backend: Backend, 
 def test_a_table_of_version_0_that_somebody_else_filled_is_refused(backend: Backend, spark: SparkSession) -> None:
     tables = backend.tables()
     if not isinstance(tables, CatalogTables):
-        pytest.skip("of files: tests/bad_input/test_leftovers.py")
+        pytest.skip("of files: tests/bad_input/test_refused_tables.py")
     mine = {OWNER: owner("left", "main")}
     for table, owned, error in (
         ("theirs", "", ConfigError),

@@ -16,6 +16,7 @@ from rewindow.app.report import report as collect
 from rewindow.report.figures import STEPS
 from rewindow.report.page import page
 from tests.bad_input.scene import Bench, copy_of
+from tests.refusals import told
 from tests.report.project import HOURS, records
 
 
@@ -53,7 +54,8 @@ def test_steps_of_which_delta_keeps_no_commit_are_left_out(project: Bench, tmp_p
 def test_a_comparison_is_part_of_the_verdict(project: Bench, tmp_path: Path) -> None:
     bench = copy_of(project, tmp_path / "compared")
     assert bench.run("backfill", "counts", "--from", "3", "--branch", "same").code == 0
-    assert "Equal to branch same in epochs 3 to 5, in every output" in said(reported(bench, "--diff", "same"))
+    (line,) = [one for one in reported(bench, "--diff", "same")["verdict"] if one["code"] == "verdict-branch-equal"]
+    assert "epochs 3 to 5" in line["text"]
     bench.edit("bench_job.py", 'grace="5m"', 'grace="1h"')
     assert bench.run("backfill", "counts", "--from", "1", "--branch", "fix").code == 0
     found = reported(bench, "--diff", "fix")
@@ -79,9 +81,7 @@ def test_drops_of_several_nodes_are_no_share_of_the_records(project: Bench) -> N
 def test_a_run_that_others_follow_has_no_landings_behind_that_they_took(project: Bench) -> None:
     found = reported(project, "--run", "2")
     assert found["progress"]["waiting_landings"] == 0
-    assert {one["why"].rpartition(". ")[2] for one in found["open_windows"]["shown"]} == {
-        "Later runs have taken later records"
-    }
+    assert {one["cause"] for one in found["open_windows"]["shown"]} == {"later_runs"}
 
 
 def test_the_timeline_of_one_run_covers_its_simulated_time(project: Bench) -> None:
@@ -102,7 +102,7 @@ def test_runs_that_were_not_read_are_not_said_to_have_dropped_nothing(project: B
         found, progress=dataclasses.replace(found.progress, runs=8_760), drops=[], detailed_runs=400
     )
     lines = verdict(long, health, is_newest=True)
-    assert "No record was dropped in the last 400 runs" in [one.text for one in lines]
+    told([one.text for one in lines], "verdict-nothing-dropped", where=" in the last 400 runs")
     not_read = dataclasses.replace(found.open_windows, shown=[], windows=0, not_read=["closed"])
     section = page(dataclasses.replace(found, open_windows=not_read)).partition('<section id="windows"')[2]
     assert "closed" in section.partition("</section>")[0]

@@ -10,6 +10,7 @@ import pytest
 
 from rewindow.streams.metrics import GRACE_BOUNDS_MS
 from tests.bad_input.scene import Bench, copy_of
+from tests.refusals import fixes
 from tests.report.project import GRACE, HOURS, OUTPUTS, SIZE, count, records
 
 
@@ -113,10 +114,8 @@ def test_what_waits_and_why_a_window_is_open_is_said(project: Bench, tmp_path: P
     found = reported(bench)
     assert (found["verdict"][0]["level"], found["verdict"][0]["code"]) == ("warning", "headline-behind")
     assert found["progress"]["waiting_records"] == len(records(HOURS))
-    assert (
-        "1 landing that reaches it waits to be replayed: `rewindow run counts`"
-        in found["open_windows"]["shown"][0]["why"]
-    )
+    first = found["open_windows"]["shown"][0]
+    assert (first["cause"], fixes(first["why"])) == ("not_replayed", ["run counts"])
     assert found["outlook"]["next_run"].startswith(f"Run main/{HOURS + 1} takes epoch {HOURS + 1} of feed")
 
 

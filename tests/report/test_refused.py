@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.bad_input.scene import Bench, copy_of
+from tests.refusals import fixes
 
 
 @pytest.mark.parametrize(
@@ -41,10 +42,7 @@ def test_a_report_that_cannot_be_made(
 def test_a_job_that_never_ran_is_told_to_run(project: Bench, tmp_path: Path) -> None:
     bench = copy_of(project, tmp_path / "fresh")
     bench.write("conf/jobs/other.yaml", (bench.root / "conf/jobs/counts.yaml").read_text().replace("counts", "other"))
-    answer = bench.run("report", "other")
-    assert answer.code == 2
-    assert "[branch-not-run-yet]" in answer.err
-    assert "job 'other' has no runs on branch 'main' yet: run `rewindow run other` first" in answer.err
+    assert fixes(bench.refuses("report other", "branch-not-run-yet", job="other", branch="main")) == ["run other"]
 
 
 def test_a_report_changes_nothing_in_the_warehouse(project: Bench, tmp_path: Path) -> None:

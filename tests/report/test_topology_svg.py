@@ -137,5 +137,4 @@ def test_explain_draws_the_topology(template: Bench, tmp_path: Path) -> None:
 
 
 def test_a_folder_is_refused_before_anything_else(template: Bench, tmp_path: Path) -> None:
-    answer = template.run("explain", "nobody", "--svg", str(tmp_path))
-    assert (answer.code, f"{tmp_path} is a folder: name a file in it" in answer.err) == (2, True)
+    template.refuses(f"explain nobody --svg {tmp_path}", "written-file-is-folder", path=tmp_path)

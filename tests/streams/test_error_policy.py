@@ -22,11 +22,11 @@ from rewindow import (
     versioned_store,
     window_store,
 )
-from rewindow.errors import DataError, LimitError
+from rewindow.errors import DataError
 from rewindow.streams.settings import OnError
 from rewindow.streams.state.stores import RECORDS, StoreBuilder
 from rewindow.testing import TopologyTestDriver
-from tests.refusals import refused
+from tests.refusals import containing, refused
 
 STORES = (
     key_value_store("kv"),
@@ -153,9 +153,8 @@ def test_a_record_that_succeeds_at_the_third_attempt_has_the_same_result(policy:
 
 def test_after_the_last_attempt_the_run_fails_or_the_record_is_quarantined() -> None:
     poisoned = [("b", "bad", 20)]
-    with pytest.raises(
-        DataError,
-        match=r"node 'clumsy' failed at in offset 0, partition 0: ValueError: no luck.*Fix the code, or the .*\. The",
+    with refused(
+        "node-failed", node="clumsy", position="in offset 0", partition=0, fix=containing("Fix the code, or the")
     ):
         played("retry 2", poisoned, fails=3)
     with pytest.raises(
@@ -277,5 +276,5 @@ def test_memory_error_always_fails_the_run(on_error: str) -> None:
     builder = StreamsBuilder()
     builder.stream("in").process(Spends, name="spends", on_error=on_error).to("out")
     driver = TopologyTestDriver(builder.build())
-    with pytest.raises(LimitError, match=r"'spends' ran out of memory at in offset 0, partition 0 .*fix the code"):
+    with refused("node-out-of-memory", node="spends", position="in offset 0", partition=0):
         driver.pipe("in", "a", 1, 1)

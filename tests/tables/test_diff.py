@@ -86,14 +86,19 @@ def naive(first: pa.Table, second: pa.Table, keys: list[str], samples: int) -> T
 
 
 def _apart(one: list[Any], other: list[Any]) -> tuple[list[Any], list[Any]]:
-    if len(one) == len(other):
-        positions = [at for at in range(len(one)) if one[at] != other[at]]
-        return [one[at] for at in positions], [other[at] for at in positions]
-    while one and other and one[0] == other[0]:
-        one, other = one[1:], other[1:]
-    while one and other and one[-1] == other[-1]:
-        one, other = one[:-1], other[:-1]
-    return one, other
+    ours, theirs = _without(one, other), _without(other, one)
+    if ours or theirs:
+        return ours, theirs
+    positions = [at for at in range(len(one)) if one[at] != other[at]]
+    return [one[at] for at in positions], [other[at] for at in positions]
+
+
+def _without(rows: list[Any], others: list[Any]) -> list[Any]:
+    left = rows[::-1]
+    for row in others:
+        if row in left:
+            left.remove(row)
+    return left[::-1]
 
 
 def _value(value: Any) -> Any:
@@ -210,6 +215,16 @@ def test_of_a_key_with_many_rows_those_that_differ_are_shown():
     assert apart == ([{"a": 1, "b": 3}], [{"b": 4, "a": 1.0}]), (
         "a wider type or another order of columns is no difference"
     )
+
+
+def test_equal_rows_between_others_are_not_shown():
+    one, two, three, nan = ({"v": value} for value in (1, 2, 3, float("nan")))
+    assert rows_apart([one, two, nan, three], [{"v": 4}, two, {"v": float("nan")}, {"v": 5}, three, three]) == (
+        [one],
+        [{"v": 4}, {"v": 5}, three],
+    )
+    assert rows_apart([one, two, three], [three, one, two, {"v": 4}]) == ([], [{"v": 4}])
+    assert rows_apart([one, two, three], [one, three, two]) == ([two, three], [three, two])
 
 
 def test_rows_with_nan_are_the_same_rows_in_any_order():

@@ -195,7 +195,10 @@ def test_a_changed_aggregate_begins_a_new_branch_and_the_old_one_goes_on(warehou
     assert hashes(warehouse) == expected
     assert hashes(warehouse, "v2") == hashes(warehouse, "v3")
     tables = DeltaTables(warehouse)
-    shown = {branch: describe_job(tables, JOB, branch=branch, hashes=False)["tables"] for branch in ("main", "v2")}
+    shown = {
+        branch: describe_job(tables, tables.state(JOB), JOB, branch=branch, hashes=False)["tables"]
+        for branch in ("main", "v2")
+    }
     paths = {branch: {row["table"]: row["path"] for row in rows} for branch, rows in shown.items()}
     assert paths["main"]["changelog/sums"] == changelog(warehouse, "sums")
     assert paths["v2"]["changelog/sums"] != paths["main"]["changelog/sums"]
@@ -206,7 +209,10 @@ def test_show_counts_the_rows_of_its_own_branch(warehouse):
     replay(warehouse, "a")
     replay(warehouse, "b", "trial", through_landing=1)
     tables = DeltaTables(warehouse)
-    shown = {branch: describe_job(tables, JOB, branch=branch, hashes=False) for branch in ("main", "trial", "none")}
+    shown = {
+        branch: describe_job(tables, tables.state(JOB), JOB, branch=branch, hashes=False)
+        for branch in ("main", "trial", "none")
+    }
     rows = {branch: {row["table"]: row["rows"] for row in job["tables"]} for branch, job in shown.items()}
     both = read_rows(changelog(warehouse, "sums")).num_rows
     assert 0 < rows["trial"]["changelog/sums"] <= rows["main"]["changelog/sums"] < both

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import timedelta
 from typing import NamedTuple
 
 import pytest
 
-from rewindow import StreamsBuilder, TimeWindows, Topology, key_value_store, until_window_closes
+from rewindow import (
+    Processor,
+    ProcessorContext,
+    PunctuationType,
+    Record,
+    StreamsBuilder,
+    TimeWindows,
+    Topology,
+    key_value_store,
+    until_window_closes,
+)
 from rewindow.streams.metrics import ENFORCED_PROCESSING
 from rewindow.streams.serde.key_bytes import partition_of
+from rewindow.streams.settings import Semantics
 from rewindow.testing import TopologyTestDriver
 from rewindow.testing.partition_group import InvalidTimestamp
+from rewindow.testing.replay import Epoch, LocalReplay
 from tests.refusals import refused
 
 
@@ -120,7 +133,9 @@ def test_invalid_timestamps_by_policy(policy: str, timestamps: list[int]) -> Non
 
 
 def test_a_cut_changes_nothing_but_the_tasks() -> None:
-    whole, cut = TopologyTestDriver(counts(), partitions=2), TopologyTestDriver(counts(), partitions=2)
+    # A wall clock that follows the records is measured once per epoch, and so once per cut.
+    semantics = Semantics(wall_clock="run")
+    whole, cut = (TopologyTestDriver(counts(), partitions=2, semantics=semantics) for _ in range(2))
     for number in range(12):
         for driver in (whole, cut):
             driver.pipe("in", f"{'abc'[number % 3]}{number}", number, number)
@@ -129,6 +144,65 @@ def test_a_cut_changes_nothing_but_the_tasks() -> None:
     assert whole.read_all() == cut.read_all()
     assert whole.checkpoints() == cut.checkpoints()
     assert whole.metrics == cut.metrics
+
+
+class Ticking(Processor):
+    """Forwards a record at each punctuation of the wall clock."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        context.schedule("5s", PunctuationType.WALL_CLOCK_TIME, self.tick, name="tick")
+
+    def tick(self, now_ms: int) -> None:
+        self.context.forward(Record("tick", now_ms))
+
+
+@pytest.mark.parametrize("semantics", [None, Semantics(wall_clock="run"), Semantics(stream_time_from="watermark")])
+def test_the_wall_clock_is_that_of_a_job_with_the_same_semantics(semantics: Semantics | None) -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").process(Ticking, name="p").to("out")
+    topology, times = builder.build(), range(2_000, 130_000, 7_000)
+    driver, job = TopologyTestDriver(topology, semantics=semantics), LocalReplay(topology, semantics=semantics)
+    for timestamp in times:
+        driver.pipe("in", "k", None, timestamp)
+    driver.advance_watermark(200_000)
+    job.run([Epoch(tuple(("in", "k", None, timestamp) for timestamp in times), 200_000)])
+    fired = [record.value for record in driver.read("out")]
+    assert fired == [sent.record.value for sent in job.sent]
+    assert len(fired) == (0 if semantics and semantics.wall_clock == "run" else 39)
+
+
+class Scheduling(Processor):
+    """Makes schedules in `init` and at the first record."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        context.schedule("5s", PunctuationType.STREAM_TIME, self.first, name="first")
+        context.schedule("5s", PunctuationType.STREAM_TIME, self.on_grid, name="grid", start_time="0s")
+        context.schedule("5s", PunctuationType.STREAM_TIME, self.on_grid, name="shifted", time_shift="1s")
+        context.schedule("5s", PunctuationType.WALL_CLOCK_TIME, self.on_grid, name="wall")
+
+    def process(self, record: Record) -> None:
+        self.context.schedule("5s", PunctuationType.STREAM_TIME, self.later, name="later")
+        self.context.forward(record)
+
+    def first(self, now_ms: int) -> None: ...
+    def on_grid(self, now_ms: int) -> None: ...
+    def later(self, now_ms: int) -> None: ...
+
+
+def test_a_schedule_that_is_not_on_kafkas_grid_is_named_once() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").process(Scheduling, name="p").to("out")
+    with pytest.warns(UserWarning, match="p: first$"):
+        driver = TopologyTestDriver(builder.build(), partitions=2)
+    with pytest.warns(UserWarning, match="p: later$"):
+        driver.pipe("in", "k", None, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        driver.pipe("in", "k", None, 2)
+        driver.cut()
+        driver.pipe("in", "k", None, 3)
 
 
 class Order(NamedTuple):

@@ -9,7 +9,7 @@ import pytest
 
 from rewindow import StreamsBuilder, TimeWindows, Topology, until_window_closes
 from rewindow.app.transcripts import play_all
-from rewindow.errors import ConfigError, TopologyError
+from rewindow.errors import TopologyError
 from rewindow.testing.transcript import TranscriptError, check, load
 from tests.refusals import Refusal, containing, refused
 
@@ -102,7 +102,7 @@ def test_a_refused_topology_is_named_with_its_line(tmp_path: Path) -> None:
 def test_a_module_with_a_syntax_error_is_named_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "half_written.py").write_text("def build(:\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ConfigError, match=r"a case: .*half_written\.py:1: "):
+    with refused("topology-syntax-wrong", case="a case", file=containing("half_written.py"), line=1):
         played(tmp_path, "half_written:build")
 
 

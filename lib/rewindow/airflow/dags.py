@@ -27,7 +27,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from rewindow.airflow.assets import TableAssets
 from rewindow.airflow.commands import several
 from rewindow.airflow.dag_run import BACKFILL_SUFFIX, MAINTENANCE
-from rewindow.airflow.job_tasks import JobTasks, location_of, one_writer, pool_of
+from rewindow.airflow.job_tasks import LONGEST, JobTasks, limit, location_of, one_writer, pool_of
 from rewindow.airflow.log_watermarks import epoch_ms, is_time
 from rewindow.airflow.operators import RewindowOperator
 from rewindow.airflow.params import BACKFILL, DROP, GC, RUN, maintenance_params, set_params
@@ -115,6 +115,7 @@ def make_dags(
     reports_url: str | None = None,
     executable: Sequence[str] = (),
     default_args: Mapping[str, Any] | None = None,
+    execution_timeout: timedelta | None = LONGEST,
     prefix: str = "",
     tags: Sequence[str] = (),
     approvers: Sequence[str] = (),
@@ -138,6 +139,7 @@ def make_dags(
         reports_url: The address at which a web server serves that folder, for the links. Default: the files' own addresses.
         executable: The command line of rewindow if it is installed in another environment.
         default_args: Airflow's default arguments of every task, including ``retries`` and ``retry_delay``.
+        execution_timeout: How long a command may take before Airflow stops it and tries again, by default a day. None: no limit.
         prefix: The beginning of the id of each DAG, so that one project can be loaded for several targets.
         tags: Tags of each DAG besides rewindow's.
         approvers: The ids of the users who may approve a backfill. Default: everybody who may trigger it.
@@ -151,9 +153,10 @@ def make_dags(
     """
     root = find_project(Path(project).absolute())
     _check_dates(start_date, end_date, catchup=catchup)
-    more = {"conn_id": conn_id, "reports": reports, "reports_url": reports_url}
+    args = dict(default_args or {})
+    more = {"conn_id": conn_id, "reports": reports, "reports_url": reports_url, **limit(execution_timeout, args)}
     location, assets = location_of(root, target, executable, more), TableAssets(root, target)
-    look = _DagLook(prefix, several("tags", tags), options, dict(default_args or {}))
+    look = _DagLook(prefix, several("tags", tags), options, args)
     dags: dict[str, DAG] = {}
     chosen = load_jobs(root) if jobs is None else {name: load_job(root, name) for name in several("jobs", jobs)}
     if not chosen:

@@ -29,6 +29,10 @@ _RETRIES = {
 }
 
 
+LONGEST = timedelta(days=1)
+"""The default of ``execution_timeout``: a command that takes longer is stopped, because it probably hangs."""
+
+
 def job_group(
     job: str,
     project: str | os.PathLike[str] = ".",
@@ -41,6 +45,7 @@ def job_group(
     reports_url: str | None = None,
     executable: Sequence[str] = (),
     default_args: Mapping[str, Any] | None = None,
+    execution_timeout: timedelta | None = LONGEST,
     group_id: str | None = None,
 ) -> TaskGroup:
     """Return the tasks of a job as a group for your own DAG.
@@ -54,9 +59,9 @@ def job_group(
     """
     root = find_project(Path(project).absolute())
     config = load_job(root, job)
-    where = location_of(root, target, executable, {"conn_id": conn_id, "reports": reports, "reports_url": reports_url})
-    assets = TableAssets(root, target)
     feed, args = load_feed(root, config.feed), dict(default_args or {})
+    more = {"conn_id": conn_id, "reports": reports, "reports_url": reports_url, **limit(execution_timeout, args)}
+    where, assets = location_of(root, target, executable, more), TableAssets(root, target)
     tasks = JobTasks(config, feed, where, assets, pool_of(config, pool), lands, args)
     with TaskGroup(group_id or job, default_args=dict(default_args or {})) as group:
         tasks.add()
@@ -64,9 +69,17 @@ def job_group(
 
 
 def location_of(root: Path, target: str, executable: Sequence[str], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that all operators of a project have: its folder, target and executable, connection and reports."""
+    """Return the arguments that all operators of a project have: its folder, target and executable, and what ``more`` has."""
     check_reports(more["reports"])
     return {"project": str(root), "target": target, "executable": several("executable", executable), **more}
+
+
+def limit(execution_timeout: timedelta | None, default_args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the time limit of commands as an argument of their tasks, unless the default arguments set it.
+
+    It is not a default argument itself, because tasks that wait for people or data have no such limit.
+    """
+    return {} if "execution_timeout" in default_args else {"execution_timeout": execution_timeout}
 
 
 def pool_of(job: JobConfig, pool: str) -> str:

@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from rewindow.app.command_log import mute_others
 from rewindow.app.open_target import output_location
 from rewindow.config.job import JobConfig, unwritten_output
 from rewindow.config.load import at
@@ -16,7 +15,8 @@ from rewindow.config.target import TargetConfig
 from rewindow.config.yaml_text import nearest
 from rewindow.contracts.tasks import JobCode
 from rewindow.control.code_version import code_version
-from rewindow.control.ingest.landings import Feed, log_shapes
+from rewindow.control.ingest.feed_definition import log_shapes
+from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.planned_tasks import TablePaths, bind_job
 from rewindow.control.project_source import TopologyLoader
 from rewindow.control.run import Job
@@ -29,7 +29,6 @@ from rewindow.tables.shared.paths import EXPECTATIONS, METRICS, QUARANTINE, chan
 
 def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed, branch: str) -> Job:
     """Return a job bound to a feed. Raises `ConfigError` (78) if the job's code and settings do not fit the feed's logs."""
-    mute_others()
     job = config.job
     loader = TopologyLoader(job, config.topology, str(root))
     semantics = Semantics(**config.semantics.model_dump())

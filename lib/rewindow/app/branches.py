@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from itertools import count
 from typing import Any
 
 from rewindow.app.branch_status import outdated_readers
@@ -21,10 +22,10 @@ from rewindow.control.health.inputs import fewer_rows, not_taken, rows_of
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import find_run, run_before, was_promoted
-from rewindow.control.plan.compatibility import check_publishable, other_keys
+from rewindow.control.plan.compatibility import check_landings, check_publishable, other_keys
 from rewindow.control.plan.job_diff import changes_since, differences_besides_tables
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, shared_runs
-from rewindow.control.plan.planner import Backfill, UpToDate, check_landings, last_requested_epoch
+from rewindow.control.plan.planner import Backfill, UpToDate, last_requested_epoch
 from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, RunRequest
 from rewindow.control.run import RunReport
 from rewindow.control.steps import drive
@@ -113,7 +114,7 @@ class JobBranches:
     @property
     def state(self) -> JobState:
         """The job's state in the ledger."""
-        return self._tables.state(self._job)
+        return self._project.state(self._job)
 
     def rewind(self, branch: str, to: str, on_step: OnStep = None) -> dict[str, Any]:
         """Return a branch to an earlier run; see `control.branch.rewind`.
@@ -175,7 +176,7 @@ class JobBranches:
             self._check_reached(main, feed)
         first = starting_epoch(state, main, feed, start)
         unnamed = branch or self._interrupted_backfill(state, run_before(state, main, first))
-        name = safe_name(unnamed or f"{_BACKFILL}{state.rows + 1}", "branch")
+        name = safe_name(unnamed or _next_name(state), "branch")
         request = replace(request_through(state, main, name, end), accept_changes=accept_changes)
         if first > (last := last_requested_epoch(feed, request)):
             raise self._nothing_to_replay(start, end, first, last, feed)
@@ -274,7 +275,7 @@ class JobBranches:
                 "last_run": branch.head.spec.name if branch.head else None,
                 "epoch": branch.last_epoch,
                 "watermark_ms": known_time(branch.watermark_ms),
-                "standing": str(branch.standing),
+                "standing": "sealed" if branch.is_open and branch.is_sealed else str(branch.standing),
             }
             for branch in self.state.branches.values()
         ]
@@ -293,7 +294,7 @@ class JobBranches:
         The rows of final runs are compared if both branches end with a final run after the same epoch. Raises `UsageError` (2)
         for a branch without runs, `StorageError` (74) if a table was altered outside rewindow.
         """
-        state = self.state
+        state = self._project.state(self._job, first, second)
         ours, theirs = (with_runs(self._job, state, name) for name in (first, second))
         for branch in (ours, theirs):
             check_not_deleted(self._job, branch, self._tables.version_of)
@@ -337,7 +338,7 @@ class JobBranches:
             return list(self._verified(branch, runs, on_step))
 
     def _verified(self, branch: str, runs: Sequence[str], on_step: OnStep) -> Iterator[Verified]:
-        state = self.state
+        state = self._project.state(self._job, branch)
         of_branch = with_runs(self._job, state, branch)
         check_stored(self._job, self._tables.ledger_rows(self._job))
         self._tables.check_published(self._job, state, branch)
@@ -361,7 +362,7 @@ class JobBranches:
         return list(self._tables.lagging(self._job, self.state, branch))
 
     def _interrupted_backfill(self, state: JobState, base: CommittedRun | None) -> str | None:
-        """Return the branch that an interrupted backfill without a name created after the run ``base``; None if there is none."""
+        """Return the branch that an interrupted backfill forked from main's run ``base`` and named by number, else None."""
         for branch in state.branches.values():
             is_live = branch.pending is not None and self._project.is_alive(branch.pending.attempt)
             is_unnamed = (
@@ -405,3 +406,9 @@ def other_hash_seed() -> Iterator[None]:
             del os.environ[_HASH_SEED]
         else:
             os.environ[_HASH_SEED] = before
+
+
+def _next_name(state: JobState) -> str:
+    """Return the first ``backfill-N`` that no branch has had."""
+    used = {name.casefold() for name in state.branches}
+    return next(name for number in count(1) if (name := f"{_BACKFILL}{number}") not in used)

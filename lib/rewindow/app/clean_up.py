@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rewindow.app.failures import as_rewindow_error
 from rewindow.config.load import names_of
-from rewindow.control.gc import Collected, FeedCollected, collect_feed, tidy
+from rewindow.control.gc import Collected, FeedCollected, tidy, tidy_feed
 from rewindow.control.heartbeat import remove_abandoned
 from rewindow.control.plan.planner import Alive
 from rewindow.control.run import CleanUp, RunReport
@@ -47,7 +47,7 @@ def clean_up(
         remove_abandoned(warehouse, keep_ms)
         parts.append(drive(tidy(adapter.job_gc(job, is_alive), keep_ms=keep_ms, is_over=is_over)))
         of_feed = adapter.feed_gc(feed, no_run_reads(feed, root, adapter.tables, is_alive))
-        parts.append(drive(collect_feed(feed, adapter.feeds.publish_steps, of_feed, keep_ms=keep_ms, is_over=is_over)))
+        parts.append(drive(tidy_feed(of_feed, keep_ms=keep_ms, is_over=is_over)))
     except Exception as error:  # noqa: BLE001 - the run has its result, whatever happens now
         hints = (
             *hints,

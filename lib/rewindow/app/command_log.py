@@ -1,6 +1,6 @@
 """The log of a command, on standard error.
 
-Importing structlog takes a tenth of a second, so it is imported only if something may log with it.
+Importing structlog takes a tenth of a second, so it is imported only if the command logs.
 """
 
 from __future__ import annotations
@@ -9,37 +9,27 @@ import logging
 import sys
 from typing import Any
 
-_given: dict[str, str | None] = {}
-"""``format``: the log format of the command line, None if the command logs nothing. Empty without a command line, as in a
-notebook."""
+_format: dict[str, str | None] = {}
+"""``command``: the log format of the command line. Missing or None: nothing is logged."""
 
 
 def configure_logs(wanted: str | None) -> None:
     """Log in this format, ``json`` or ``text``; None logs nothing."""
-    _given["format"] = wanted
-    if wanted is not None or "structlog" in sys.modules:
+    _format["command"] = wanted
+    if wanted is not None:
         _configure(wanted)
-
-
-def mute_others() -> None:
-    """If the command logs nothing, silence other code that logs with structlog, such as the project's.
-
-    Must be called before that code is imported.
-    """
-    if "format" in _given and _given["format"] is None:
-        _configure(None)
 
 
 def command_log() -> Any:
     """Return the log of the command; None if it logs nothing."""
-    if _given.get("format") is None:
+    if _format.get("command") is None:
         return None
     import structlog  # noqa: PLC0415 - see the docstring of the module
 
     return structlog.get_logger()
 
 
-def _configure(wanted: str | None) -> None:
+def _configure(wanted: str) -> None:
     import structlog  # noqa: PLC0415 - see the docstring of the module
 
     renderer: Any = (
@@ -49,7 +39,7 @@ def _configure(wanted: str | None) -> None:
     )
     structlog.configure(
         processors=[structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso"), renderer],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO if wanted else logging.CRITICAL),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )

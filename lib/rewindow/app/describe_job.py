@@ -26,12 +26,11 @@ def show_job(project: OpenProject, job: str, *, branch: str = MAIN, hashes: bool
     """Return the values of `show` for a job: the runs, tables and metrics of a branch."""
     project.job_config(job)
     with naming(JOB=job):
-        return describe_job(project.tables, job, branch=safe_name(branch, "branch"), hashes=hashes)
+        return describe_job(project.tables, project.state(job), job, branch=safe_name(branch, "branch"), hashes=hashes)
 
 
-def describe_job(tables: Warehouse, job: str, *, branch: str, hashes: bool) -> dict[str, Any]:
+def describe_job(tables: Warehouse, state: JobState, job: str, *, branch: str, hashes: bool) -> dict[str, Any]:
     """Return the runs of a branch, its tables and the totals of its metrics. Rewound runs are left out."""
-    state = tables.state(job)
     of_branch = state.branch(branch)
     runs = of_branch.runs
     tables.check_published(job, state, branch)

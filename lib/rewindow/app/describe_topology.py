@@ -9,6 +9,7 @@ from rewindow.contracts.staged_files import QUARANTINE
 from rewindow.contracts.tasks import Execution, LogTable
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.plan.spec import OUTPUT
+from rewindow.control.plan.undeclared_types import undeclared_types
 from rewindow.control.run import Job, first_run
 from rewindow.engine.worker.vectorized.planner import describe_execution, why_one_by_one
 from rewindow.streams.batch_processor import MANY, batch_limits
@@ -86,6 +87,7 @@ def describe_topology(
             }
             for sink in sinks
         ],
+        "undeclared": list(undeclared_types(topology)),
     }
 
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rewindow.errors import ConfigError, InvariantError, LimitError, RewindowError, StoppedError, failed_io
+from rewindow.errors import (
+    OF_PROCESS,
+    InvariantError,
+    LimitError,
+    RewindowError,
+    StoppedError,
+    failed_io,
+    one_line,
+    os_error,
+)
 
 
 class Failure(NamedTuple):
@@ -46,6 +55,13 @@ def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") 
             "the job's file, a landing with `landing: {{memory: ..}}` in the feed's",
             reason=str(error),
         )
+    if _is_of_process(error):
+        return LimitError(
+            "process-limit-reached",
+            "{reason}. The process probably has too little memory, or too few file handles or threads: give it more (see "
+            "ulimit), then run the command again, which finishes what this one began",
+            reason=one_line(f"{type(error).__name__}: {error}"),
+        )
     if isinstance(error, OSError):
         return failed_io(
             error,
@@ -54,12 +70,6 @@ def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") 
             reason=error.strerror or str(error),
             where=f" ({error.filename})" if error.filename else "",
         )
-    if isinstance(error, SystemExit):
-        return ConfigError(
-            "job-ended-process",
-            "the job's code ended the process (SystemExit: {reason}): remove the call of exit()",
-            reason=str(error),
-        )
     first = (str(error).strip().splitlines() or [""])[0]
     return InvariantError(
         "rewindow-bug",
@@ -67,4 +77,18 @@ def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") 
         error=type(error).__name__,
         reason=first,
         fix=debug,
+    )
+
+
+def _is_of_process(error: BaseException) -> bool:
+    """Return whether an error shows that the process got no more memory, file handles or threads.
+
+    Native code then panics, libraries end the process, and modules cannot be loaded. The job's own code is handled elsewhere.
+    """
+    is_no_thread = isinstance(error, RuntimeError) and "can't start new thread" in str(error)
+    return (
+        not isinstance(error, Exception)
+        or isinstance(error, ImportError)
+        or is_no_thread
+        or os_error(error) in OF_PROCESS
     )

@@ -17,16 +17,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rewindow.app.command_log import mute_others
 from rewindow.config.feed import TABLE_FORMATS, FeedConfig, feed_spec
 from rewindow.contracts.ingest import LogColumns, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.instants import instant
 from rewindow.contracts.reserved_names import other_name
 from rewindow.contracts.text_options import CSV, text_options
+from rewindow.control.ingest.feed_definition import FeedDefinition
 from rewindow.control.ingest.feed_progress import landing_bodies
 from rewindow.control.ingest.generations import log_schemas
 from rewindow.control.ingest.intervals import grid_of
-from rewindow.control.ingest.landings import Feed, FeedDefinition
+from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.sequence import History
 from rewindow.errors import ConfigError, LandedFileError, LandedRunError, RewindowError, StorageError, WarningMessage
 from rewindow.streams.serde.schema import Column
@@ -34,7 +34,7 @@ from rewindow.streams.serde.schema import Column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rewindow.control.ingest.landings import LogSchema
+    from rewindow.control.ingest.feed_definition import LogSchema
     from rewindow.control.ingest.protocols import LandReport
     from rewindow.tables.shared.warehouse import Warehouse
 
@@ -50,7 +50,6 @@ def extractor_versions(config: FeedConfig, root: Path) -> dict[str, str]:
     from rewindow.control.code_version import function_version  # noqa: PLC0415 - few feeds have code
     from rewindow.engine.worker.log_writer import load_extractor  # noqa: PLC0415
 
-    mute_others()
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
     return {name: function_version(load_extractor(name), root) for name in names}
@@ -96,9 +95,13 @@ _FIRST_TIME_MS = 315_532_800_000
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _CODE = re.compile(r"-?0\d|-?\d+[eE]\d")
 """Texts that a column of numbers would change: zeros at the beginning, and exponents of whole numbers."""
+_WHOLE, _DECIMAL = re.compile(r"-?\d{1,20}"), re.compile(r"-?\d{1,20}(\.\d{1,18})?")
+_EXACT = 2**53
+"""Larger whole numbers are no form of DOUBLE, which would round them."""
 _MOST = 0.8
 """If this share of the values are numbers, the other values are probably mistakes."""
-_COMMAS = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+|[+-]?\d{1,3}(,\d{3})+\.\d+")
+_GROUPS = re.compile(r"[+-]?\d{1,3}(,\d{3})*(\.\d+)?")
+_COMMAS = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+|[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 
 
 def naming_unlikely_columns(report: LandReport, tables: Warehouse, config: FeedConfig, project_root: str) -> LandReport:
@@ -130,24 +133,26 @@ def _unlikely_texts(tables: Warehouse, feed: Feed, inferred: AbstractSet[str]) -
                 yield WarningMessage(
                     "numbers-with-commas",
                     "feed {feed}: {column} of {topic} was landed as text, but its values are numbers with commas, like {value!r}."
-                    ' Declare {column} DECIMAL(12,2) in a `schema:` of the source, with `options: {{decimal: ",", thousands: '
-                    '"."}}` or as the numbers are, {other}, and `rewindow land {feed} --new-generation`',
+                    " Declare {column} DECIMAL(12,2) in a `schema:` of the source, with {options}, {other}, and "
+                    "`rewindow land {feed} --new-generation`",
                     feed=name,
                     column=column,
                     topic=topic,
                     value=values[0],
+                    options=_options_of_commas(values),
                     other=other_name(column),
                 )
-            elif reason := _why_text(values, is_key=column in keys) if topic in inferred else None:
+            elif why := _why_text(values, is_key=column in keys) if topic in inferred else None:
                 yield WarningMessage(
                     "numbers-as-text",
                     "feed {feed}: {column} of {topic} was landed as text, because {reason}. If these are numbers, declare "
-                    "{column} DOUBLE in a `schema:` of the source, with `unreadable: skip` for other lines, {other}, "
+                    "{column} {type} in a `schema:` of the source, with `unreadable: skip` for other lines, {other}, "
                     "and `rewindow land {feed} --new-generation`",
                     feed=name,
                     column=column,
                     topic=topic,
-                    reason=reason,
+                    reason=why[0],
+                    type=why[1],
                     other=other_name(column),
                 )
             elif padded := _with_blanks(values, is_key=column in keys):
@@ -163,15 +168,32 @@ def _unlikely_texts(tables: Warehouse, feed: Feed, inferred: AbstractSet[str]) -
                 )
 
 
-def _why_text(values: list[str], *, is_key: bool) -> str | None:
-    """Return why a column of numbers whose type was inferred was landed as text; None if its values are no numbers."""
+def _options_of_commas(values: list[str]) -> str:
+    """Return the options that read numbers with commas. Both meanings of `1,500` are named, because one is a thousandth."""
+    fractions, groups = '`options: {decimal: ",", thousands: "."}`', '`options: {thousands: ","}`'
+    if not all(_GROUPS.fullmatch(value.strip()) for value in values):
+        return fractions
+    is_certain = any("." in value or value.count(",") > 1 for value in values)
+    return groups if is_certain else f"{groups} if commas group digits, or {fractions} if they begin fractions"
+
+
+def _why_text(values: list[str], *, is_key: bool) -> tuple[str, str] | None:
+    """Return why a column of numbers whose type was inferred was landed as text, and the type that takes such numbers.
+
+    Returns None if its values are no numbers.
+    """
     if all(map(_NUMBER.fullmatch, values)):
-        code = next(filter(_CODE.match, values), None)
-        return None if code is None else f"values like {code!r} may be codes"
+        if (code := next(filter(_CODE.match, values), None)) is not None:
+            return f"values like {code!r} may be codes", "DOUBLE"
+        large = next((value for value in values if _WHOLE.fullmatch(value) and abs(int(value)) > _EXACT), None)
+        if large is None or not all(map(_DECIMAL.fullmatch, values)):
+            return None
+        scale = max(len(value.partition(".")[2]) for value in values)
+        return f"a number like {large!r} would be rounded", f"DECIMAL(38,{scale})"
     if is_key or not _are_mostly_numbers(values):
         return None
     other = next((value for value in values if not _NUMBER.fullmatch(value.strip())), None)
-    return f"not all of its values are numbers{'' if other is None else f', like {other!r}'}"
+    return f"not all of its values are numbers{'' if other is None else f', like {other!r}'}", "DOUBLE"
 
 
 def _with_blanks(values: list[str], *, is_key: bool) -> str | None:

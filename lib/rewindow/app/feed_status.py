@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -57,6 +58,12 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
     rowless = [name for look in looks.values() for name in look.empty[:1]]
     looks, without_rows = _with_rows(spec, looks)
     empty = [ReasonMessage("file-without-rows", "{file} has no rows", file=name) for name in (*rowless, *without_rows)]
+    files = None
+    if grid is not None:
+        # Their times of arrival are read, unless Spark would read them.
+        files = _Files(spec, columns, looks, progress, window, grid, project.target.most_landed_here)
+        if spec.interval_end and progress.through_ms is not None:
+            health = partial(health, behind=[*files.behind(progress.through_ms)])
     is_complete = grid is None or progress.through_ms is None or progress.through_ms < (window.until_ms or 0)
     if not is_complete:
         waiting = waiting_sources(spec, looks, progress.positions, now_ms)
@@ -74,11 +81,10 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
     is_due = bool(fresh or epochs or (spec.interval_end and progress.feed))
     changed = changed_extractors(progress.feed, extractor_versions(config, project.root))
     details = [*new_in_sources(fresh, epochs), *unchecked, *changed]
-    if grid is not None:
-        # New files may hold only rows of the current interval, so their times of arrival are read, unless Spark would read them.
-        # Landed files may hold rows of later intervals: the last landing recorded which (ADR-122). If an older version wrote it
-        # without that record, the times of arrival in landed files are read, too.
-        files = _Files(spec, columns, looks, progress, window, grid, project.target.most_landed_here)
+    if files is not None:
+        # New files may hold only rows of the current interval. Landed files may hold rows of later intervals: the last landing
+        # recorded which (ADR-122). If an older version wrote it without that record, the times of arrival in landed files are
+        # read, too.
         if fresh and not epochs and not spec.interval_end and progress.feed is not None:
             is_due = files.new_ones_may_be_due()
         if not is_due:
@@ -130,7 +136,10 @@ def _looks(project: OpenProject, spec: FeedSpec, progress: Progress, window: Rea
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The files of a feed with intervals of arrival: do they hold rows of a complete interval? At most ``most_rows`` are read."""
+    """Checks whether the files of a feed hold rows of a complete interval of arrival.
+
+    It does not read a source with more than ``most_rows`` rows: then only `land` can tell.
+    """
 
     spec: FeedSpec
     columns: Mapping[str, LogColumns]
@@ -157,6 +166,15 @@ class _Files:
                 return True
         return False
 
+    def behind(self, through_ms: int) -> Iterator[str]:
+        """Yield the logs whose new files certainly have rows that arrived before ``through_ms``, where landed intervals end."""
+        for log in (spec for spec in self.spec.logs if self.looks[spec.topic].fresh):
+            # Rows that arrive with the commits of a table are never behind.
+            if log.source.format not in TABLE_FORMATS:
+                with suppress(SourceError):  # `land` reports the error of the files
+                    if self._hold_due_rows(log, replace(self.looks[log.topic], rest=()), through_ms):
+                        yield log.topic
+
     def landed_ones_are_due(self) -> tuple[bool, ReasonMessage | None]:
         """Return whether landed files hold rows of a complete interval, and a message that says so or that it is unknown."""
         unknown = None
@@ -173,14 +191,18 @@ class _Files:
             unknown = UNKNOWN_ROWS if is_due is None else unknown
         return False, unknown
 
-    def _hold_due_rows(self, log: LogSpec, look: SourceLook) -> bool | None:
-        """Return whether files hold rows of a complete interval; None if only `land` can read that."""
+    def _hold_due_rows(self, log: LogSpec, look: SourceLook, until_ms: int | None = None) -> bool | None:
+        """Return whether files hold rows of an interval that is complete by ``until_ms``; None if only `land` can read that."""
         from rewindow.engine.worker.landing.source import open_source  # noqa: PLC0415 - loads pyarrow
         from rewindow.engine.worker.landing.source_types import UnsuitableError  # noqa: PLC0415
 
         try:
             source = open_source(log, self.columns[log.topic], look, self.window, 1)
-            return None if source.rows > self.most_rows else bool(source.arrivals(self.grid, self.until_ms).starts)
+            return (
+                None
+                if source.rows > self.most_rows
+                else bool(source.arrivals(self.grid, until_ms or self.until_ms).starts)
+            )
         except UnsuitableError:
             return None
 

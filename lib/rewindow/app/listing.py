@@ -27,7 +27,7 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, RunRequest, RunSpec
-from rewindow.errors import FindingMessage, ReasonMessage, RewindowError, SourceError, naming, one_line
+from rewindow.errors import CheckpointError, FindingMessage, ReasonMessage, RewindowError, SourceError, naming, one_line
 from rewindow.streams.record import known_time
 from rewindow.tables.shared.feeds import find_feed
 
@@ -191,7 +191,16 @@ def _job(project: OpenProject, name: str, view: ProjectView) -> Entry:
         return main
     feed = find_feed(config.feed, view.rows(config.feed), project.tables.home)
     branches = [_entry_of(other, partial(_branch, project, config, state, feed, other)) for other in others]
-    return replace(main, branches=branches)
+    return replace(main, branches=[_left_behind(branch) for branch in branches])
+
+
+def _left_behind(branch: Entry) -> Entry:
+    """Return the entry of a branch other than main, which nobody runs again once its code (76) or landings (66) are others."""
+    is_left_behind = branch.status is Status.BROKEN and branch.exit_code in (
+        CheckpointError.exit_code,
+        SourceError.exit_code,
+    )
+    return replace(branch, status=Status.LEFT_BEHIND) if is_left_behind else branch
 
 
 def _job_branch(project: OpenProject, name: str, branch: str, view: ProjectView) -> Entry:

@@ -9,7 +9,6 @@ from typing import Any
 from rewindow.app.branch_status import outdated_readers
 from rewindow.app.clean_up import no_run_reads
 from rewindow.app.open_project import OpenProject
-from rewindow.app.open_target import output_location
 from rewindow.app.run_references import check_has_branch
 from rewindow.app.telemetry.telemetry import OnStep
 from rewindow.config.load import load_feed
@@ -23,7 +22,7 @@ from rewindow.control.heartbeat import remove_abandoned, this_attempt
 from rewindow.control.plan.ledger_state import decide_reset
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.retention import EVERY, decide_forget, due_snapshots
-from rewindow.control.plan.spec import MAIN, OUTPUT, RunRequest
+from rewindow.control.plan.spec import OUTPUT, RunRequest
 from rewindow.control.run import RunReport
 from rewindow.control.steps import drive
 from rewindow.errors import naming
@@ -67,10 +66,11 @@ class JobMaintenance:
         """
         project = self._project
         with naming(JOB=self._job):
-            state = project.tables.state(self._job)
+            state = project.state(self._job)
             check_has_branch(self._job, state, branch)
             check_not_deleted(self._job, state.branch(branch), project.tables.version_of)
             job = project.bind(self._job, branch)
+            project.tables.later_refusals(job, state).check_ledgers(branch)
             asked = RepublishRequest(branch, None if all_tables else [OUTPUT + name for name in outputs])
             repair = project.adapter.repair()
             return drive(republish(job, asked, this_attempt, _LazyEngine(project), project.tables, repair), on_step)
@@ -79,6 +79,7 @@ class JobMaintenance:
         """Write due snapshots, forget unneeded runs older than ``keep_ms``, and delete orphan files."""
         gc, now_ms = self._gc, time.time_ns() // 1_000_000
         with naming(JOB=self._job):
+            self._project.state(self._job)  # refuses a lost ledger, all of whose files would be garbage
             machine = collect(
                 self._job, self._project.tables, gc, before_ms=now_ms - keep_ms, keep_ms=keep_ms, every=every
             )
@@ -87,7 +88,7 @@ class JobMaintenance:
 
     def would_collect(self, keep_ms: int) -> Collected:
         """Return what `collect` would do, except for garbage that its own steps would create. Changes nothing."""
-        gc, state = self._gc, self._project.tables.state(self._job)
+        gc, state = self._gc, self._project.state(self._job, *self._project.tables.state(self._job).branches)
         row = decide_forget(state, time.time_ns() // 1_000_000 - keep_ms)
         snapshots = [run.spec.name for run in due_snapshots(state)]
         forgotten = len(row.body["runs"]) if row else 0
@@ -95,14 +96,14 @@ class JobMaintenance:
 
     def would_reset(self) -> list[str]:
         """Return the paths of the tables that `reset` would empty; an empty list if the job is at its beginning."""
-        outputs, tables = self._outputs(), self._project.tables
+        outputs, tables = self._project.outputs_of(self._job), self._project.tables
         state = tables.state(self._job)
         row = decide_reset(state, tables.unknown_tables(self._job, state, outputs))
         return sorted(row.body["tables"]) if row else []
 
     def reset(self, *, on_step: OnStep = None) -> list[str]:
         """Start the job over and return the paths of the tables that were emptied; see `control.branch`."""
-        outputs = self._outputs()
+        outputs = self._project.outputs_of(self._job)
         with naming(JOB=self._job):
             row = drive(reset(self._job, outputs, self._project.tables), on_step)
         return sorted(row.body["tables"]) if row else []
@@ -111,17 +112,13 @@ class JobMaintenance:
         """Return the feeds that hold rows of removed runs of the job, as JSON values."""
         return [asdict(reader) for reader in outdated_readers(self._project.root, self._project.tables, self._job)]
 
-    def _outputs(self) -> list[str]:
-        config, catalog = self._project.job_config(self._job), self._project.target.catalog
-        return [output_location(config, MAIN, catalog, topic) for topic in config.outputs]
-
     @property
     def _gc(self) -> JobGc:
         return self._project.adapter.job_gc(self._job, self._project.is_alive)
 
     def resume(self, branch: str, *, replan: bool, take_over: bool, on_step: OnStep = None) -> Resumed:
         """Complete the plan of an unfinished attempt unchanged. With ``replan``, discard the plan and plan a new run."""
-        planned = self._project.tables.state(self._job).branch(branch).pending
+        planned = self._project.state(self._job).branch(branch).pending
         if planned is None:
             for _step in self._project.tables.publish(self._job, self._project.tables.state(self._job), branch):
                 pass

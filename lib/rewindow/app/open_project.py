@@ -8,19 +8,29 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewindow.app.open_target import Setting, open_adapter, open_session, starting_spark, warehouse_location
+from rewindow.app.open_target import (
+    Setting,
+    open_adapter,
+    open_session,
+    output_location,
+    starting_spark,
+    warehouse_location,
+)
 from rewindow.app.telemetry.facts import LAND, RUN
 from rewindow.app.telemetry.telemetry import Observed, OnStep, telemetry_of
 from rewindow.app.version import check_own_code
 from rewindow.config.load import check_feed_exists, find_project, load_feed, load_job, load_target, names_of
 from rewindow.contracts.tasks import Execution
-from rewindow.control.plan.spec import MAIN, RunRequest
-from rewindow.errors import SourceError, naming
+from rewindow.control.plan.spec import MAIN, RunRequest, TableSpec
+from rewindow.errors import ConfigError, SourceError, naming
+from rewindow.storage.progress import progressed
+from rewindow.tables.shared.publications import unknown_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +42,7 @@ if TYPE_CHECKING:
     from rewindow.contracts.staged_files import TaskReport
     from rewindow.control.ingest.landings import Feed
     from rewindow.control.ingest.protocols import LandReport
+    from rewindow.control.plan.job_state import JobState
     from rewindow.control.plan.planner import UpToDate
     from rewindow.control.run import Engine, Job, RunReport
     from rewindow.tables.delta.feeds import DeltaFeedTables
@@ -51,6 +62,7 @@ class OpenProject:
     def __init__(self, root: Path, target: TargetConfig, *, debug: bool = False) -> None:
         self.root, self.target, self._debug = root, target, debug
         self._watch: Watch | None = None
+        self._done = 0.0
         self._why_spark: list[str] = []
         self.warehouse = warehouse_location(root, target)
         setting = Setting(target, str(root), self._on_share, self._on_task, self._why_spark.append)
@@ -68,6 +80,30 @@ class OpenProject:
     def job_config(self, job: str) -> JobConfig:
         """Return a job's configuration."""
         return load_job(self.root, job)
+
+    def state(self, job: str, *branches: str) -> JobState:
+        """Return what the ledger of a job says.
+
+        Raises `CheckpointError` (76) if it says nothing, but tables have the job's rows, or if it lacks publications that the
+        tables of these branches have.
+        """
+        state = self.tables.state(job)
+        for branch in branches:
+            self.tables.check_ledger(job, state, branch)
+        if not state.rows:
+            # `run` refuses an output of another job (78). Here it is no reason to show nothing.
+            with suppress(ConfigError):
+                for path in self.tables.unknown_tables(job, state, self.outputs_of(job)):
+                    table = self.tables.location_of(TableSpec(path, ()))
+                    raise unknown_rows(
+                        table, job, fix=f"start over, which empties the job's tables: `rewindow reset {job}`"
+                    )
+        return state
+
+    def outputs_of(self, job: str) -> list[str]:
+        """Return where a job's main branch writes the outputs that the job declares."""
+        config = self.job_config(job)
+        return [output_location(config, MAIN, self.target.catalog, topic) for topic in config.outputs]
 
     def land(
         self,
@@ -100,6 +136,7 @@ class OpenProject:
                         new_generation=new_generation,
                         keep=keep,
                         extractors=extractor_versions(config, self.root),
+                        stalled_ms=self.target.stalled_ms,
                         on_step=observed.watching(on_step),
                     )
                     observed.done(lambda: self.gatherer.landing_done(report))
@@ -147,8 +184,10 @@ class OpenProject:
         Raises all errors that `run` would raise before it executes.
         """
         from rewindow.app.branch_status import after_last_run, next_run
+        from rewindow.control.code_version import unaligned_schedules
         from rewindow.control.health.phrases import Command
         from rewindow.control.plan.explain import describe_plan
+        from rewindow.control.plan.undeclared_types import undeclared_types
 
         bound = self.bind(job, request.branch)
         state, request = self.tables.state(job), self.with_acceptance(job, request)
@@ -156,7 +195,14 @@ class OpenProject:
         described = describe_plan(state, bound.feed, decided, request.branch, bound.binding)
         branch, again = state.branch(request.branch), Command(job, self.target.target, request.branch)("run")
         left = after_last_run(self.root, self.tables, branch, bound.feed, again)
-        return described | left | {"lagging": dict(self.tables.lagging(job, state, request.branch))}
+        hints = list(undeclared_types(bound.code.topology, branch.head.spec.binding if branch.head else None))
+        return (
+            described
+            | left
+            | {"undeclared": hints, "undeclared_codes": [hint.code for hint in hints]}
+            | {"lagging": dict(self.tables.lagging(job, state, request.branch))}
+            | {"unaligned_schedules": unaligned_schedules(bound.code.topology, self.root)}
+        )
 
     def run(self, job: str, request: RunRequest, on_step: OnStep = None) -> RunReport | UpToDate:
         """Execute one run of a job, or return `UpToDate` if there is nothing to do.
@@ -198,6 +244,7 @@ class OpenProject:
         from rewindow.control.health.lost_records import hints
         from rewindow.control.heartbeat import Heartbeat, this_attempt
         from rewindow.control.plan.planner import UpToDate, never_landed
+        from rewindow.control.plan.undeclared_types import undeclared_types
         from rewindow.control.run import steps
         from rewindow.control.steps import drive
 
@@ -208,13 +255,17 @@ class OpenProject:
         self.feed_tables.publish(config.feed)
         bound = self.bind(job, request.branch)
         observed.planned(lambda: self.gatherer.run_planned(bound))
-        pending, attempt = self.tables.state(job).branch(request.branch).pending, this_attempt()
+        before, attempt = self.tables.state(job).branch(request.branch), this_attempt()
+        pending = before.pending
         if self._watch and pending:
             from rewindow.app.branch_status import killed_hint
 
             if killed := killed_hint(self.warehouse, pending, "This command takes its place"):
                 self._watch.say(f"{killed}.")
-        with naming(JOB=job, FEED=bound.feed.definition.feed), Heartbeat(self.warehouse, attempt):
+        with (
+            naming(JOB=job, FEED=bound.feed.definition.feed),
+            Heartbeat(self.warehouse, attempt, self.target.stalled_ms),
+        ):
             machine = steps(bound, request, attempt, self.engine, self.tables, self.is_alive)
             done = drive(machine, observed.watching(on_step))
         observed.done(lambda: self.gatherer.run_done(bound, done))
@@ -222,7 +273,14 @@ class OpenProject:
             from rewindow.app.branch_status import with_all_reasons
 
             return with_all_reasons(self.root, self.tables, bound, request, done)
-        return replace(done, hints=tuple(hints(bound, done)))
+        from rewindow.app.branch_status import waiting_hints
+
+        undeclared = undeclared_types(bound.code.topology, before.head.spec.binding if before.head else None)
+        found = tuple(hints(bound, done))
+        # The hint for an output without rows says what its results wait for.
+        if {hint.code for hint in found}.isdisjoint(("results-wait", "windows-still-open")):
+            found = (*found, *waiting_hints(self.root, bound.feed, done))
+        return replace(done, hints=(*undeclared, *found))
 
     @cached_property
     def gatherer(self) -> Gatherer:
@@ -252,10 +310,15 @@ class OpenProject:
         self._watch = on_step if isinstance(on_step, Watch) else None
 
     def _on_share(self, done: float) -> None:
+        # Spark is asked for the share again and again, whether or not a task has finished.
+        if done != self._done:
+            self._done = done
+            progressed()
         if self._watch:
             self._watch.share(done)
 
     def _on_task(self, report: TaskReport) -> None:
+        progressed()
         self.telemetry.task(report)
         if self._watch:
             self._watch.task(report)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,63 +25,12 @@ if TYPE_CHECKING:
     from rewindow.contracts.ingest import LogWrite
     from rewindow.contracts.landing import Block, LandingEngine
     from rewindow.contracts.staged_files import TaskReport
-    from rewindow.control.ingest.landings import Feed
-    from rewindow.control.plan.job_state import JobState
     from rewindow.control.run import Engine
     from rewindow.engine.spark.spark_landing import SparkPasses
     from rewindow.engine.worker.landing.source import ArrowSource
     from rewindow.engine.worker.text.blocks import Part
     from rewindow.engine.worker.text.reading import PartRead, TextRead
     from rewindow.tables.governed.adapter import CatalogAdapter
-
-_MANY = 50_000
-"""With more new objects than this, a collection of garbage takes milliseconds."""
-_COLLECTED_EVERY = 16
-_long_pauses = count(1)
-
-
-class UncollectedTables(DeltaTables):
-    """Tables whose ledgers are read while the garbage collector is paused. Collections would double the time."""
-
-    def state(self, job: str) -> JobState:
-        """See `DeltaTables.state`."""
-        with without_collection():
-            return super().state(job)
-
-    def feed(self, feed: str) -> Feed:
-        """See `DeltaTables.feed`."""
-        with without_collection():
-            return super().feed(feed)
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Pause the garbage collector: of a long ledger, it would scan millions of live objects without freeing any."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        if gc.get_count()[0] > _MANY:
-            _make_old()
-        gc.enable()
-
-
-def _make_old() -> None:
-    """Move all objects to the oldest generation: otherwise the first collection would scan all new objects at once.
-
-    This resets the counts by which Python decides when to collect old objects. Therefore one call in `_COLLECTED_EVERY` collects
-    instead: a process that lives long, such as a notebook's, would otherwise never free the cycles of objects that commands
-    leave.
-    """
-    if next(_long_pauses) % _COLLECTED_EVERY == 0:
-        gc.collect()
-        return
-    gc.freeze()
-    gc.unfreeze()
-
 
 EXCHANGE = "rewindow/_text"
 """The folder below the warehouse for tokenized text that workers on several machines share."""
@@ -270,7 +216,7 @@ UNSAFE = ("/Volumes/", "/dbfs/")
 
 
 def warehouse_location(root: Path, target: TargetConfig) -> str:
-    """Return the warehouse as a path or URI. Raises `ConfigError` (78) for storage without safe commits."""
+    """Return the warehouse as a path or URI. Raises `ConfigError` (78) for storage without safe commits, and for the root."""
     location = target.warehouse.removeprefix("file://")
     if is_uri(location):
         use(location, target.storage_options)
@@ -283,7 +229,14 @@ def warehouse_location(root: Path, target: TargetConfig) -> str:
             "(`commit: spark`)",
             warehouse=target.warehouse,
         )
-    return str((root / location).absolute())
+    folder = (root / location).absolute()
+    if folder == Path(folder.anchor):
+        raise ConfigError(
+            "warehouse-is-root",
+            "warehouse: {warehouse} is the root of the file system: name a folder of its own, such as /data/warehouse",
+            warehouse=target.warehouse,
+        )
+    return str(folder)
 
 
 def open_adapter(
@@ -296,7 +249,7 @@ def open_adapter(
     """
     target = setting.target
     if target.catalog is None:
-        tables = UncollectedTables(warehouse, reads_directly=target.source == "auto", digest=digest_of)
+        tables = DeltaTables(warehouse, reads_directly=target.source == "auto", digest=digest_of)
         return FileAdapter(tables), FileEngines(setting, warehouse)
     from rewindow.tables.governed.adapter import CatalogAdapter  # noqa: PLC0415 - Spark only where it is needed
     from rewindow.tables.governed.warehouse import CatalogTables  # noqa: PLC0415

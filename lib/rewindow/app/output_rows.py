@@ -18,7 +18,7 @@ from rewindow.control.plan.job_state import CommittedRun
 from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
 from rewindow.errors import NothingFoundError, StorageError, UsageError
 from rewindow.streams.serde.schema import OUTPUT_META
-from rewindow.tables.shared.arrow_tables import arrow_schema
+from rewindow.tables.shared.arrow_tables import arrow_schema, current_rows
 from rewindow.tables.shared.drift import repeat_run
 from rewindow.tables.shared.paths import QUARANTINE, safe_name
 from rewindow.tables.shared.quarantine import Chosen
@@ -33,12 +33,21 @@ _SHOWN = ("name", "landing", "topic", "partition", "offset", "timestamp", "node"
 
 
 def output_rows(
-    project: OpenProject, name: str, *, branch: str | None, limit: int, last: bool, of: str | None = None
+    project: OpenProject,
+    name: str,
+    *,
+    branch: str | None,
+    limit: int,
+    last: bool,
+    of: str | None = None,
+    current: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """Yield each output table of ``name``, a job or a table: its job, topic, path, number of rows and some rows.
 
     The name ``rewindow.quarantine`` stands for the quarantine, which belongs to no job. There, ``of`` selects the records of a
     job or feed, and ``branch`` those of one of the job's branches (None: all branches). For outputs, None is the main branch.
+
+    ``current``: yield only the `current_rows`.
 
     ``keys`` are the columns of the table's key. A row has the table's key and value columns, ``_timestamp``, and as ``_run`` the
     name of the run that wrote the row. ``count`` is None for a table that does not exist yet. Raises `UsageError` (2) for a name
@@ -56,8 +65,9 @@ def output_rows(
         )
     config, topics = find_outputs(project, name, or_else=f", or {_QUARANTINE}")
     tables = project.tables
-    state = tables.state(config.job)
-    of_branch = state.branch(safe_name(branch or MAIN, "branch"))
+    of = safe_name(branch or MAIN, "branch")
+    state = project.state(config.job, of)
+    of_branch = state.branch(of)
     check_has_branch(config.job, state, of_branch.name)
     check_not_deleted(config.job, of_branch, tables.version_of)
     runs = {run.spec.run: run.spec.name for run in of_branch.runs}
@@ -81,7 +91,12 @@ def output_rows(
             continue
         keys = [column.name for column in table.columns if not column.name.startswith("_")]
         try:
-            rows = tables.first_rows(table, limit, last=last, keys=keys)
+            if current:
+                every = current_rows(tables.rows_of_runs(table, runs), described["keys"])
+                rows = _best(every, table, limit, last=last)
+                rows = rows.take(pa.array(reversed(range(rows.num_rows)), pa.int64())) if last else rows
+            else:
+                rows = tables.first_rows(table, limit, last=last, keys=keys)
         except StorageError:
             tables.check_published(config.job, state, of_branch.name)  # if files are gone, this error names the repair
             raise
@@ -89,7 +104,7 @@ def output_rows(
             {column: value for column, value in row.items() if column not in INTERNAL} | {"_run": runs.get(row["_run"])}
             for row in as_rows(rows)
         ]
-        yield {**described, "count": tables.count_rows(table), "rows": shown}
+        yield {**described, "count": every.num_rows if current else tables.count_rows(table), "rows": shown}
 
 
 def _quarantine(project: OpenProject, limit: int, *, last: bool, of: str | None, branch: str | None) -> dict[str, Any]:
@@ -203,8 +218,8 @@ def held_rows(project: OpenProject, name: str, *, branch: str, limit: int, last:
     `NothingFoundError` (1) if no run is on hold, `StorageError` (74) if the rows that the run staged are gone.
     """
     config, topics = find_outputs(project, name)
-    state = project.tables.state(config.job)
-    holds = describe_holds(state, safe_name(branch, "branch"))
+    state = project.state(config.job, safe_name(branch, "branch"))
+    holds = describe_holds(state, branch)
     if not holds:
         shows = f"`rewindow head {command_words(config.job, branch)}` shows what is published"
         raise NothingFoundError(

@@ -272,7 +272,7 @@ class _JobCheck:
         tables, entry = self.project.tables, self.entry
         self.figures["lagging"] = lacks = dict(tables.lagging(entry.name, self.state, self.branch.name))
         if entry.exit_code == StorageError.exit_code:
-            # The entry reports a missing table already, and the command `run` of this finding would not restore it.
+            # `self.entry` already reports a missing table (74). This finding suggests `run`, which would not restore that table.
             own = self.branch.tables
             lacks = {target: n for target, n in lacks.items() if tables.version_of(own[target]) is not None}
         yield from findings.lagging(lacks, "tables", "commit", self.command("run"))

@@ -40,7 +40,7 @@ def publish(
     """
     project.job_config(job)
     name, tables = safe_name(branch, "branch"), project.tables
-    state = tables.state(job)
+    state = project.state(job)
     check_can_publish(state, name)
     lagged, accepted = list(tables.lagging(job, state, name)), None
     with naming(JOB=job), project.telemetry.operation(PUBLISH, job, name) as observed:

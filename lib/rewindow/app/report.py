@@ -11,7 +11,6 @@ from typing import Any
 from rewindow.app.branch_status import process_of, rules_of, unfinished
 from rewindow.app.branches import JobBranches, other_hash_seed
 from rewindow.app.open_project import OpenProject
-from rewindow.app.open_target import without_collection
 from rewindow.app.run_references import no_runs
 from rewindow.app.sentences import as_assignments
 from rewindow.app.times import parse_time, whole_number
@@ -52,15 +51,16 @@ class Wanted:
 def report(project: OpenProject, job: str, wanted: Wanted) -> Report:
     """Return the report of a job. Raises `UsageError` (2) for a branch without runs or a run that does not exist."""
     # The hash seed must be set before Spark starts, and reading the ledger of a catalog starts Spark.
-    with without_collection(), other_hash_seed() if wanted.verify else nullcontext():
+    with other_hash_seed() if wanted.verify else nullcontext():
         return _report(project, job, wanted)
 
 
 def _report(project: OpenProject, job: str, wanted: Wanted) -> Report:
     project.job_config(job)
     tables = project.tables
-    state = tables.state(job)
-    branch = state.branch(safe_name(wanted.branch, "branch"))
+    name = safe_name(wanted.branch, "branch")
+    state = project.state(job, name)
+    branch = state.branch(name)
     runs, selection = _selected(job, state, branch, wanted)
     rows = tables.ledger_rows(job)
     inputs = Inputs(

@@ -112,7 +112,7 @@ def as_of(project: OpenProject, job: str, branch: str, at: str | None) -> AsOf:
     """
     project.job_config(job)
     name = safe_name(branch, "branch")
-    state = project.tables.state(job)
+    state = project.state(job)
     for _step in project.tables.publish(job, state, name):
         pass
     of_branch = state.branch(name)

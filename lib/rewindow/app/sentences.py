@@ -36,6 +36,9 @@ def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
     records = "1 record" if report.rows == 1 else f"{report.rows} records"
     line = f"Feed {feed}: {numbers}, {records}, complete through {instant(report.watermark_ms)}."
     yield line + (f" ({report.quarantined} quarantined: `{see_quarantined(feed)}`)" if report.quarantined else "")
+    yield from (f"{order}." for order in report.orders)
+    if report.waiting:
+        yield f"{report.waiting[0].upper()}{report.waiting[1:]}."
     if report.held_ms:
         yield f"Its watermark is {in_words(report.held_ms)} below that of its job, which may hold rows back for so long."
     if report.behind:

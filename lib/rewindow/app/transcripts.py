@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rewindow.app.command_log import mute_others
 from rewindow.errors import ConfigError, RewindowError
 from rewindow.testing.transcript import TranscriptError, check
 from rewindow.testing.transcript_files import load_each
@@ -46,7 +45,6 @@ def play_all(root: Path, paths: Sequence[Path] = ()) -> Iterator[Played]:
             "{folder} has no YAML files with a transcript: write one, or name files",
             folder=root / _FOLDER,
         )
-    mute_others()
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))  # the topologies are modules of the project
     for file in files:

@@ -10,7 +10,6 @@ from rewindow.config.field_types import (
     Bytes,
     Column,
     ColumnOrColumns,
-    Columns,
     ConfigValue,
     DottedName,
     DurationMs,
@@ -22,12 +21,13 @@ from rewindow.config.field_types import (
     MisfitError,
     Name,
     OldColumn,
+    RowOrder,
     TextOption,
     TimestampSource,
     Zone,
     known_zone,
 )
-from rewindow.contracts.ingest import JOB, OUTPUT_ORDER, OUTPUT_TIME, FeedSpec, LogSpec, SourceSpec
+from rewindow.contracts.ingest import FILE_ORDER, JOB, OUTPUT_ORDER, OUTPUT_TIME, FeedSpec, LogSpec, SourceSpec
 from rewindow.contracts.text_options import CSV, TEXT_FORMATS, text_options
 from rewindow.errors import ConfigError
 
@@ -101,15 +101,17 @@ class LogConfig(ConfigValue):
     value: ColumnOrColumns | None = None
     """The column of the value, or a list of columns. Default: every column without another role."""
     columns: dict[Column, OldColumn] = {}
-    """Renamed columns: the new name, then the name in the source; of a nested field its path, as in `{zip: address.zip}`."""
+    """Renamed columns: the new name, then the name in the source; of a nested field its path, as in `{zip: address.zip}`.
+    A column that the log also names by its own name, such as its key, is copied."""
     invalid_timestamp: Literal["fail", "skip", "partition_time"] = "fail"
     """What to do with a row without a plausible timestamp: fail, quarantine it, or give it the time of its partition."""
     unreadable: Literal["fail", "skip"] = "fail"
     """What to do with a row that the parser of csv or json cannot read: fail, or quarantine it."""
     arrived_at: Column | None = None
     """The column of the time of arrival. Default: the commit time of the source's version; files have none."""
-    order: Columns = ()
-    """Columns that order rows of equal arrival, before their timestamps do."""
+    order: RowOrder = ()
+    """What orders rows of equal arrival, before their timestamps do: a list of columns; or ``file``, for files by name, and the
+    rows of a file as they stand in it."""
     ignore: Fields = ()
     """Fields that files may have and that are not landed. They and ``optional`` are named as in the source."""
     optional: Fields = ()
@@ -118,7 +120,8 @@ class LogConfig(ConfigValue):
     """The unit of BIGINT times (s, ms, us, ns), by the column of ``timestamp`` or ``arrived_at``. Default: ms, checked.
     For a function of `timestamp`, ``ms`` disables the check."""
     partition: Column | None = None
-    """Together with `offset`: the source's columns of Kafka partitions and offsets. Such a log is not copied."""
+    """Together with `offset`: the source's columns of Kafka partitions and offsets. A table with them is not copied. From files,
+    records get these partitions, in the order of these offsets."""
     offset: Column | None = None
     """The source's column of Kafka offsets. Needs ``partition``."""
 
@@ -130,15 +133,26 @@ class LogConfig(ConfigValue):
             )
         if self.partition is None:
             return self
-        if self.source.table is None:
-            raise ValueError("partition and offset need a table of the warehouse: source: {table: raw.events}")
-        if self.arrived_at or self.order or self.invalid_timestamp != "fail":
+        if self.source.table is None and self.source.format in {None, "delta"}:
+            raise ValueError(
+                "partition and offset need files, or a table of the warehouse: source: {table: raw.events}"
+            )
+        if self.arrived_at or self.order or (self.source.table and self.invalid_timestamp != "fail"):
             raise ValueError(
                 "a log with source offsets can neither reorder nor skip records: remove arrived_at, order and "
                 "invalid_timestamp"
             )
+        if self.source.table is None:
+            return self
         if ":" in self.timestamp or self.timestamp == "arrival":
             raise MisfitError("a log with source offsets needs a column of the source as timestamp", "timestamp")
+        return self
+
+    @model_validator(mode="after")
+    def _file_order_needs_files(self) -> Self:
+        if self.order == FILE_ORDER and self.source.format in {None, "delta"}:
+            message = "`file` is an order of files, which a table is not: name the columns of its order, like [version]"
+            raise MisfitError(message, "order")
         return self
 
     @model_validator(mode="after")
@@ -181,7 +195,8 @@ class LogConfig(ConfigValue):
     def _each_column_once(self) -> Self:
         both = [column for column in _listed(self.key) if column in _listed(self.value)]
         if both:
-            raise MisfitError(f"{both[0]} is in both key and value: remove it from value", "value")
+            other = f"or list a copy with another name there, `columns: {{NEW_NAME: {both[0]}}}`"
+            raise MisfitError(f"{both[0]} is in both key and value: remove it from value, {other}", "value")
         old = list(self.columns.values())
         if len(set(old)) < len(old):
             raise MisfitError("columns renames a column twice: give each source column one name", "columns")
@@ -321,21 +336,28 @@ def _log(topic: str, log: LogConfig, config: FeedConfig, project_root: str, ware
         timestamp=log.timestamp,
         arrived_at=log.arrived_at if log.source.job is None else "_epoch",
         order=_order(log),
+        in_file_order=log.order == FILE_ORDER,
         renames={old: new for new, old in log.columns.items()},
         invalid=log.invalid_timestamp,
         unreadable=log.unreadable,
         zone=config.zone,
-        source_offsets=(log.partition, log.offset) if log.partition and log.offset else None,
+        source_offsets=_positions(log) if log.source.table else None,
+        topic_positions=_positions(log) if not log.source.table else None,
         units=log.units,
         ignore=log.ignore,
         optional=log.optional,
     )
 
 
+def _positions(log: LogConfig) -> tuple[str, str] | None:
+    return (log.partition, log.offset) if log.partition and log.offset else None
+
+
 def _order(log: LogConfig) -> tuple[str, ...]:
     """Return what decides the order of a log's rows in a landing. With an extractor, only an output's own times are known."""
     if log.source.job is None:
-        return log.order
+        columns = () if isinstance(log.order, str) else log.order
+        return (log.offset,) if log.offset and not log.source.table else columns
     return (*OUTPUT_ORDER, OUTPUT_TIME) if ":" in log.timestamp else OUTPUT_ORDER
 
 

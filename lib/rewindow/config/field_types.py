@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ByteSize, ConfigDict, PlainValidator, WithJsonSchema
 
+from rewindow.contracts.ingest import FILE_ORDER
 from rewindow.contracts.reserved_names import RESERVED, is_reserved
 from rewindow.errors import ConfigError
 from rewindow.streams.duration import to_ms
@@ -92,11 +93,13 @@ Column = Annotated[str, PlainValidator(_column), WithJsonSchema(_COLUMN)]
 TEXT: Final[dict[str, Any]] = {"type": "string", "maxLength": 200, "pattern": r"^[^\u0000-\u001f\u007f]+$"}
 
 
-def _old_name(value: object) -> str:
-    return _text(value, "User Id")
+def _old_name(value: object, example: str = "User Id") -> str:
+    # A header may have any characters, such as line breaks and no-break spaces.
+    return value if isinstance(value, str) and value else _text(value, example)
 
 
-OldColumn = Annotated[str, PlainValidator(_old_name), WithJsonSchema(TEXT)]
+_OLD_NAME: Final[dict[str, Any]] = {"type": "string", "minLength": 1}
+OldColumn = Annotated[str, PlainValidator(_old_name), WithJsonSchema(_OLD_NAME)]
 _COLUMNS: Final[dict[str, Any]] = {"type": "array", "items": _COLUMN, "minItems": 1, "uniqueItems": True}
 
 
@@ -110,13 +113,26 @@ def _columns(value: object) -> tuple[str, ...]:
 
 
 Columns = Annotated[tuple[str, ...], PlainValidator(_columns), WithJsonSchema(_COLUMNS)]
-FIELDS: Final[dict[str, Any]] = {"type": "array", "items": TEXT, "minItems": 1}
+
+
+def _row_order(value: object) -> str | tuple[str, ...]:
+    if isinstance(value, str) and value != FILE_ORDER:
+        raise ValueError(f"{value!r} is not an order of rows: write `file`, or a list of columns, like [version]")
+    return FILE_ORDER if value == FILE_ORDER else _columns(value)
+
+
+RowOrder = Annotated[
+    str | tuple[str, ...],
+    PlainValidator(_row_order),
+    WithJsonSchema({"anyOf": [{"const": FILE_ORDER}, _COLUMNS]}),
+]
+FIELDS: Final[dict[str, Any]] = {"type": "array", "items": _OLD_NAME, "minItems": 1}
 
 
 def _fields(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not value:
         raise ValueError(f"{value!r} is not a list of fields: write it like [coupon, address.zip]")
-    return tuple(_text(item, "address.zip") for item in value)
+    return tuple(_old_name(item, "address.zip") for item in value)
 
 
 Fields = Annotated[tuple[str, ...], PlainValidator(_fields), WithJsonSchema(FIELDS)]

@@ -168,7 +168,7 @@ class ExpectationConfig(ConfigValue):
     late: _Share | None = None
     """Largest share of the run's records that may be late, like ``1%``. It is that of the node that drops most."""
     sql: _Query | None = None
-    """A query that returns offending rows. It reads ``new_rows`` and ``previous_rows``, those of the run before."""
+    """A query that returns offending rows. It reads ``new_rows`` and ``previous_rows``, the rows of the previous run."""
     on_fail: Literal["warn", "hold", "fail"] = "fail"
     """What becomes of a run that does not meet it: it is published, held back, or not committed."""
     name: Annotated[str, Field(min_length=1, max_length=200)] | None = None

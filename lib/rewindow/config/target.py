@@ -15,6 +15,7 @@ _REMOTE = re.compile(r"sc://[^\s/:]+(:\d+)?(/\S*)?")
 
 INLINE = 100_000
 """Number of records below which Spark and a second core cost more than they save (ADR-68)."""
+_MINUTE_MS = 60_000
 _LANDED_SHARE = 10
 """How many rows `land` takes in the time of one record in record execution."""
 
@@ -34,6 +35,12 @@ def _home(text: str) -> str:
     if not _HOME.fullmatch(text):
         raise ValueError(f"{text!r} is not a schema of a catalog: write it like main.rewindow")
     return text
+
+
+def _stalled(length_ms: int) -> int:
+    if length_ms < _MINUTE_MS:
+        raise ValueError("is shorter than 1m: a healthy command may take longer from one batch of records to the next")
+    return length_ms
 
 
 def _remote(text: str) -> str:
@@ -80,6 +87,11 @@ class TargetConfig(BaseModel):
     """Maximum of a job's ``store_memory`` on this target, in bytes or like ``384MiB``, for workers with little memory."""
     keep_ms: DurationMs = Field(default=30 * 86_400_000, alias="keep", json_schema_extra={"default": "30d"})
     """How long `gc`, unless called with ``--keep``, and the clean-up after every 24th run keep files that left a table."""
+    stalled_ms: Annotated[DurationMs, AfterValidator(_stalled)] = Field(
+        default=1_800_000, alias="stalled_after", json_schema_extra={"default": "30m"}
+    )
+    """How long a landing or run may make no progress before another command takes over. Finished steps and tasks, and each
+    batch of records that a task reads, are progress."""
     commit: Literal["direct", "spark"] = "direct"
     """``spark``: ledger, journal and outputs are tables of a catalog, which only Spark may write."""
     staging: Literal["files", "rows"] = "files"

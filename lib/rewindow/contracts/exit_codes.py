@@ -1,4 +1,4 @@
-"""What a scheduler does after each exit code (docs/reference/exit-codes.md)."""
+"""Exit codes, and what a scheduler does after each of them (docs/reference/exit-codes.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ON_HOLD = 79
 
 
 class Next(Enum):
-    """What to do after a command has ended."""
+    """The next step of a scheduler after a command has ended."""
 
     DONE = "done"
     RETRY = "retry"
@@ -43,8 +43,8 @@ _RETRIES = {
 def what_next(code: int | None, *, limits_before: int = 0, accepts: Collection[int] = ()) -> Next:
     """Return what to do after an exit code. ``code`` is negative for a signal, None if unknown.
 
-    ``limits_before`` is how often this task has ended with 71 before. ``accepts`` are codes that are results, such as 1 of
-    `diff`.
+    ``limits_before``: how many earlier tries of the task ended with 71 (Airflow tasks pass 1 for any retry). ``accepts``:
+    non-zero codes that count as success, such as 1 of `diff`.
     """
     if code == 0 or code in accepts:
         return Next.DONE

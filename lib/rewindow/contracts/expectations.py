@@ -27,14 +27,14 @@ EXPECTATION_COLUMNS = (
 """The expectations table: one row per run and expectation. ``examples`` has an offending row in each line."""
 
 NEW_ROWS, PREVIOUS_ROWS = "new_rows", "previous_rows"
-"""The tables that a query reads: the rows of this run, and the rows of the run before."""
+"""The tables that a query reads: the rows of this run, and the rows of the previous run."""
 
 MOST_EXAMPLES = 3
 """Number of offending rows that an observation names."""
 
 
 class Kind(StrEnum):
-    """What an expectation checks."""
+    """The kind of check that an expectation makes."""
 
     NOT_NULL = "not_null"
     UNIQUE = "unique"
@@ -46,7 +46,7 @@ class Kind(StrEnum):
 
 
 class OnFail(StrEnum):
-    """What happens to a run that does not meet an expectation."""
+    """The consequence for a run that does not meet an expectation."""
 
     WARN = "warn"
     """The run is committed and published; the result names the expectation."""
@@ -105,7 +105,7 @@ class Observation:
         return f"{self.output}: {self.name}: {self.observed}, expected {self.expected}{first}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON form, a part of that of the COMMIT row."""
+        """Return the JSON form, which is a part of the COMMIT row's JSON form."""
         return asdict(self) | {"examples": list(self.examples)}
 
     @classmethod

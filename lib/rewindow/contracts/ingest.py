@@ -13,17 +13,19 @@ from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.schema import Column
 
 FAIL, SKIP, PARTITION_TIME = "fail", "skip", "partition_time"
-"""How to handle a record without a valid timestamp: fail, quarantine it, or use the time of its partition."""
+"""The ways to handle a record without a valid timestamp: fail, quarantine it, or use the time of its partition."""
 JOB = "job"
 """The format of a source that is another job's output. Its rows arrive in epochs."""
 ARRIVAL = "arrival"
-"""The timestamp setting that means: use the arrival time."""
+"""The timestamp setting with which records get their arrival time."""
+FILE_ORDER = "file"
+"""The order setting with which records have the order of the file names, then of the rows in each file."""
 OUTPUT_ORDER = ("_partition", "_offset")
 """The columns of another job's output that give the order of its rows."""
 OUTPUT_TIME = "_timestamp"
 """The column of another job's output with the timestamps of its rows."""
 LATER = "later"
-"""The name, in the position of a source of files, of the landed files that still have rows of later intervals."""
+"""In the position of a source of files: the key of the landed files that still have rows of later intervals."""
 FAR = 2**62
 """Later than any timestamp of a record."""
 DAY_GRID = "day"
@@ -53,7 +55,7 @@ class SourceSpec:
 
 @dataclass(frozen=True, slots=True)
 class LogSpec:
-    """How to build a log from its source. Columns have their names in the log, after ``renames`` (source -> log).
+    """The definition of a log and its source. Columns have their names in the log, after ``renames`` (source -> log).
 
     A ``value`` of None means every column without another role. ``timestamp`` is a column, ``arrival`` or ``module:function``.
     ``zone`` applies to times without a time zone.
@@ -68,23 +70,41 @@ class LogSpec:
     timestamp: str
     arrived_at: str | None = None
     order: tuple[str, ...] = ()
+    in_file_order: bool = False
+    """Whether rows of equal arrival have the order of `FILE_ORDER`. If so, ``order`` is empty."""
     renames: Mapping[str, str] | None = None
     invalid: str = FAIL
     unreadable: str = FAIL
     zone: str = "UTC"
     source_offsets: tuple[str, str] | None = None
     """The names of the partition and offset columns of a source that has them; `land` does not copy such a source."""
+    topic_positions: tuple[str, str] | None = None
+    """The names of the partition and offset columns of files that recorded a topic; the log gets its partitions and its order."""
     units: Mapping[str, str] = field(default_factory=dict)
-    """From a column (or extractor) to the unit of its integers. Without a unit, milliseconds are expected, and checked."""
+    """The unit of the integers of each column (or extractor). Without a unit, milliseconds are expected, and checked."""
     ignore: tuple[str, ...] = ()
     """Fields that files may have and that are not landed. A nested field is a path (``address.zip``)."""
     optional: tuple[str, ...] = ()
     """Landed fields that a file may lack; then they are null. These are names in the source, before ``renames``."""
 
+    def names_of(self, source: str) -> tuple[str, ...]:
+        """Return the names that a source's column has in the log: its new name, and its own name if the settings contain it."""
+        renames = self.renames or {}
+        if source not in renames:
+            return (source,)
+        named = (*self.key, *(self.value or ()), *self.order, self.timestamp, self.arrived_at)
+        is_copied = source in named and source not in renames.values() and self.source_offsets is None
+        return (renames[source], source) if is_copied else (renames[source],)
+
     @property
     def is_output(self) -> bool:
         """Whether the source is another job's output. Its rows arrive by epoch."""
         return self.source.format == JOB
+
+    @property
+    def position_columns(self) -> tuple[str, ...]:
+        """The names of the partition and offset columns of a source that has them."""
+        return self.source_offsets or self.topic_positions or ()
 
     @property
     def output_keys(self) -> tuple[str, ...]:
@@ -143,7 +163,7 @@ class LogColumns:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A file of a source. If it belongs to a table: the arrival of its rows (commit time) and its partition values.
+    """A file of a source. A file of a table also has the arrival of its rows (commit time) and its partition values.
 
     ``name`` is the file's path below the source's folder, by which the position of the source names the file.
     """
@@ -173,20 +193,24 @@ class SourceLook:
     epochs: tuple[ProducedEpoch, ...] = ()
     """The epochs of a job's output that are not landed."""
     on_hold: str = ""
-    """The run of that job that is on hold, so that later epochs are not published; empty if there is none."""
+    """The run of that job that is on hold; empty if there is none. Epochs after this run are not published."""
     version: int | None = None
-    """The version to read, for a table whose content is not just that of its files (column mapping, deletion vectors)."""
+    """The version to read, for a table whose files alone do not give its rows (column mapping, deletion vectors)."""
     governed: Governed | None = None
     owner: str | None = None
-    """The job of which the table is an output; None if it is no output."""
+    """The job that writes the table as an output; None if no job does."""
     landed: tuple[Piece, ...] = ()
     """The last landed files by name, even if all their rows are landed."""
     empty: tuple[str, ...] = ()
     """New text files without bytes. Such a file is landed when it has bytes."""
     open_ended: tuple[str, ...] = ()
-    """New CSV files whose last line has no line end, although last lines of landed files have: they may be incomplete."""
+    """New CSV files whose last line has no line end, so they may be incomplete. Empty if the last landed files end like that."""
     keys: tuple[str, ...] = ()
     """The key columns of a job's output, without the bounds of windows; empty if they are unknown."""
+
+    def file_numbers(self) -> dict[str, int]:
+        """Return the number of each file of the source, by name. Files are numbered from 0 in the order of their names."""
+        return {name: number for number, name in enumerate(sorted(piece.name for piece in (*self.rest, *self.fresh)))}
 
 
 class Intervals(Protocol):
@@ -203,7 +227,7 @@ class Intervals(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """When the rows of a source arrived.
+    """The arrivals of a source's rows.
 
     ``starts`` are the starts of the intervals with due rows. They include None if due rows have no arrival; then ``fault`` is
     the reason, and ``is_unreadable`` whether the parser could not read the row. ``waiting`` rows are not due yet; the first
@@ -219,7 +243,7 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class ReadWindow:
-    """Which rows of a source are due: those that arrive before ``until_ms`` and are not landed.
+    """The arrivals of due rows. A row is due if it arrives before ``until_ms`` and is not landed.
 
     ``through_ms``: rows that arrived earlier are landed, except rows that became visible afterwards (None: nothing is landed).
     """
@@ -244,7 +268,7 @@ class PendingLanding:
 
 @dataclass(frozen=True, slots=True)
 class TimestampPolicy:
-    """How to handle an invalid timestamp (`FAIL`, `SKIP`, `PARTITION_TIME`).
+    """The policy for invalid timestamps (`FAIL`, `SKIP`, `PARTITION_TIME`).
 
     A timestamp is also invalid if it is more than ``max_ahead_ms`` after the arrival (None: no bound).
     """
@@ -269,11 +293,11 @@ class LogWrite:
     quarantine_root: str
     landings: tuple[PendingLanding, ...]
     starts: Mapping[int, tuple[int, int]]
-    """From a partition to its next offset and its partition time."""
+    """The next offset and the partition time of each partition."""
     policy: TimestampPolicy
     now_ms: int
     bases: Mapping[int, int] = field(default_factory=dict)
-    """If the source has its own offsets: from a partition to the offset in the source of its offset 0."""
+    """If the source has its own offsets: for each partition, the offset in the source of the record with offset 0."""
     file_rows: int = 4_000_000
     """Rows per staged file."""
     memory_bytes: int = 512 << 20
@@ -291,7 +315,7 @@ class FeedSpec:
     """Count and unit of the arrival intervals."""
     zone: str = "UTC"
     grid: str = DAY_GRID
-    """Where intervals of hours and smaller units start: `DAY_GRID`, or `GRID_OF_1970` if older landings used it."""
+    """The grid of intervals of hours and smaller units: `DAY_GRID`, or `GRID_OF_1970` if older landings used it."""
     max_task_idle_ms: int | None = 0
     lag_ms: int = 0
     interval_end: bool = False

@@ -1,4 +1,4 @@
-"""Points in time: as people read and type them, and the units in which systems write them as integers.
+"""Points in time, in the form that people read and type, and in the units in which systems write them as integers.
 
 Every time that rewindow shows is in UTC and says so. Integers of rewindow are milliseconds; integers of other systems may
 have other units. Read as milliseconds, a number of seconds is in January 1970, and a number of microseconds in the far
@@ -12,19 +12,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 END_OF_TIME_MS = 2**62
-"""A time from here on means that there is no such time, as for the end of an unlimited window."""
+"""Times from here on stand for no time at all, such as the end of an unlimited window."""
 MILLISECONDS: Final = "ms"
 UNITS: Final = {"s": "seconds", MILLISECONDS: "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS = len("2026-01-05 10:00:00")
 _FIRST_MS, _LAST_MS = 315_532_800_000, 4_102_444_800_000
-"""1980 and 2100: the unit of times outside is not checked."""
+"""1980 and 2100. The unit of times outside this range is not checked."""
 RANGES: Final = {
     "s": (_FIRST_MS // 1_000, _LAST_MS // 1_000),
     "us": (_FIRST_MS * 1_000, _LAST_MS * 1_000),
     "ns": (_FIRST_MS * 1_000_000, _LAST_MS * 1_000_000),
 }
-"""From a unit to the range ``[first, end)`` of numbers that are plausible times in this unit, and implausible milliseconds."""
+"""For each unit: the range ``[first, end)`` of numbers that are plausible times in this unit and implausible milliseconds."""
 _IS_IN: Final = " is in "
 """The text between the number and the unit in the reason why a record was refused."""
 

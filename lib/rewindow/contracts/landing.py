@@ -52,7 +52,7 @@ class LandingEngine(Protocol):
     def intervals(
         self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
     ) -> Arrivals:
-        """Return in which intervals the rows arrived that are not landed."""
+        """Return the arrival intervals of the rows that are not landed."""
         ...
 
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
@@ -93,7 +93,7 @@ class Block:
     base: int = 0
     """If the source has its own offsets: the offset in the source of the record with offset 0 in the log."""
     flat: Mapping[str, str | None] | None = None
-    """From each column with one value in all rows to this value as text, or to None for null. None if unknown."""
+    """The columns that have the same value in all rows, with this value as text (None for null). None if unknown."""
     unarrived: int = 0
     """The number of rows that should have an arrival and have none. All of them are quarantined."""
     keyless: int = 0

@@ -38,5 +38,5 @@ def other_name(column: str) -> str:
 
 
 def is_reserved(table: str) -> bool:
-    """Return whether a dotted table name starts with a reserved part. Case does not matter: catalogs and some disks ignore it."""
+    """Return whether a dotted table name starts with a reserved part. Case is ignored, as in catalogs and on some disks."""
     return table.split(".", maxsplit=1)[0].lower() in RESERVED

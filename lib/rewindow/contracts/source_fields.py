@@ -23,7 +23,7 @@ _JSON = "json"
 
 @dataclass(frozen=True, slots=True)
 class FileFields:
-    """The fields of one file (or of a table): those that occur in any row.
+    """The fields that occur in any row of one file (or of a table).
 
     ``empty`` are the fields without a value in any row, so nothing is known about fields nested in them.
     ``header`` are the columns of a CSV file in order, without columns from names of directories, which only ``present`` has.
@@ -119,7 +119,7 @@ def read_schema(spec: LogSpec, columns: LogColumns) -> str:
 
 
 def fields_of_schema(schema: Mapping[str, Any]) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """Return three sets of fields of a schema in Spark's JSON: all, the structs, and those without values (void or no fields)."""
+    """Return three sets of fields of a schema in Spark's JSON: all, structs, fields without values (void or no subfields)."""
     present: set[str] = set()
     structs: set[str] = set()
     empty: set[str] = set()
@@ -158,7 +158,7 @@ def _in_source(spec: LogSpec, names: set[str]) -> set[str]:
 
 
 def _named(spec: LogSpec) -> set[str]:
-    names = {*spec.key, *spec.order, *(spec.source_offsets or ())}
+    names = {*spec.key, *spec.order, *spec.position_columns}
     names |= {spec.arrived_at} if spec.arrived_at else set()
     return names if spec.timestamp == ARRIVAL or spec.extractor else names | {spec.timestamp}
 

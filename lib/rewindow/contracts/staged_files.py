@@ -50,9 +50,9 @@ def named_checksum(path: str) -> int | None:
 class StagedFile:
     """One Parquet file that no table references yet.
 
-    ``partition`` is that of the task that wrote the file, or `SHARED`. ``partition_values`` maps the table's partition
-    column, if there is one, to the value that all rows of the file have. A changelog has such a column even if the table is
-    not partitioned by it.
+    ``partition`` is the partition of the task that wrote the file, or `SHARED`. ``partition_values`` maps the table's
+    partition column, if there is one, to the value that all rows of the file have. A changelog has such a column even if the
+    table is not partitioned by it.
 
     ``target``: ``output/<topic>``, ``changelog/<store>``, ``internal/<topic>``, ``metrics``, ``quarantine`` or, for
     `land`, ``log/<topic>``. ``path`` is relative to the table's root and uses ``/``. ``stats`` are Delta's statistics:
@@ -85,7 +85,7 @@ class TaskReport:
     """The result of one task of one sub-topology in one run.
 
     ``state`` is the JSON of the task's small checkpoint (offsets, clocks, schedules), ``metrics`` has one dictionary per
-    metric, ``consumed`` the number of records taken from each topic. ``is_vectorized``: vectorized execution ran it.
+    metric, ``consumed`` the number of records taken from each topic. ``is_vectorized``: vectorized execution ran the task.
     ``shared_rows``: how many rows the task added to files that it shares with other tasks. A separate report with the partition
     `SHARED` lists the shared files of a sub-topology. ``spilled``: the stores that exceeded their memory and spilled to disk.
     """

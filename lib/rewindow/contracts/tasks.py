@@ -22,7 +22,7 @@ ROWS_AT_ONCE = 65_536
 
 
 class Execution(StrEnum):
-    """How a sub-topology runs. Both modes write the same rows (L4)."""
+    """The choice of a sub-topology's execution. Record and vectorized execution write the same rows (L4)."""
 
     AUTO = "auto"
     """Vectorized if that gives the same rows, else record by record. The engine chooses once, before it runs the work."""
@@ -78,13 +78,15 @@ class Epoch:
     """An epoch to replay: its number and watermark (epoch ms, -1 for none).
 
     ``clock_to_ms``: the time to which the wall clock jumps after the records (D8, ``run``); -1 for no jump. ``is_final``:
-    the last epoch of the job (D18), which has no records.
+    the last epoch of the job (D18), which has no records. ``semantics``: those of the epoch's run, if they may differ from the
+    job's present ones.
     """
 
     number: int
     watermark_ms: int
     clock_to_ms: int = UNKNOWN
     is_final: bool = False
+    semantics: Semantics | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ class TaskWork:
 
 @dataclass(frozen=True, slots=True)
 class RunIdentity:
-    """Identifies the job, run and attempt of some work. ``fingerprint`` is that of the topology that the driver planned."""
+    """Identifies the job, run and attempt of some work. ``fingerprint`` belongs to the topology that the driver planned."""
 
     job: str
     run: int
@@ -130,7 +132,8 @@ class RunIdentity:
 class JobCode:
     """A job's code and settings.
 
-    ``load_topology`` and ``load_logs`` are sent to workers: use functions of importable modules, or partials of such functions.
+    ``load_topology`` and ``load_logs`` are sent to workers, so they must be functions of importable modules, or partials of such
+    functions.
     """
 
     load_topology: Callable[[], Topology]
@@ -144,13 +147,13 @@ class JobCode:
         return self.load_topology()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle the fields only: a topology holds user code, and each worker builds its own."""
+        """Pickle the fields only, because a topology holds user code, and each worker builds its own."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 @dataclass(frozen=True, slots=True)
 class StagingArea:
-    """Where tasks stage files: the root folder of each target (`StagedFile.target`).
+    """The folders in which tasks stage files: the root folder of each target (`StagedFile.target`).
 
     If the job quarantines dropped records, there is a root for `staged_files.QUARANTINE`. ``partitions`` is the number
     of partitions of internal logs.
@@ -166,7 +169,8 @@ class SubTopologyWork:
 
     ``tables``: the topics that Spark reads (`engine.spark.shuffle_reader`). Tasks open the files of all other topics.
 
-    ``rows_at_once``: the number of rows per batch read; batches written have a quarter of it. It does not change the rows (L3).
+    ``rows_at_once``: the number of rows in each batch that a task reads; batches that it writes have a quarter of this number.
+    The number does not change the rows (L3).
     """
 
     sub_topology: int

@@ -1,4 +1,4 @@
-"""The options of text files: what a source's ``options:`` may say, and what it means. Pure.
+"""The options of text files: what a source's ``options:`` may say, and what it means.
 
 Until 0.4, Spark's name of an option is accepted if an option here has the same meaning. Any other option is refused by name,
 because rewindow reads text by its own rules (docs/guides/text-files.md) and would silently ignore the option.
@@ -26,12 +26,12 @@ _LOCALES: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("de-de", "es-es", "it-it", "nl-nl", "pt-br"), (",", ".")),
     "fr-fr": (",", "\u202f"),
 }
-"""From a value of Spark's option ``locale`` to the sign before the fraction and the sign between groups of digits."""
+"""For each value of Spark's option ``locale``: the sign before the fraction, and the sign between groups of digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextOptions:
-    """How the text files of a source are written."""
+    """The format of a source's text files."""
 
     header: bool = True
     delimiter: str = ","
@@ -51,10 +51,10 @@ class TextOptions:
     zone: str | None = None
     skip_rows: int = 0
     is_multiple: bool = False
-    """Whether a record may go on in the next line (``lines: multiple``)."""
+    """Whether a record may continue in the next line (``lines: multiple``)."""
     infer: bool = True
     constants: Mapping[str, str] = field(default_factory=dict)
-    """From a text in a DOUBLE column to the value for which it stands: ``nan``, ``inf`` or ``-inf``."""
+    """For each special text in a DOUBLE column: the value for which it stands, ``nan``, ``inf`` or ``-inf``."""
 
     @property
     def is_utf_8(self) -> bool:
@@ -127,7 +127,7 @@ _OF_BOTH: Mapping[str, tuple[str, _Apply]] = {
     "dateFormat": ("date_format", _date_format),
     "timeZone": ("zone", _set("zone", str)),
 }
-"""From an accepted name to the option that it means, and to the function that applies its value. For both formats."""
+"""For each name that both formats accept: the option that it means, and the function that applies its value."""
 
 
 def _constants(found: TextOptions, more: Mapping[str, str]) -> TextOptions:
@@ -217,13 +217,13 @@ _PARTS: Mapping[str, tuple[str, str]] = {
     **{"S" * digits: ("fraction", f"[0-9]{{{digits}}}") for digits in range(1, 10)},
     "XXX": ("offset", "Z|[+-][0-9]{2}:[0-9]{2}"),
 }
-"""From letters of a pattern to the part of a time that they stand for, and to the regular expression of its text."""
+"""For each group of letters in a pattern: the part of a time that it stands for, and the regular expression of its text."""
 _ONE_OF = (("year", "short_year"), ("month", "month_name"), ("hour", "half_hour"))
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']")
 
 
 def text_options(source_format: str, given: Mapping[str, Any]) -> TextOptions:
-    """Return the options of a csv or json source. Raises `ValueError`, which says what to do, for an option not accepted."""
+    """Return the options of a csv or json source. Raises `ValueError`, which says what to do, for a wrong option."""
     known = _OF_CSV if source_format == CSV else _OF_JSON
     found = TextOptions()
     lower = {name.lower(): name for name in known}

@@ -1,13 +1,13 @@
-"""Rewind, branch, promote, drop, accept, reset: append a ledger row and publish it. Nothing is computed, and Spark is not needed.
+"""Rewind, branch, promote, drop, accept and reset. Each appends a ledger row and publishes it. Nothing is computed.
 
 Each function is a generator like `run.steps` and yields the name of each step before the step. All but `drop` first finish
 what an earlier command decided, so that the tables match the ledger even after a refused request.
 
-If a process is killed anywhere, call the same command again: if the requested state was reached before, no second row is
-appended, and the state is published (ADR-79). The result is the appended row, or None.
+If a process is killed anywhere, call the same command again. If the requested state was reached before, the command appends no
+second row and publishes the state (ADR-79). The result is the appended row, or None.
 
-A reset starts a job over: one ledger row forgets all its runs and branches, then publishing empties its tables. If a process
-is killed anywhere, call again: a job that is at its beginning gets no second row, and the remaining tables are emptied. Any
+A reset starts a job over. One ledger row forgets all its runs and branches, then publishing empties its tables. If a process is
+killed anywhere, call again. A job that is at its beginning then gets no second row, and the remaining tables are emptied. Any
 other command on the job empties them, too.
 """
 
@@ -85,7 +85,7 @@ def begin_backfill(job: str, wanted: Backfill, tables: Tables) -> _Travel:
 
 
 def promote(job: str, name: str, binding: JobBinding, tables: Tables, *, into: str = MAIN) -> _Travel:
-    """Replace the chain of branch ``into`` by that of another branch, in one commit to each output table.
+    """Replace the chain of branch ``into`` by the chain of another branch, in one commit to each output table.
 
     Raises what `decide_promote` raises, and `StorageError` (74) if a table of ``into`` is not what was published.
     """
@@ -98,9 +98,10 @@ def promote(job: str, name: str, binding: JobBinding, tables: Tables, *, into: s
 
 
 def drop(job: str, name: str, tables: Tables) -> _Travel:
-    """Drop a branch: no run continues it, and `gc` deletes its tables."""
-    # Unlike the other functions, publish nothing first: the branch's outputs may be broken, and this row makes publishing
-    # unnecessary.
+    """Drop a branch. After that, no run continues it, and `gc` deletes its tables."""
+    # Unlike the other functions, this one publishes nothing first, because the branch's outputs may be broken, and the row makes
+    # publishing unnecessary. But the row must not take the number of a row that the ledger has lost.
+    tables.check_ledger(job, tables.state(job), name)
     row = yield from update(tables, job, "decide", lambda state: decide_drop(state, name))
     # Publishing fails if files of the branch are gone that shared tables need. The next command on another branch then says
     # how to repair these tables, and this repair succeeds because the branch is dropped.
@@ -110,7 +111,7 @@ def drop(job: str, name: str, tables: Tables) -> _Travel:
 
 
 def accept(job: str, branch: str, run: str | None, tables: Tables) -> _Travel:
-    """Publish a run that is on hold, and what waited behind it. ``run`` may be None if no other run is on hold.
+    """Publish a run that is on hold, and the later runs that wait for it. ``run`` may be None if no other run is on hold.
 
     Raises what `decide_accept` raises, and `StorageError` (74) if a table of the branch is not what was published.
     """
@@ -140,14 +141,14 @@ def reset(job: str, outputs: Sequence[str], tables: _ResetTables) -> Generator[s
 
 
 def _owners(state: JobState, row: LedgerRow, branch: str) -> Iterator[str]:
-    """Yield the other open branches that have the accepted run as their own: ``branch`` may have inherited it from its parent."""
+    """Yield the other open branches that own the accepted run. ``branch`` may have inherited the run from its parent."""
     for other in state.branches.values():
         if other.name != branch and other.is_open and row.body["run"] in {run.spec.run for run in other.own_runs}:
             yield other.name
 
 
 class _ResetTables(Ledger[JobState], Protocol):
-    """The tables of a job that can start over; see `tables.delta.reset`."""
+    """The tables of a job that can start over; see `finish_reset` in `tables.delta.publish`."""
 
     def finish_reset(self, job: str, state: JobState) -> Iterator[str]:
         """Empty the tables that the last RESET names; yield the name of each commit before it."""

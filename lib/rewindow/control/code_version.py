@@ -13,17 +13,19 @@ import functools
 import hashlib
 import inspect
 import itertools
+import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from rewindow.control.plan.spec import version_of
 from rewindow.control.project_source import Module, Source, Unit, digest
 from rewindow.streams.nodes import ProcessorNode, SinkNode
+from rewindow.streams.punctuation import PunctuationType
 
 if TYPE_CHECKING:
     from rewindow.streams.topology import Topology
@@ -34,16 +36,48 @@ _ATOMS = (str, bytes, int, float, complex, bool, type(None), Decimal, Fraction, 
 def code_version(topology: Topology, root: Path) -> dict[str, str]:
     """Return the digests of the parts of the project's code that the topology's nodes reach, by the names of the parts.
 
-    ``root`` is the folder from which the project's modules are imported. Code of libraries counts by name only: their
-    versions are recorded with each attempt. Raises `ConfigError` (78) for a module whose source cannot be read.
+    ``root`` is the folder from which the project's modules are imported. Code of libraries counts by name only, because the
+    versions of libraries are recorded with each attempt. Raises `ConfigError` (78) for a module whose source cannot be read.
     """
+    return dict(sorted(_reached(topology, root).digests.items()))
+
+
+def unaligned_schedules(topology: Topology, root: Path) -> list[str]:
+    """Return ``file:line`` of each call that makes a schedule on stream time without an alignment (D2).
+
+    The code that the topology's nodes reach is read, not executed, so a type that a call computes is unknown. Raises as
+    `code_version` does.
+    """
+    lines = {
+        (module.shown, call.lineno)
+        for module, nodes in _reached(topology, root).syntax
+        for node in nodes
+        for call in ast.walk(node)
+        if isinstance(call, ast.Call) and _is_unaligned(call, sys.modules.get(module.name))
+    }
+    return [f"{file}:{line}" for file, line in sorted(lines)]
+
+
+def _is_unaligned(call: ast.Call, module: ModuleType | None) -> bool:
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "schedule":
+        return False
+    names = {keyword.arg for keyword in call.keywords}
+    # A call without a type has the old form, schedule(interval).
+    type_ = next((k.value for k in call.keywords if k.arg == "type"), call.args[1] if len(call.args) > 1 else None)
+    is_stream = ast.unparse(type_).endswith("STREAM_TIME") if type_ else "context" in ast.unparse(call.func.value)
+    if isinstance(type_, ast.Name):
+        is_stream = getattr(module, type_.id, None) is PunctuationType.STREAM_TIME
+    return is_stream and names.isdisjoint({"start_time", "time_shift", None})
+
+
+def _reached(topology: Topology, root: Path) -> _Reached:
     reached = _Reached(Source(root), root)
     for node in topology.nodes.values():
         if isinstance(node, ProcessorNode):
             reached.add(node.supplier, f"node {node.name!r}")
         elif isinstance(node, SinkNode) and node.partitioner is not None:
             reached.add(node.partitioner, f"node {node.name!r}")
-    return dict(sorted(reached.digests.items()))
+    return reached
 
 
 def function_version(function: object, root: Path) -> str:
@@ -54,10 +88,11 @@ def function_version(function: object, root: Path) -> str:
 
 
 class _Reached:
-    """Collects digests of the code that the objects of a topology reach. Each object is visited once."""
+    """The digests of the code that the objects of a topology reach. Each object is visited once."""
 
     def __init__(self, source: Source, root: Path) -> None:
         self.digests: dict[str, str] = {}
+        self.syntax: list[tuple[Module, Sequence[ast.AST]]] = []
         self._source, self._root = source, root
         self._added: dict[int, object] = {}
 
@@ -101,6 +136,7 @@ class _Reached:
             self._library(function, where)
         else:
             nodes = _syntax_of(module.tree, function.__code__)
+            self.syntax.append((module, nodes))
             if function.__qualname__ in module.bindings:
                 self._units({Unit(module.name, function.__qualname__): digest(*nodes)})
             else:
@@ -132,6 +168,7 @@ class _Reached:
             for statement in ast.walk(module.tree)
             if isinstance(statement, ast.ClassDef) and statement.name == cls.__name__
         ]
+        self.syntax.append((module, nodes))
         self._note(f"class {cls.__name__} of {where} in {module.shown}", digest(*nodes))
         self._units(self._source.reached(module, nodes))
 
@@ -162,6 +199,7 @@ class _Reached:
         for unit, part_digest in units.items():
             module = self._source.module(unit.module)
             if module is not None:
+                self.syntax.append((module, module.bindings.get(unit.name, [])))
                 self.digests[f"{unit.name} in {module.shown}"] = part_digest
 
     def _module_of(self, value: Any) -> Module | None:

@@ -14,9 +14,9 @@ from typing import Protocol
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.compatibility import missing_landing
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.planned_tasks import Restored
-from rewindow.control.plan.planner import missing_landing
 from rewindow.control.plan.repair_decisions import check_same_code, decide_give_up, decide_republish, decide_restage
 from rewindow.control.plan.spec import CHANGELOG, MAIN, OUTPUT, Attempt, RunSpec, TargetTotal
 from rewindow.control.run import Engine, Job, Tables, execute, known_results
@@ -42,14 +42,10 @@ class DriftedTable(Protocol):
 
 
 class Repair(Protocol):
-    """What is known about drift; see `tables.delta.repair` and `tables.governed.repair`."""
+    """What a repair needs to know of a job's tables; see `tables.delta.repair` and `tables.governed.repair`."""
 
     def published(self, state: JobState, branch: str) -> Sequence[str]:
-        """Return the targets of a branch that have tables, which can be republished."""
-        ...
-
-    def check_ledger(self, job: str, state: JobState, branch: str) -> None:
-        """Check that no table has publications that the ledger lacks. Raises `CheckpointError` (76)."""
+        """Return the targets of a branch whose tables can be republished."""
         ...
 
     def drift(self, job: str, state: JobState, branch: str) -> Sequence[DriftedTable]:
@@ -117,7 +113,7 @@ def republish(
     """
     yield "examine"
     state = tables.state(job.name)
-    repair.check_ledger(job.name, state, request.branch)
+    tables.check_ledger(job.name, state, request.branch)
     drift = {drifted.target: drifted.change for drifted in repair.drift(job.name, state, request.branch)}
     lagged = tuple(target for target in tables.lagging(job.name, state, request.branch) if target not in drift)
     published = repair.published(state, request.branch)

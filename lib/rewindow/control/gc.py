@@ -1,4 +1,4 @@
-"""Collect garbage. Each step is durable by itself: if a process is killed anywhere, call again.
+"""Collect garbage. Each step is durable by itself. If a process is killed anywhere, call again.
 
 For a job, snapshots replace long changelogs, small files are merged, and what no branch needs is deleted. Each step is decided
 on the current state of the ledger. Committed results do not change, and no run is fenced, so `gc` is safe beside runs.
@@ -6,8 +6,8 @@ on the current state of the ledger. Committed results do not change, and no run 
 For a feed, small files of its logs are merged, and files whose rows are elsewhere are deleted. Offsets, landings and watermarks
 do not change, and a run that was planned on the old files still finds them.
 
-A run does a part of this after its commit, for a few seconds (`tidy` and `collect_feed`): it forgets no state and writes no
-snapshot, so each run to which one could rewind before is still there.
+A run does a part of this after its commit, for a few seconds (`tidy` and `tidy_feed`): it forgets no state, writes no snapshot
+and drops no generation, so each run to which one could rewind before is still there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rewindow.control.steps import update
 MERGE_FROM = 16
 """From this number on, small files of a table are merged into one. Merging fewer would rewrite the same rows with each call."""
 UNKNOWN_MS = 24 * 3_600_000
-"""Files of an attempt that no ledger row names stay for at least this time: its process may still run."""
+"""Files of an attempt that no ledger row names stay for at least this time, because the attempt's process may still run."""
 _AT_ONCE = 500
 """How many files are deleted before the time is looked at."""
 IsOver = Callable[[], bool]
@@ -145,11 +145,15 @@ class FeedCollected(Tidied):
     """The result of a collection: merged and deleted files."""
 
 
-def collect_feed(
-    feed: str, publish: Callable[[str], Iterator[str]], gc: _FeedGc, *, keep_ms: int, is_over: IsOver = _never
-) -> _FeedSteps:
-    """Merge small files, and delete orphan files older than ``keep_ms``, but at least a day old."""
+def collect_feed(feed: str, publish: Callable[[str], Iterator[str]], gc: _FeedGc, *, keep_ms: int) -> _FeedSteps:
+    """Drop replaced generations, merge small files, and delete orphan files older than ``keep_ms``, but at least a day old."""
     yield from publish(feed)
+    yield from gc.drop_replaced(keep_ms)
+    return (yield from tidy_feed(gc, keep_ms=keep_ms))
+
+
+def tidy_feed(gc: _FeedGc, *, keep_ms: int, is_over: IsOver = _never) -> _FeedSteps:
+    """Merge small files of a feed, and delete orphan files."""
     merges = (step for topic in gc.topics() for step in gc.compact(topic))
     tidied = yield from _tidy(gc, merges, keep_ms, is_over)
     return FeedCollected(deleted=tidied.deleted, merged=tidied.merged, into=tidied.into)
@@ -182,6 +186,10 @@ class _FeedGc(_OrphanFiles, Protocol):
 
     def topics(self) -> list[str]:
         """Return the logs that `land` wrote."""
+        ...
+
+    def drop_replaced(self, keep_ms: int) -> Iterator[str]:
+        """Remove the rows of generations that were replaced at least ``keep_ms`` ago. Yield each step's name."""
         ...
 
     def compact(self, topic: str) -> Iterator[str | tuple[int, int]]:

@@ -1,7 +1,9 @@
-"""Decide whether another attempt is alive. This only avoids wasted work: a takeover is always safe.
+"""Decide whether another attempt is alive. This only avoids wasted work, because a takeover is always safe.
 
 On this host, the process table shows at once whether the attempt's process exists, so the next call takes over a killed run. On
-another host, only the attempt's heartbeat shows it: a file that the process touches every few seconds.
+any host, the attempt's heartbeat shows whether the attempt makes progress. The heartbeat is a file that the process touches every
+few seconds, until nothing has progressed for a configured time (`storage.progress`). An attempt that hangs is taken over. If it
+wakes up, the ledger refuses its commit.
 """
 
 from __future__ import annotations
@@ -22,10 +24,12 @@ import psutil
 
 from rewindow.control.plan.spec import Attempt
 from rewindow.storage.atomic_files import modified_s, remove, remove_older, touch
+from rewindow.storage.progress import BEAT_SECONDS, execute_for, seconds_since
 
-BEAT_SECONDS = 5
 SILENT_SECONDS = 60
-"""An attempt on another host without a heartbeat for this long counts as dead."""
+"""An attempt without a heartbeat for this long counts as dead."""
+STALLED_MS = 1_800_000
+"""By default, an attempt without progress for this long has no heartbeat any more."""
 
 _WEEK_SECONDS = 7 * 24 * 3600
 
@@ -47,10 +51,11 @@ def this_attempt() -> Attempt:
 
 
 class Heartbeat:
-    """Touches the attempt's file below the warehouse while the ``with`` block lasts."""
+    """The context in which an attempt's file below the warehouse is touched, as long as there is progress."""
 
-    def __init__(self, warehouse: str, attempt: Attempt) -> None:
-        self._id = attempt.id
+    def __init__(self, warehouse: str, attempt: Attempt, stalled_ms: int = STALLED_MS) -> None:
+        """``stalled_ms``: the time without any progress after which the file is not touched any more."""
+        self._id, self._stalled_s = attempt.id, stalled_ms / 1000
         self._file = _heartbeat_file(warehouse, attempt.id)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
@@ -58,6 +63,7 @@ class Heartbeat:
     def __enter__(self) -> Self:
         """Start beating."""
         touch(self._file)
+        execute_for(self._file)
         _BEATING.add(self._id)
         self._thread.start()
         return self
@@ -69,32 +75,40 @@ class Heartbeat:
         _BEATING.discard(self._id)
         self._stop.set()
         self._thread.join()
+        execute_for(None)
         remove(self._file)
 
     def _beat(self) -> None:
         while not self._stop.wait(BEAT_SECONDS):
-            # A failed beat is harmless: another host may only take over too early.
+            # A failed beat is harmless, because at worst another process takes over too early.
             with suppress(OSError):
-                touch(self._file)
+                if seconds_since() < self._stalled_s:
+                    touch(self._file)
 
 
 def is_alive(warehouse: str, attempt: Attempt) -> bool:
-    """Return whether an attempt's process may still be alive."""
-    if attempt.host == socket.gethostname():
-        try:
-            process = psutil.Process(attempt.pid)
-            if attempt.pid == os.getpid() and _started(process) == attempt.pid_started:
-                return attempt.id in _BEATING
-            # A zombie counts as dead, because in a container its parent may never reap it.
-            return process.status() != psutil.STATUS_ZOMBIE and _started(process) == attempt.pid_started
-        except psutil.NoSuchProcess:
-            return False
+    """Return whether an attempt's process may still be alive and make progress."""
+    is_here = attempt.host == socket.gethostname()
+    if is_here and not _exists(attempt):
+        return False
     last = modified_s(_heartbeat_file(warehouse, attempt.id))
-    return last is not None and time.time() - last < SILENT_SECONDS
+    return is_here if last is None else time.time() - last < SILENT_SECONDS
+
+
+def _exists(attempt: Attempt) -> bool:
+    """Return whether the process of an attempt on this host exists and still executes the attempt."""
+    try:
+        process = psutil.Process(attempt.pid)
+        if attempt.pid == os.getpid() and _started(process) == attempt.pid_started:
+            return attempt.id in _BEATING
+        # A zombie counts as dead, because in a container its parent may never reap it.
+        return process.status() != psutil.STATUS_ZOMBIE and _started(process) == attempt.pid_started
+    except psutil.NoSuchProcess:
+        return False
 
 
 def was_killed(warehouse: str, attempt: Attempt) -> bool:
-    """Return whether an attempt ended without removing its heartbeat: its process was killed, or its host is gone."""
+    """Return whether an attempt left its heartbeat, because its process was killed or hangs, or its host is gone."""
     return modified_s(_heartbeat_file(warehouse, attempt.id)) is not None and not is_alive(warehouse, attempt)
 
 

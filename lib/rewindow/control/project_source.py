@@ -26,7 +26,7 @@ from rewindow.streams.error_context import line_of
 from rewindow.streams.topology import Topology
 
 _MODULE = "<module>"
-"""Stands for a name, for the statements of a module that bind no name."""
+"""The name under which the statements of a module that bind no name are kept."""
 
 _IGNORED = frozenset(["ctx", "kind", "type_comment"])
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -242,7 +242,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class TopologyLoader:
-    """Builds a job's topology from its reference. A picklable value, which is sent to workers."""
+    """A function that builds a job's topology from its reference. It can be pickled, because it is sent to workers."""
 
     job: str
     reference: str
@@ -264,7 +264,7 @@ class TopologyLoader:
                 function=function_name,
             )
         try:
-            # Only the command itself writes to standard output, such as JSON.
+            # Standard output is only for what the command itself writes, such as JSON.
             with redirect_stdout(sys.stderr):
                 topology = build()
         except RewindowError as error:

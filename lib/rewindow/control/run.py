@@ -10,14 +10,14 @@ process is killed anywhere, the next call publishes what was committed and repea
 A snapshot of the stores is written before planning if that pays off, so that the next run need not read the changelogs of
 many runs. `gc` writes such snapshots for all open branches.
 
-Expectations are checked once, before the commit. The COMMIT row stores the results: from then on the ledger alone decides what is
-published.
+Expectations are checked once, before the commit. The COMMIT row stores the results, so that from then on the ledger alone decides
+what is published.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -25,7 +25,7 @@ from rewindow.contracts.expectations import EXPECTATION_COLUMNS, EXPECTATIONS, O
 from rewindow.contracts.staged_files import METRICS, StagedFile, TaskReport
 from rewindow.contracts.tasks import JobCode, LogFile, LogTable, SubTopologyWork
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import COMMIT, PLAN
 from rewindow.control.plan.planned_tasks import METRICS_TARGET, Restored, metrics_rows, records_due, sub_topology_work
 from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, plan_run
@@ -56,12 +56,12 @@ class StagedRows(Protocol):
 
 
 class Evaluator(Protocol):
-    """Checks the expectations of a job's outputs."""
+    """The checks of the expectations of a job's outputs."""
 
     def observe(
         self, spec: RunSpec, state: JobState, reports: Sequence[TaskReport], rows: StagedRows
     ) -> Sequence[Observation]:
-        """Check the rows of an attempt; return a result per expectation. Reads only these rows and those of the run before."""
+        """Check the rows of an attempt; return a result per expectation. Reads only rows of this attempt and the run before."""
         ...
 
 
@@ -137,15 +137,19 @@ class Tables(Ledger[JobState], StagedRows, Protocol):
     """The tables of a job."""
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
-        """Add the commits to a branch's tables that they lack according to the ledger; yield the name of each before it."""
+        """Make the commits that a branch's tables lack according to the ledger; yield the name of each before making it."""
         ...
 
     def lagging(self, job: str, state: JobState, branch: str) -> Mapping[str, int]:
         """Return how many commits the tables of a branch lack, by target. Tables that lack none are left out."""
         ...
 
+    def check_ledger(self, job: str, state: JobState, branch: str) -> None:
+        """Check that no table of a branch has publications that the ledger lacks. Raises `CheckpointError` (76)."""
+        ...
+
     def check_published(self, job: str, state: JobState, branch: str, *, brief: bool = False) -> None:
-        """Check that a branch's outputs have the rows that were published. ``brief``: in a bucket, only those of the last run."""
+        """Check that a branch's outputs have the rows that were published. ``brief``: in a bucket, check only the last run."""
         ...
 
     def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:
@@ -210,6 +214,10 @@ class RunReport:
     spilled: tuple[str, ...] = ()
     cleaned: CleanUp | None = None
     """What was cleaned up after the run; None if nothing was due."""
+    branch: Branch | None = field(default=None, repr=False, compare=False)
+    """The branch after the run."""
+    reports: tuple[TaskReport, ...] = field(default=(), repr=False, compare=False)
+    """What the run's tasks reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,14 +267,23 @@ def steps(
     # The staged files are read back from storage, so that a row is true only if its bytes are there.
     commit = replace(tables.audit(tables.state(job.name), spec, staged, job.feed), expectations=tuple(observed))
     state = yield from _commit(spec, commit, tables, step("commit"))
-    # From here on the run is true: if publishing fails, the next command of the job continues it.
+    # From here on the run is true. If publishing fails, the next command of the job continues publishing.
     yield step("publish")
     for commit_step in tables.publish(job.name, state, spec.branch):
         yield step(commit_step)
     yield step("done")
     measures = tuple(measure for report in reports for measure in report.metrics)
     spilled = tuple(sorted({store for report in reports for store in report.spilled}))
-    return RunReport(spec, commit, measures, is_published=not state.branch(spec.branch).unpublished, spilled=spilled)
+    branch = state.branch(spec.branch)
+    return RunReport(
+        spec,
+        commit,
+        measures,
+        is_published=not branch.unpublished,
+        spilled=spilled,
+        branch=branch,
+        reports=tuple(reports),
+    )
 
 
 def _plan(
@@ -317,7 +334,7 @@ def execute(
             sub_topology=part.index,
             records=records_due(job.feed, spec, part),
         )
-        # No table names the files of internal logs, so later sub-topologies get them from the reports.
+        # The files of internal logs are in no table. So later sub-topologies get them from the reports of earlier ones.
         sent = [file for report in reports for file in report.files]
         reports += engine.run_sub_topology(_work(job, spec, part, tables, restored, sent, roots))
     measures = metrics_rows(spec, reports)
@@ -388,7 +405,7 @@ def _commit(spec: RunSpec, commit: Commit, tables: Tables, step: Step) -> Genera
         return LedgerRow(state.rows + 1, COMMIT, commit.as_json())
 
     yield from update(tables, spec.job, step, decide)
-    # The ledger is read again: whatever the append returned, only its rows say what is true.
+    # The ledger is read again, because only its rows say what is true, whatever the append returned.
     state = tables.state(spec.job)
     if state.ledger != ledger:
         raise NotNowError(
@@ -409,7 +426,7 @@ class SnapshotTables(Ledger[JobState], Protocol):
     """The part of a job's tables that snapshots need."""
 
     def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
-        """Add the commits to a branch's tables that they lack according to the ledger; yield the name of each before it."""
+        """Make the commits that a branch's tables lack according to the ledger; yield the name of each before making it."""
         ...
 
     def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
@@ -421,7 +438,7 @@ def write_snapshot(job: str, run: CommittedRun, tables: SnapshotTables, every: i
     """Stage the snapshot of the state after a run and append its SNAPSHOT row; return whether the row was appended."""
 
     def stage(state: JobState) -> LedgerRow | None:
-        """Stage the rows for each attempt anew, because they carry the number of the SNAPSHOT row."""
+        """Stage the rows anew before each append, because the rows contain the number of the SNAPSHOT row."""
         return tables.stage_snapshot(state, run) if is_due(state, run, every) else None
 
     try:
@@ -438,7 +455,7 @@ def write_snapshot(job: str, run: CommittedRun, tables: SnapshotTables, every: i
 
 
 def publish_all(job: str, tables: SnapshotTables) -> Iterator[str]:
-    """Add the commits to the tables of all branches that they lack; yield the name of each commit before it."""
+    """Make the commits that the tables of all branches lack; yield the name of each commit before making it."""
     state = tables.state(job)
     for branch in state.branches:
         yield from tables.publish(job, state, branch)

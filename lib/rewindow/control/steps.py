@@ -1,6 +1,6 @@
 """Steps of commands, and the only way to add rows to a ledger: read it, decide, append, and repeat if another process was faster.
 
-A step machine is a generator that yields the name of each step before it does it, so a caller can stop between steps.
+A step machine is a generator that yields the name of each step before the step, so a caller can stop between steps.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.errors import NotNowError
+from rewindow.storage.progress import progressed
 
 _Result = TypeVar("_Result")
 
@@ -36,6 +37,7 @@ def drive(machine: Generator[str, None, _Result], on_step: Callable[[str], None]
         except StopIteration as end:
             result: _Result = end.value
             return result
+        progressed()
         if on_step is not None:
             on_step(step)
 

@@ -13,9 +13,9 @@ from typing import Protocol
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork
+from rewindow.control.plan.compatibility import check_has_landings
 from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.job_state import CommittedRun
-from rewindow.control.plan.planner import check_has_landings
 from rewindow.control.plan.spec import Attempt, RunSpec, TargetTotal
 from rewindow.control.run import Engine, Job, Tables, execute, known_results
 from rewindow.errors import CheckpointError
@@ -59,7 +59,7 @@ class Verified:
 
 
 OTHER_ROWS = 1_021
-"""The batch size of a replay: a prime, so that batches end in other places than in the run."""
+"""The batch size of a replay. It is a prime, so that batches end in other places than in the run."""
 
 
 class LikeBefore:
@@ -84,7 +84,7 @@ class LikeBefore:
 def verify(
     job: Job, run: CommittedRun, attempt: Attempt, engine: Engine, tables: Scratch
 ) -> Generator[str, None, Verified]:
-    """Replay one committed run. Raises `CheckpointError` (76) if the job's code differs from that of the run."""
+    """Replay one committed run. Raises `CheckpointError` (76) if the job's code differs from the code of the run."""
     differences = differences_besides_tables(run.spec.binding, job.binding)
     if differences:
         listed = "\n".join(f"  - {line}" for line in differences)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rewindow.dsl.graph import function_of, returned_type, shown
+from rewindow.dsl.graph import Graph, function_of, returned_type, shown
 from rewindow.dsl.operators.aggregates import Aggregator, Mergeable, is_aggregate
-from rewindow.dsl.operators.compound import Custom, several
+from rewindow.dsl.operators.compound import Custom, Reduce, Several, several
 from rewindow.dsl.operators.session_aggregate import Merger, Merging
 from rewindow.errors import TopologyError
 
@@ -35,8 +35,7 @@ def aggregator_of(aggregate: AggregateSpec, aggregator: AddFunction | None, valu
     if isinstance(aggregate, Mapping):
         return several(aggregate)
     if aggregator is not None and callable(aggregate):
-        function_of(aggregator, "aggregate", "key", "value", "aggregate")
-        return Custom(aggregate, aggregator, value or returned_type(aggregator))
+        return Custom(aggregate, function_of(aggregator, "aggregate"), value or returned_type(aggregator))
     if is_aggregate(aggregate):
         return aggregate
     raise TopologyError(
@@ -46,13 +45,30 @@ def aggregator_of(aggregate: AggregateSpec, aggregator: AddFunction | None, valu
     )
 
 
+def check_functions(graph: Graph, node: str, made: Any, key: Any, value: Any, *, verb: str = "aggregate") -> None:
+    """Check the user's functions in the aggregator of a node, which takes records with these types: see `Graph.calls`."""
+    if isinstance(made, Several):
+        for _, part in made.parts:
+            check_functions(graph, node, part, key, value)
+        return
+    state = made.state_type(value)
+    names: tuple[str, ...] = ("add",)
+    arguments = {"key": key, "value": value, "aggregate": state}
+    if isinstance(made, Reduce):
+        verb, names, arguments = "reduce", ("reducer", "subtractor"), {"aggregate": state, "value": value}
+    elif isinstance(made, Custom):
+        names = ("aggregator", "subtractor")
+    for name in names:
+        if hasattr(made, name):
+            graph.calls(node, verb, getattr(made, name), **arguments)
+
+
 def merger_of(aggregate: AggregateSpec, made: Aggregator, merger: Merger | None) -> Merger:
     """Return the function that merges the states of two sessions. ``made`` is the aggregator for ``aggregate``.
 
     Raises `TopologyError` if no merger was given and an aggregator cannot merge.
     """
     if merger is not None:
-        function_of(merger, "aggregate(merger)", "key", "one", "later")
         return merger
     parts = list(aggregate.values()) if isinstance(aggregate, Mapping) else [made]
     for part in parts:

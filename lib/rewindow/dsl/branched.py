@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from rewindow.dsl.graph import function_of
 from rewindow.dsl.operators.stateless import PassThrough, Split
 from rewindow.errors import TopologyError
 
@@ -73,8 +72,8 @@ class BranchedKStream:
             )
         full = f"{self.name}-{name}"
         node = self.stream.graph.add("branch", PassThrough("branch"), self.stream.node, name=full)
-        self.stream.graph.reads(node, predicate, self.stream.key, self.stream.value)
-        self.split.branches.append((function_of(predicate, "branch", "key", "value"), full))
+        self.stream.graph.calls(node, "branch", predicate, key=self.stream.key, value=self.stream.value)
+        self.split.branches.append((predicate, full))
         branch = replace(self.stream, node=node)
         kept = branch if chain is None else chain(branch)
         if kept is not None:

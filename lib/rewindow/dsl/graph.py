@@ -72,6 +72,18 @@ class Graph:
         """Record that a node calls ``function`` with arguments of these declared types, to be checked (see `dsl.reads`)."""
         self.topology.reads.append((node, FunctionReads(function, arguments)))
 
+    def calls(self, node: str, verb: str, function: Callable[..., Any], /, **arguments: Any) -> None:
+        """Check a function that a node calls with these arguments, given by name with their declared types.
+
+        Raises `TopologyError` as `function_of` does. What the function reads is checked later, as in `reads`.
+        """
+        self.reads(node, function_of(function, verb, *arguments), *arguments.values())
+
+    def calls_method(self, node: str, supplier: Callable[[], Any], method: str, /, **arguments: Any) -> None:
+        """Check a method of a class that a verb was given: see `calls`. The objects that a function makes are not checked."""
+        if isinstance(supplier, type) and hasattr(supplier, method):
+            self.calls(node, f"node {node!r}", getattr(supplier, method), self=None, **arguments)
+
     def add_user_processor(
         self,
         verb: str,

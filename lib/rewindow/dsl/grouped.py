@@ -6,7 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from rewindow.dsl.aggregating import AddFunction, AggregateSpec, Initializer, aggregator_of, keyed
+from rewindow.dsl.aggregating import (
+    AddFunction,
+    AggregateSpec,
+    Initializer,
+    aggregator_of,
+    check_functions,
+    keyed,
+)
 from rewindow.dsl.graph import function_of, returned_type
 from rewindow.dsl.joins import check_builders, check_keys
 from rewindow.dsl.materialized import StoreSpec, materialized
@@ -73,9 +80,7 @@ class KGroupedStream:
         A result of None deletes the row.
         """
         stream = replace(self.stream, value=value) if value else self.stream
-        return KGroupedStream(stream).aggregate(
-            Reduce(function_of(reducer, "reduce", "aggregate", "value")), store=store, name=name
-        )
+        return KGroupedStream(stream).aggregate(Reduce(function_of(reducer, "reduce")), store=store, name=name)
 
     def aggregate(
         self,
@@ -99,8 +104,7 @@ class KGroupedStream:
         stream.graph.topology.add_store(kept.key_values(stream.key, state))
         supplier = StreamAggregate(made, own)
         node = stream.graph.add("aggregate", supplier, stream.node, name=name or own, stores=(own,))
-        if aggregator is not None:
-            stream.graph.reads(node, aggregator, stream.key, stream.value)
+        check_functions(stream.graph, node, made, stream.key, stream.value)
         view = DerivedView(StoreView(own), lambda _key, state: made.result(state))
         return KTable(stream.graph, node, stream.key, result, view=view)
 
@@ -196,8 +200,7 @@ class SessionWindowedCogroupedKStream:
         initializer's result.
         """
         name, windows = materialized(store).name, self.windows
-        function_of(merger, "aggregate(merger)", "key", "one", "later")
-        return _table(
+        table = _table(
             self.cogrouped,
             lambda made: SessionAggregate(windows, made, merger, name),
             initializer,
@@ -205,6 +208,9 @@ class SessionWindowedCogroupedKStream:
             value,
             windows,
         )
+        types = {"key": table.key.key, "one": table.value, "later": table.value}
+        table.graph.calls(table.node, "aggregate(merger)", merger, **types)
+        return table
 
 
 class _Input(NamedTuple):
@@ -262,6 +268,7 @@ def _table(
     for cogrouped_input, stream, node in zip(inputs, streams, nodes, strict=True):
         made = Custom(initializer, cogrouped_input.aggregator, value)
         graph.add("cogroup", supplier_of(made), stream.node, name=node, stores=(kept.name,))
+        check_functions(graph, node, made, stream.key, stream.value, verb="cogroup")
     merge = graph.add("cogroup", CogroupMerge(), *nodes, name=f"{kept.name}-cogroup-merge")
     table_key = key if windows is None else WindowedType(key, isinstance(windows, SessionWindows))
     return KTable(graph, merge, table_key, value, windows, StoreView(kept.name))

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rewindow.dsl.graph import Graph, function_of, internal_ends, returned_type
+from rewindow.dsl.aggregating import check_functions
+from rewindow.dsl.graph import Graph, internal_ends, returned_type
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.aggregates import Aggregator, Count, Subtractable, described, is_aggregate
 from rewindow.dsl.operators.compound import Several, several
@@ -52,8 +53,6 @@ class KGroupedTable:
         A group's first value is its first aggregate.
         """
         grouped = replace(self, value=value) if value else self
-        for function in (adder, subtractor):
-            function_of(function, "reduce", "aggregate", "value")
         return _aggregated(grouped, ReduceSubtractable(adder, subtractor), store, name)
 
     def aggregate(
@@ -76,8 +75,6 @@ class KGroupedTable:
         Raises `TopologyError` for an aggregate that cannot subtract.
         """
         if adder is not None and subtractor is not None and callable(aggregate):
-            for function in (adder, subtractor):
-                function_of(function, "aggregate", "key", "value", "aggregate")
             made = CustomSubtractable(aggregate, adder, value or returned_type(adder), subtractor)
             return _aggregated(self, made, store, name)
         built_in = several(aggregate) if isinstance(aggregate, Mapping) else aggregate
@@ -101,6 +98,7 @@ def _aggregated(grouped: KGroupedTable, made: Any, store: StoreSpec, name: str |
     )
     graph.topology.add_store(kept.key_values(key, made.state_type(value)))
     node = graph.add("table-aggregate", TableAggregate(made, own), source, name=name or own, stores=(own,))
+    check_functions(graph, node, made, key, value)
     view = DerivedView(StoreView(own), lambda _key, state: made.result(state))
     return KTable(graph, node, key, made.result_type(value), view=view)
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewindow.dsl.finals import ancestors_of
-from rewindow.dsl.graph import Graph, function_of, returned_type
+from rewindow.dsl.graph import Graph, returned_type
 from rewindow.dsl.materialized import Materialized, StoreSpec, materialized
 from rewindow.dsl.operators.stateless import KeyedOnly
 from rewindow.dsl.operators.stream_join import Joiner, JoinSide, SideStores, StreamJoin
@@ -72,14 +72,13 @@ def join(
     description = f"join of {left.node!r} with {other.node!r}" if options.name is None else f"join {options.name!r}"
     check_builders(left.graph, other.graph, description)
     check_keys(left.key, other.key, description)
-    function_of(joiner, "join", *(("key", "left", "right") if options.with_key else ("left", "right")))
     joined = joiner if options.with_key else _without_key(joiner)
     if isinstance(other, KTable):
         node = _table_join(left, other, unmatched, joined, options, description)
     else:
         node = _stream_join(left, other, unmatched, joined, options, description)
-    keys = (left.key,) if options.with_key else ()
-    left.graph.reads(node, joiner, *keys, left.value, other.value)
+    arguments = {"key": left.key} if options.with_key else {}
+    left.graph.calls(node, "join", joiner, **arguments, left=left.value, right=other.value)
     left.graph.topology.reads.append((node, EqualKeys("join", left.key, other.key)))
     if unmatched.left:
         _let_null_keys_pass(left.graph, node)
@@ -154,11 +153,12 @@ def join_global(
             "{join}: a join with a global table takes neither store= nor grace=: leave them out",
             join=description,
         )
-    function_of(key_selector, "join", "key", "value")
-    function_of(joiner, "join", *(("key", "left", "right") if options.with_key else ("left", "right")))
     joined = joiner if options.with_key else _without_key(joiner)
     supplier = GlobalTableJoin(table.store, key_selector, joined, unmatched.left)
     node = stream.graph.add("join", supplier, stream.node, name=options.name, stores=(table.store,))
+    arguments = {"key": stream.key} if options.with_key else {}
+    stream.graph.calls(node, "join", key_selector, key=stream.key, value=stream.value)
+    stream.graph.calls(node, "join", joiner, **arguments, left=stream.value, right=table.value)
     if unmatched.left:
         _let_null_keys_pass(stream.graph, node)
     return replace(stream, node=node, value=options.value or returned_type(joiner))

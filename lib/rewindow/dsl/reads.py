@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
-from types import CodeType, FunctionType
+from functools import partial
+from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from rewindow.dsl.operators.conditions import Compare, Condition, compares_in, names_in
@@ -63,15 +64,12 @@ class FunctionReads:
 
     def check(self, logs: LogShapes) -> None:
         """Raise `ReadsError`, with the line in the function, if the function reads an attribute that its argument lacks."""
-        function = inspect.unwrap(self.function)
-        if not isinstance(function, FunctionType):
+        function, given = _python_function(self.function, self.arguments)
+        if function is None or any(_may_handle_errors(code) for code in _codes(function.__code__)):
             return
         code = function.__code__
-        may_catch = code.co_exceptiontable and not code.co_flags & inspect.CO_GENERATOR
-        if may_catch or not _DEFENSIVE.isdisjoint(code.co_names):
-            return
         names = code.co_varnames[: code.co_argcount]
-        arguments = {name: _argument(declared, logs) for name, declared in zip(names, self.arguments, strict=False)}
+        arguments = {name: _argument(declared, logs) for name, declared in zip(names, given, strict=False)}
         for of, attribute, line in _attributes(code, arguments):
             if not hasattr(of, attribute):
                 raise _lacks(of, attribute, self._keys(logs)).at_line(f"{code.co_filename}:{line}")
@@ -189,14 +187,39 @@ def _class_of(column_type: str) -> type[Any] | None:
     return Decimal if column_type.startswith("decimal(") else _CLASSES.get(column_type)
 
 
+def _python_function(function: Any, arguments: tuple[Any, ...]) -> tuple[FunctionType | None, tuple[Any, ...]]:
+    """Return the Python function that a callable calls, and its positional arguments; None if there is no such function."""
+    if isinstance(function, partial):
+        return _python_function(function.func, (*(None for _ in function.args), *arguments))
+    if isinstance(function, MethodType):
+        return _python_function(function.__func__, (None, *arguments))
+    function = inspect.unwrap(function)
+    if not isinstance(function, FunctionType):
+        function, arguments = type(function).__call__, (None, *arguments)
+    return (function, arguments) if isinstance(function, FunctionType) else (None, ())
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code of a function and of the functions and comprehensions in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _may_handle_errors(code: CodeType) -> bool:
+    may_catch = bool(code.co_exceptiontable) and not code.co_flags & inspect.CO_GENERATOR
+    return may_catch or not _DEFENSIVE.isdisjoint(code.co_names)
+
+
 def _attributes(code: CodeType, arguments: Mapping[str, _Argument | None]) -> Iterator[tuple[Any, str, int]]:
     """Yield ``(class, attribute, line)`` for each attribute that a function reads from an argument of that class.
 
     The attribute is ``['key']`` for a subscript. A local variable that is assigned once, from an argument or an attribute of an
-    argument, counts as an argument.
+    argument, counts as an argument. Functions and comprehensions in the function are read, too.
     """
     steps = list(dis.get_instructions(code))
-    stored = [name for step in steps for name in _stored(step)]
+    stored = [name for part in _codes(code) for step in dis.get_instructions(part) for name in _stored(step)]
     variables = {name: argument for name, argument in arguments.items() if name not in stored}
     # `top` is the argument that the last instruction left on top of the stack, if it is one; `below` is below a constant.
     top: _Argument | None = None
@@ -216,10 +239,15 @@ def _attributes(code: CodeType, arguments: Mapping[str, _Argument | None]) -> It
             if stored.count(name) == 1 and name not in arguments:
                 variables[name] = top
         top = variables.get(_loaded(step))
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _attributes(inner, {name: variables.get(name) for name in inner.co_freevars})
 
 
 def _loaded(step: dis.Instruction) -> str:
     """Return the name of the local variable that an instruction loads on top of the stack; empty if it loads none."""
+    if step.opname == "LOAD_DEREF":
+        return str(step.argval)
     if step.opname.endswith(("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_FAST_BORROW_LOAD_FAST_BORROW")):
         return str(step.argval[-1] if isinstance(step.argval, tuple) else step.argval)
     return ""
@@ -227,7 +255,7 @@ def _loaded(step: dis.Instruction) -> str:
 
 def _stored(step: dis.Instruction) -> tuple[str, ...]:
     """Return the names of the local variables that an instruction stores or deletes."""
-    if not step.opname.startswith(("STORE_FAST", "DELETE_FAST")):
+    if not step.opname.startswith(("STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_DEREF")):
         return ()
     names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
     return tuple(names) if step.opname == "STORE_FAST_STORE_FAST" else tuple(names[:1])

@@ -16,7 +16,7 @@ from rewindow.dsl.operators.select import Select, Where, read_fields, type_of
 from rewindow.dsl.operators.transform import Transform, TransformValues
 from rewindow.dsl.reads import ConditionReads
 from rewindow.errors import TopologyError
-from rewindow.streams.legacy import Transformer, ValueTransformer, deprecated
+from rewindow.streams.legacy import Transformer, ValueTransformer, ValueTransformerWithKey, deprecated
 from rewindow.streams.processor import Processor
 from rewindow.streams.state.stores import StoreBuilder
 
@@ -46,9 +46,8 @@ class _LegacyVerbs:
     ) -> Self:
         """Run a `Transformer` and forward the pair that it returns (deprecated by KIP-820: use `process`)."""
         deprecated("transform", "process")
-        node = self.graph.add_user_processor(
-            "transform", self.node, Transform(function_of(supplier, "transform")), name, stores
-        )
+        made = Transform(function_of(supplier, "transform"))
+        node = self._transformed("transform", made, name, stores)
         return replace(self, node=node, key=key, value=value, is_rekeyed=True)
 
     def flat_transform(
@@ -62,9 +61,8 @@ class _LegacyVerbs:
     ) -> Self:
         """Run a `Transformer` that returns any number of pairs (KIP-313, deprecated by KIP-820: use `process`)."""
         deprecated("flat_transform", "process")
-        node = self.graph.add_user_processor(
-            "flat-transform", self.node, Transform(function_of(supplier, "flat_transform"), is_flat=True), name, stores
-        )
+        made = Transform(function_of(supplier, "flat_transform"), is_flat=True)
+        node = self._transformed("flat-transform", made, name, stores)
         return replace(self, node=node, key=key, value=value, is_rekeyed=True)
 
     def transform_values(
@@ -77,9 +75,8 @@ class _LegacyVerbs:
     ) -> Self:
         """Run a `ValueTransformer`, which returns the new value (deprecated by KIP-820: use `process_values`)."""
         deprecated("transform_values", "process_values")
-        node = self.graph.add_user_processor(
-            "transform-values", self.node, TransformValues(function_of(supplier, "transform_values")), name, stores
-        )
+        made = TransformValues(function_of(supplier, "transform_values"))
+        node = self._transformed("transform-values", made, name, stores)
         return replace(self, node=node, value=value)
 
     def flat_transform_values(
@@ -92,14 +89,18 @@ class _LegacyVerbs:
     ) -> Self:
         """Run a `ValueTransformer` that returns any number of values (KIP-313, deprecated by KIP-820: use `process_values`)."""
         deprecated("flat_transform_values", "process_values")
-        node = self.graph.add_user_processor(
-            "flat-transform-values",
-            self.node,
-            TransformValues(function_of(supplier, "flat_transform_values"), is_flat=True),
-            name,
-            stores,
-        )
+        made = TransformValues(function_of(supplier, "flat_transform_values"), is_flat=True)
+        node = self._transformed("flat-transform-values", made, name, stores)
         return replace(self, node=node, value=value)
+
+    def _transformed(
+        self, verb: str, made: Transform | TransformValues, name: str, stores: Iterable[StoreBuilder | str]
+    ) -> str:
+        node = self.graph.add_user_processor(verb, self.node, made, name, stores)
+        of: Any = made.supplier
+        has_key = isinstance(made, Transform) or (isinstance(of, type) and issubclass(of, ValueTransformerWithKey))
+        self.graph.calls_method(node, of, "transform", **({"key": self.key} if has_key else {}), value=self.value)
+        return node
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +114,8 @@ class RecordVerbs(_LegacyVerbs):
 
     def filter(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> Self:
         """Keep the records for which ``predicate(key, value)`` is true."""
-        supplier = stateless.Filter(function_of(predicate, "filter", "key", "value"))
-        return self._read(self._then("filter", supplier, name), predicate)
+        supplier = stateless.Filter(predicate)
+        return self._calling("filter", self._then("filter", supplier, name), predicate)
 
     def where(self, condition: str, *, name: str | None = None) -> Self:
         """Keep the records that satisfy a condition, as in ``where("amount >= 10")``.
@@ -158,8 +159,8 @@ class RecordVerbs(_LegacyVerbs):
 
     def filter_not(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> Self:
         """Keep the records for which ``predicate(key, value)`` is false."""
-        supplier = stateless.Filter(function_of(predicate, "filter_not", "key", "value"), negate=True)
-        return self._read(self._then("filter", supplier, name), predicate)
+        supplier = stateless.Filter(predicate, negate=True)
+        return self._calling("filter_not", self._then("filter", supplier, name), predicate)
 
     def map(
         self,
@@ -170,9 +171,9 @@ class RecordVerbs(_LegacyVerbs):
         name: str | None = None,
     ) -> Self:
         """Replace key and value: ``mapper(key, value) -> (key, value)``. A grouping or join below needs a repartition."""
-        returned = returned_pair(function_of(mapper, "map", "key", "value"))
+        returned = returned_pair(mapper)
         stream = self._then("map", stateless.Map(mapper), name, key=key or returned[0], value=value or returned[1])
-        return self._read(stream, mapper)
+        return self._calling("map", stream, mapper)
 
     def flat_map(
         self,
@@ -183,17 +184,16 @@ class RecordVerbs(_LegacyVerbs):
         name: str | None = None,
     ) -> Self:
         """Replace each record by any number of records: ``mapper(key, value) -> [(key, value), ...]``."""
-        supplier = stateless.FlatMap(function_of(mapper, "flat_map", "key", "value"))
-        return self._read(self._then("flat-map", supplier, name, key=key, value=value), mapper)
+        stream = self._then("flat-map", stateless.FlatMap(mapper), name, key=key, value=value)
+        return self._calling("flat_map", stream, mapper)
 
     def map_values(
         self, mapper: Callable[..., Any], *, with_key: bool = False, value: Any = None, name: str | None = None
     ) -> Self:
         """Replace the value by ``mapper(value)``, or with ``with_key`` by ``mapper(key, value)``. The key does not change."""
-        function_of(mapper, "map_values", *_taken(with_key=with_key))
         of = value or returned_type(mapper)
         stream = self._then("map-values", stateless.MapValues(mapper, with_key, of), name)
-        return replace(self._read(stream, mapper, with_key=with_key), value=of)
+        return replace(self._calling("map_values", stream, mapper, with_key=with_key), value=of)
 
     def flat_map_values(
         self,
@@ -204,31 +204,26 @@ class RecordVerbs(_LegacyVerbs):
         name: str | None = None,
     ) -> Self:
         """Replace the value by any number of values: ``mapper(value)``, or with ``with_key`` ``mapper(key, value)``."""
-        function_of(mapper, "flat_map_values", *_taken(with_key=with_key))
         stream = self._then("flat-map-values", stateless.FlatMapValues(mapper, with_key, value), name)
-        return replace(self._read(stream, mapper, with_key=with_key), value=value)
+        return replace(self._calling("flat_map_values", stream, mapper, with_key=with_key), value=value)
 
     def select_key(self, mapper: Callable[[Any, Any], Any], *, key: Any = None, name: str | None = None) -> Self:
         """Replace the key by ``mapper(key, value)``. A grouping or join below needs a repartition."""
-        node = stateless.SelectKey(function_of(mapper, "select_key", "key", "value"))
-        stream = self._then("select-key", node, name, key=key or returned_type(mapper), value=self.value)
-        return self._read(stream, mapper)
+        of = key or returned_type(mapper)
+        stream = self._then("select-key", stateless.SelectKey(mapper), name, key=of, value=self.value)
+        return self._calling("select_key", stream, mapper)
 
     def peek(self, action: Callable[[Any, Any], None], *, name: str | None = None) -> Self:
         """Call ``action(key, value)`` for each record, and pass the record on. If the task is retried, it is called again."""
-        return self._read(self._then("peek", stateless.Peek(function_of(action, "peek", "key", "value")), name), action)
+        return self._calling("peek", self._then("peek", stateless.Peek(action), name), action)
 
-    def _read(self, stream: Self, function: Callable[..., Any], *, with_key: bool = True) -> Self:
-        """Return ``stream``. Record that its node calls ``function`` with records of this stream (`Graph.reads`)."""
-        self.graph.reads(stream.node, function, *((self.key, self.value) if with_key else (self.value,)))
+    def _calling(self, verb: str, stream: Self, function: Callable[..., Any], *, with_key: bool = True) -> Self:
+        """Return ``stream``, whose node calls ``function`` with records of this stream. Check it (`Graph.calls`)."""
+        arguments = {"key": self.key} if with_key else {}
+        self.graph.calls(stream.node, verb, function, **arguments, value=self.value)
         return stream
 
     def _then(self, verb: str, supplier: Callable[[], Processor], name: str | None, **changed: Any) -> Self:
         node = self.graph.add(verb, supplier, self.node, name=name)
         stream = replace(self, node=node)
         return replace(stream, **changed, is_rekeyed=True) if changed else stream
-
-
-def _taken(*, with_key: bool) -> tuple[str, ...]:
-    """Return the names of the arguments with which a mapper of values is called."""
-    return ("key", "value") if with_key else ("value",)

@@ -161,11 +161,12 @@ class KStream(RecordVerbs):
         (exit code 65). Aggregates and joins below are correct only if the partitioner sends equal keys to one partition.
         """
         key, value = key or self.key, value or self.value
-        if partitioner is not None:
-            function_of(partitioner, "repartition", "topic", "key", "value", "partitions")
         # Named after the partitioner, because an error of the partitioner names this node.
         own = f"{name}-partitioner" if partitioner else None
         keyed_only = self.graph.add("keyed-only", stateless.KeyedOnly(), self.node, name=own)
+        if partitioner is not None:
+            arguments = {"topic": str, "key": self.key, "value": self.value, "partitions": int}
+            self.graph.calls(keyed_only, "repartition", partitioner, **arguments)
         node = self.graph.topology.add_repartition(name, keyed_only, key=key, value=value, partitioner=partitioner)
         return KStream(self.graph, node, key, value)
 
@@ -206,7 +207,8 @@ class KStream(RecordVerbs):
         be in the same partition, so a side whose keys were changed crosses a repartition named after the join's ``name``.
 
         **With a stream**, ``windows`` is required. A record of this stream at ``t`` joins records of the other stream from
-        ``t - before`` to ``t + after``, both inclusive. Late records are joined, too, while the other side's store retains
+        ``t - before`` to ``t + after``, both inclusive. A bound before the epoch counts as 0, as in Kafka: if ``after`` is
+        -5 ms, a record at 3 ms joins partners at 0 ms. Late records are joined, too, while the other side's store retains
         their partners, that is, up to before + after + grace behind the newest record of that store. A result has the larger of
         the two timestamps. The results of one record are sent in the order of the partners' timestamps, then of their arrival.
         If a stream is joined with itself, each record also joins itself. ``name`` names the node and the stores ``<name>-left``
@@ -289,7 +291,7 @@ class KStream(RecordVerbs):
         and ``value`` declare the types of the topic's columns.
         """
         types = {"key": key or self.key, "value": value or self.value}
-        _add_sinks(self.graph, self.node, topic, outputs, types, name)
+        _add_sinks(self, topic, outputs, types, name)
 
     def _joined(
         self,
@@ -310,8 +312,7 @@ def _common(types: Iterable[Any]) -> Any:
 
 
 def _add_sinks(
-    graph: Graph,
-    parent: str,
+    stream: KStream,
     topic: str | TopicNameExtractor,
     outputs: Sequence[str] | None,
     types: Mapping[str, Any],
@@ -321,12 +322,13 @@ def _add_sinks(
 
     Also raised for ``outputs`` without a function.
     """
+    graph, parent = stream.graph, stream.node
     if callable(topic):
         sinks = {output: f"{output}-sink" for output in _declared(outputs)}
-        route = Route(function_of(topic, "to", "key", "value"), tuple(sinks.items()))
-        parent = graph.add("route", route, parent, name=name)
+        node = graph.add("route", Route(topic, tuple(sinks.items())), parent, name=name)
+        graph.calls(node, "to", topic, key=stream.key, value=stream.value)
         for output, sink in sinks.items():
-            graph.topology.add_sink(sink, output, parent, **types)
+            graph.topology.add_sink(sink, output, node, **types)
         return
     if outputs is not None:
         raise TopologyError(
@@ -385,11 +387,11 @@ def _check_class(graph: Graph, node: str, supplier: Callable[[], Any], key: Any,
             )
         # A processor without `process` may do all its work in punctuations.
         return
-    arguments = ("key", "value") if issubclass(supplier, LegacyProcessor) else ("record",)
-    function_of(supplier.process, f"node {node!r}", "self", *arguments)
-    function_of(supplier.init, f"node {node!r}", "self", "context")
+    is_legacy = issubclass(supplier, LegacyProcessor)
+    arguments = {"key": key, "value": value} if is_legacy else {"record": RecordOf(key, value)}
+    graph.calls_method(node, supplier, "process", **arguments)
+    graph.calls_method(node, supplier, "init", context=None)
     _refuse_yield(node, supplier, supplier.process, "self.context.forward(record)")
-    graph.reads(node, supplier.process, None, RecordOf(key, value))
 
 
 def _check_batches(node: str, supplier: type[BatchProcessor]) -> None:

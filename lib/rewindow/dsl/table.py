@@ -80,10 +80,10 @@ class KTable:
         A tombstone stays a tombstone. If the mapper returns None, a tombstone is sent. With ``store``, the mapped values are kept
         in a store. ``value`` declares their type. Results have the timestamps of the updates.
         """
-        function_of(mapper, "map_values", *(("key", "value") if with_key else ("value",)))
         derive = mapper if with_key else lambda _key, value: mapper(value)
         table = self._derived(TableDerive("table_map_values", derive), store, name, value or returned_type(mapper))
-        self.graph.reads(table.node, mapper, *((self.key, self.value) if with_key else (self.value,)))
+        arguments = {"key": self.key} if with_key else {}
+        self.graph.calls(table.node, "map_values", mapper, **arguments, value=self.value)
         return table
 
     def transform_values(
@@ -123,10 +123,8 @@ class KTable:
         """
         self.check_old("group_by")
         returned = returned_pair(mapper)
-        node = self.graph.add(
-            "table-group-by", TableGroupBy(function_of(mapper, "group_by", "key", "value")), self.node, name=name
-        )
-        self.graph.reads(node, mapper, self.key, self.value)
+        node = self.graph.add("table-group-by", TableGroupBy(mapper), self.node, name=name)
+        self.graph.calls(node, "group_by", mapper, key=self.key, value=self.value)
         return self.graph.fluent.grouped_table(self.graph, node, key or returned[0], value or returned[1])
 
     def join(
@@ -136,11 +134,13 @@ class KTable:
         *,
         foreign_key: ForeignKey | None = None,
         store: StoreSpec | None = None,
+        with_key: bool = False,
         value: Any = None,
         name: str | None = None,
     ) -> KTable:
         """Inner-join with another table: ``joiner(value, other_value)`` for keys that both tables have.
 
+        With ``with_key``, the result is ``joiner(key, value, other_value)``, where the key is that of this table's row.
         An update of either table sends the joined row; a deletion sends a tombstone. Both have the larger of the two rows'
         timestamps. While the other table lacks the row, nothing is sent. While the other table has the row, a repeated tombstone
         is sent again. With ``store``, the joined rows are kept in a store. ``value`` declares their type. Late updates of a
@@ -161,7 +161,7 @@ class KTable:
 
         Raises `TopologyError` if a table keeps no values to look up, or for a foreign key without ``store``.
         """
-        return self._joined(Unmatched(), other, joiner, foreign_key, store, value, name)
+        return self._joined(Unmatched(), other, joiner, foreign_key, store, with_key=with_key, value=value, name=name)
 
     def left_join(
         self,
@@ -170,11 +170,14 @@ class KTable:
         *,
         foreign_key: ForeignKey | None = None,
         store: StoreSpec | None = None,
+        with_key: bool = False,
         value: Any = None,
         name: str | None = None,
     ) -> KTable:
         """Join as `join` does, and keep rows without a match in the other table: ``joiner(value, None)``."""
-        return self._joined(Unmatched(left=True), other, joiner, foreign_key, store, value, name)
+        return self._joined(
+            Unmatched(left=True), other, joiner, foreign_key, store, with_key=with_key, value=value, name=name
+        )
 
     def outer_join(
         self,
@@ -182,11 +185,14 @@ class KTable:
         joiner: Joiner,
         *,
         store: StoreSpec | None = None,
+        with_key: bool = False,
         value: Any = None,
         name: str | None = None,
     ) -> KTable:
         """Join as `left_join` does, and also keep the other table's rows without a match: ``joiner(None, other_value)``."""
-        return self._joined(Unmatched(left=True, right=True), other, joiner, None, store, value, name)
+        return self._joined(
+            Unmatched(left=True, right=True), other, joiner, None, store, with_key=with_key, value=value, name=name
+        )
 
     def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable:
         """Hold updates back and send only a key's last update: see `until_window_closes`, `until_time_limit` (KIP-328).
@@ -252,8 +258,7 @@ class KTable:
         joiner: Joiner,
         foreign_key: ForeignKey | None,
         store: StoreSpec | None,
-        value: Any,
-        name: str | None,
+        **options: Any,
     ) -> KTable:
         # User code may pass anything.
         given: object = other
@@ -265,19 +270,15 @@ class KTable:
                 node=self.node,
                 other=repr(getattr(other, "node", other)),
             )
-        function_of(joiner, "join", "left", "right")
         if foreign_key is None:
-            return join_tables(self, other, joiner, unmatched, store=store, value=value, name=name)
-        function_of(foreign_key, "foreign_key=", "key", "value")
+            return join_tables(self, other, joiner, unmatched, store=store, **options)
         if store is None:
             raise TopologyError(
                 "foreign-key-join-without-store",
                 "the foreign-key join of {node!r} must keep its result: give it a store=...",
                 node=self.node,
             )
-        return join_by_foreign_key(
-            self, other, foreign_key, joiner, store=store, keeps_left=unmatched.left, value=value, name=name
-        )
+        return join_by_foreign_key(self, other, foreign_key, joiner, store=store, keeps_left=unmatched.left, **options)
 
     def _filtered(
         self, predicate: Callable[[Any, Any], bool], store: StoreSpec | None, name: str | None, *, negate: bool
@@ -290,11 +291,11 @@ class KTable:
         is_versioned = self.view is not None and self.view.history_ms is not None
         supplier = TableDerive(
             verb,
-            kept_by(function_of(predicate, verb.removeprefix("table_"), "key", "value"), negate=negate),
+            kept_by(predicate, negate=negate),
             skips_empty=not is_versioned,
         )
         table = self._derived(supplier, store, name, self.value)
-        self.graph.reads(table.node, predicate, self.key, self.value)
+        self.graph.calls(table.node, verb.removeprefix("table_"), predicate, key=self.key, value=self.value)
         return table
 
     def _derived(self, supplier: TableDerive, store: StoreSpec | None, name: str | None, value: Any) -> KTable:
@@ -364,6 +365,7 @@ def _transform_values(
         graph.topology.add_store(kept.key_values(table.key, value))
         made, names, view = replace(made, store=kept.name), (*names, kept.name), StoreView(kept.name)
     node = graph.add("transform-values", made, table.node, name=name, stores=names)
+    graph.calls_method(node, supplier, "transform", key=table.key, value=table.value)
     return replace(table, node=node, value=value, view=view, knows_old=table.knows_old or store is not None)
 
 

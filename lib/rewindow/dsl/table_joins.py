@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from rewindow.dsl.table import KTable
 
 
-Joiner = Callable[[Any, Any], Any]
-"""``joiner(left_value, right_value)`` returns the joined value. In left and outer joins, the value of a missing row is None."""
+Joiner = Callable[..., Any]
+"""``joiner(left_value, right_value)`` returns the joined value; with ``with_key``, ``joiner(key, left_value, right_value)``.
+
+In left and outer joins, the value of a missing row is None."""
 ForeignKey = Callable[[Any, Any], Any]
 """``foreign_key(key, value)`` returns the key of a row in the other table, or None."""
 
@@ -52,6 +54,7 @@ def join_tables(
     unmatched: Unmatched,
     *,
     store: StoreSpec | None,
+    with_key: bool,
     value: Any,
     name: str | None,
 ) -> KTable:
@@ -60,19 +63,20 @@ def join_tables(
     own = None if store is None else materialized(store)
     name = name or (own.name if own is not None else graph.number("table-join"))
     left_view, right_view = view_of(left, name), view_of(right, name)
-    graph.topology.reads.append((f"{name}-left", EqualKeys("join", left.key, right.key)))
     if unmatched.left:
         left.check_old("a left or outer join")
     if unmatched.right:
         right.check_old("an outer join")
+    turned = (lambda key, own, other: joiner(key, other, own)) if with_key else (lambda own, other: joiner(other, own))
     inputs = (
         (f"{name}-left", left, right_view, joiner, unmatched.left, unmatched.right),
-        (f"{name}-right", right, left_view, lambda value, other: joiner(other, value), unmatched.right, unmatched.left),
+        (f"{name}-right", right, left_view, turned, unmatched.right, unmatched.left),
     )
     for side, table, other, joined, keeps_own, keeps_other in inputs:
         is_versioned = view_of(table, name).history_ms is not None
-        supplier = TableJoinSide(other, joined, keeps_own, keeps_other, is_versioned)
+        supplier = TableJoinSide(other, joined, keeps_own, keeps_other, is_versioned, with_key)
         graph.add("table-join", supplier, table.node, name=side, stores=other.stores)
+    graph.topology.reads.append((f"{name}-left", EqualKeys("join", left.key, right.key)))
     if own is not None:
         graph.topology.add_store(own.key_values(left.key, value))
     stores = (own.name,) if own is not None else ()
@@ -84,6 +88,8 @@ def join_tables(
         name=name,
         stores=stores,
     )
+    arguments = {"key": left.key} if with_key else {}
+    graph.calls(node, "join", joiner, **arguments, left=left.value, right=right.value)
     shares_updates = _is_below(graph.topology, right.node, left_view) or _is_below(
         graph.topology, left.node, right_view
     )
@@ -91,7 +97,7 @@ def join_tables(
     view: TableView = (
         StoreView(own.name)
         if own is not None
-        else JoinedView(left_view, right_view, joiner, unmatched.left, unmatched.right)
+        else JoinedView(left_view, right_view, joiner, unmatched.left, unmatched.right, with_key)
     )
     windows = max(
         (left.windows, right.windows),
@@ -120,6 +126,7 @@ def join_by_foreign_key(
     *,
     store: StoreSpec,
     keeps_left: bool,
+    with_key: bool,
     value: Any,
     name: str | None,
 ) -> KTable:
@@ -136,6 +143,7 @@ def join_by_foreign_key(
     send = ForeignKeySend(foreign_key, to_copy, to_right, keeps_left, numbers)
     topology.add_store(StoreBuilder(numbers, KEY_VALUE, str, int))
     sending = graph.add("foreign-key", send, left.node, name=f"{name}-send", stores=(numbers,))
+    graph.calls(sending, "foreign_key=", foreign_key, key=left.key, value=left.value)
     left_rows = repartition("left", left.key, sending, number=int, is_row=bool, value=left.value, needs_no_answer=bool)
     subscriptions = repartition("subscription", right.key, sending, left_key=left.key, number=int, answered=str)
 
@@ -153,8 +161,10 @@ def join_by_foreign_key(
 
     topology.add_store(StoreBuilder(copy, KEY_VALUE, left.key, RowType((("number", int), ("value", left.value)))))
     topology.add_store(own.key_values(left.key, value))
-    joining = ForeignKeyJoin(joiner, copy, own.name, keeps_left)
+    joining = ForeignKeyJoin(joiner, copy, own.name, keeps_left, with_key)
     joined = graph.add("foreign-key", joining, left_rows, answers, name=f"{name}-joined", stores=(copy, own.name))
+    arguments = {"key": left.key} if with_key else {}
+    graph.calls(joined, "join", joiner, **arguments, left=left.value, right=right.value)
     node = graph.add("foreign-key", TableJoinResult(own.name), joined, name=name, stores=(own.name,))
     return replace(left, node=node, value=value, view=StoreView(own.name), knows_old=True)
 

@@ -6,7 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from rewindow.dsl.aggregating import AddFunction, AggregateSpec, aggregator_of, keyed, merger_of
+from rewindow.dsl.aggregating import (
+    AddFunction,
+    AggregateSpec,
+    aggregator_of,
+    check_functions,
+    keyed,
+    merger_of,
+)
 from rewindow.dsl.finals import keep_longer, keep_until_final
 from rewindow.dsl.graph import function_of
 from rewindow.dsl.materialized import StoreSpec, materialized
@@ -62,9 +69,7 @@ class TimeWindowedKStream:
     ) -> KTable:
         """Combine the values of each window with ``reducer(aggregate, value)``. The first value is the first aggregate."""
         stream = replace(self.stream, value=value) if value else self.stream
-        return replace(self, stream=stream).aggregate(
-            Reduce(function_of(reducer, "reduce", "aggregate", "value")), store=store, name=name
-        )
+        return replace(self, stream=stream).aggregate(Reduce(function_of(reducer, "reduce")), store=store, name=name)
 
     def aggregate(
         self,
@@ -86,7 +91,7 @@ class TimeWindowedKStream:
             supplier: SlidingAggregate | WindowAggregate = SlidingAggregate(windows, made, own, emit)
         else:
             supplier = WindowAggregate(windows, made, own, emit)
-        return _reading(_windowed_table(self.stream, supplier, store, name), self.stream, aggregator)
+        return _windowed_table(self.stream, supplier, store, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +123,7 @@ class SessionWindowedKStream:
     ) -> KTable:
         """Combine the values of each session with ``reducer(aggregate, value)``, and also the aggregates of merged sessions."""
         stream = replace(self.stream, value=value) if value else self.stream
-        return replace(self, stream=stream).aggregate(
-            Reduce(function_of(reducer, "reduce", "aggregate", "value")), store=store, name=name
-        )
+        return replace(self, stream=stream).aggregate(Reduce(function_of(reducer, "reduce")), store=store, name=name)
 
     def aggregate(
         self,
@@ -140,14 +143,7 @@ class SessionWindowedKStream:
         made = aggregator_of(aggregate, aggregator, value)
         merge = merger_of(aggregate, made, merger)
         supplier = SessionAggregate(self.windows, made, merge, materialized(store).name, self.emit)
-        return _reading(_windowed_table(self.stream, supplier, store, name), self.stream, aggregator)
-
-
-def _reading(table: KTable, stream: KStream, aggregator: AddFunction | None) -> KTable:
-    """Record that the table's node calls a custom aggregator with the stream's records (`Graph.reads`). Return the table."""
-    if aggregator is not None:
-        stream.graph.reads(table.node, aggregator, stream.key, stream.value)
-    return table
+        return _windowed_table(self.stream, supplier, store, name)
 
 
 def _windowed_table(
@@ -164,6 +160,10 @@ def _windowed_table(
     stream.graph.topology.add_store(materialized(store).windowed(windows, stream.key, state))
     holds_ms = windows.holds_ms if is_final else 0
     node = stream.graph.add("window", supplier, stream.node, name=name or own, stores=(own,), holds_ms=holds_ms)
+    check_functions(stream.graph, node, made, stream.key, stream.value)
+    if isinstance(supplier, SessionAggregate):
+        types = {"key": stream.key, "one": state, "later": state}
+        stream.graph.calls(node, "aggregate(merger)", supplier.merger, **types)
     if is_final:
         # The window must still be in the store when it closes, as in Kafka.
         keep_longer(stream.graph, own)

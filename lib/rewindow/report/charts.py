@@ -26,7 +26,7 @@ WIDEST_BAR = 70
 _ROOM_FOR_TIMES = 330
 """If all bars together are narrower than this (pixels), the labels below them have names but no times."""
 CLOCKS = {"STREAM_TIME": "stream time", "WALL_CLOCK_TIME": "wall clock (simulated)"}
-"""From type of clock to its name."""
+"""The name of each type of clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """How far a clock advanced in one run, and how many punctuators it called."""
+    """The advance of a clock in one run, and the number of punctuators that it called."""
 
     from_ms: int
     to_ms: int
@@ -70,7 +70,7 @@ def seconds_chart(report: Report) -> Markup:
 
 
 def lateness_chart(node: Lateness) -> Markup:
-    """Return a chart of how many records of a node need which grace period, with a mark at the node's own grace period."""
+    """Return a chart of the grace periods that a node's records need, with a mark at the node's own grace period."""
     values = [
         Bar("more" if bucket.up_to_ms is None else in_words(bucket.up_to_ms), [bucket.records])
         for bucket in node.buckets
@@ -85,7 +85,7 @@ def lateness_chart(node: Lateness) -> Markup:
 
 
 def timed_clocks(clocks: Sequence[Clocks]) -> list[Clocks]:
-    """Return the clocks after those runs after which stream time or wall clock is known."""
+    """Return the clocks of the runs after which stream time or wall clock is known."""
     return [run for run in clocks if run.stream_time_ms is not None or run.wall_clock_ms is not None]
 
 

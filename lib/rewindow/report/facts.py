@@ -14,7 +14,7 @@ from rewindow.errors import VerdictMessage
 
 
 class Level(StrEnum):
-    """How important a sentence of the verdict is."""
+    """The importance of a sentence of the verdict."""
 
     GOOD = "good"
     NOTE = "note"
@@ -24,7 +24,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """A run. ``seconds`` passed between its plan and its commit. ``dropped``: from kind to number; None if it was not read."""
+    """A run. ``seconds`` passed between its plan and its commit. ``dropped``: records by kind; None if they were not read."""
 
     run: str
     first_epoch: int
@@ -131,7 +131,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """What a run wrote to one table. The digest of the rows depends on their content only, not on files, cluster or time."""
+    """A digest of a run's rows in one table. It depends only on the content of the rows, not on files, cluster or time."""
 
     target: str
     table: str
@@ -141,7 +141,7 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a branch is. ``waiting_*``: landed and not yet replayed. ``slowest``: what the feed's watermark waits for."""
+    """The progress of a branch. ``waiting_*``: what is not replayed yet. ``slowest``: what the feed's watermark waits for."""
 
     runs: int
     first_epoch: int
@@ -198,7 +198,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """What a promotion replaced: the names of the runs before and now, changes of code and settings, and rows by output."""
+    """The effect of a promotion: the names of the runs before and now, changes of code and settings, and rows by output."""
 
     before: str
     now: str
@@ -217,7 +217,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class OutputDiff:
-    """How one output differs between two branches: numbers of keys, and samples."""
+    """The differences of one output between two branches: numbers of keys, and samples."""
 
     output: str
     equal: int
@@ -229,10 +229,10 @@ class OutputDiff:
 
 @dataclass(frozen=True, slots=True)
 class BranchDiff:
-    """A comparison of two branches, over the epochs that both published after the last run that both have (``shared``).
+    """A comparison of two branches. It covers the epochs that both published after their last common run (``shared``).
 
     ``extent``: what was compared, in words; None if nothing was compared. ``left_out``: final runs whose rows were not compared.
-    ``on_hold``: the first run on hold of each branch. Its rows and those of later runs were not compared.
+    ``on_hold``: the first run on hold of each branch. Its rows and the rows of later runs were not compared.
     """
 
     first: str
@@ -248,7 +248,7 @@ class BranchDiff:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What the next run would do, in words. ``refused``: the error with which it would end.
+    """A forecast of the next run, in words. ``refused``: the error with which the run would end.
 
     ``pending``: an unfinished attempt.
     """

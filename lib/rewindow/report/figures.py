@@ -36,13 +36,13 @@ STEPPED_RUNS = 24
 _ENOUGH = 3
 """The minimum number of runs for a forecast."""
 _CLEAR = 0.8
-"""The minimum correlation of records and seconds for a forecast. Below it, other things decided how long the runs took."""
+"""The minimum correlation of records and seconds for a forecast. Below this, other things decided how long the runs took."""
 STEPS = ("execute", "stage", "audit and commit", "publish")
 
 _Timed = list[tuple[int, float]]
 """Number of records and seconds of each run."""
 _MOST_PUBLICATIONS = 1000
-"""The maximum number of publications, counted from the last, among which a promotion is searched."""
+"""The maximum number of publications, counted from the last, that are searched for a promotion."""
 
 
 def progress(inputs: Inputs, health: JobHealth) -> Progress:
@@ -88,7 +88,7 @@ def run_figures(inputs: Inputs) -> Iterator[RunFigures]:
 
 
 def clocks(inputs: Inputs) -> list[Clocks]:
-    """Return the clocks after each run whose task reports are known: those of the task that is furthest behind."""
+    """Return, for each run whose task reports are known, the clocks of the task that is furthest behind after the run."""
     clocks_of_tasks = []
     for run in inputs.runs:
         reports = inputs.known_reports.get(run.spec.run)

@@ -31,7 +31,7 @@ SECTIONS = {
     "runs": "Runs",
     "digests": "Digests",
 }
-"""From name of a template to the heading of its section. A section whose template renders to nothing is left out."""
+"""The heading of each section, by the name of its template. A section whose template renders to nothing is left out."""
 _STATES = {Level.GOOD: "OK", Level.NOTE: "NOTE", Level.WARNING: "ATTENTION", Level.BAD: "REFUSED"}
 
 
@@ -100,7 +100,7 @@ def the_last(runs: int) -> str:
 
 
 def kept_by_grace(node: Lateness) -> list[tuple[int, int]]:
-    """Return pairs: a grace period in milliseconds, and the number of records that it would have kept; by grace period."""
+    """Return pairs of a grace period (ms) and the number of records that it would have kept, sorted by grace period."""
     records = accumulate([node.in_time, *(bucket.records for bucket in node.buckets)])
     bounds = [0, *(node.needed_ms if bucket.up_to_ms is None else bucket.up_to_ms for bucket in node.buckets)]
     kept = dict(zip(bounds, records, strict=True))

@@ -101,7 +101,7 @@ def size(count: int) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """Return a part of a whole in percent. A share close to 0 % or 100 % is not rounded to that."""
+    """Return a part of a whole in percent. A share close to 0 % or 100 % is not rounded to 0 % or 100 %."""
     if not whole:
         return DASH
     percent = 100 * part / whole

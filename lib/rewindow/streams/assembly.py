@@ -1,4 +1,4 @@
-"""The running graph of one epoch: the suppliers make processors, which are connected in the topology's order."""
+"""The running graph of one epoch. Suppliers make its processors, and `assemble` connects them in the topology's order."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _connect_columns(
 
 
 def connections(part: SubTopology, stores: Mapping[str, Store]) -> dict[str, tuple[Store, tuple[str, ...]]]:
-    """Return by store name: the store, and the names of the nodes that are connected to the store."""
+    """Return each store with the names of the nodes that are connected to it, by the store's name."""
     users: dict[str, list[str]] = {name: [] for name in stores}
     for node in part.nodes:
         for store in node.stores if isinstance(node, ProcessorNode) else ():

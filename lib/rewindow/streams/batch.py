@@ -72,7 +72,7 @@ class Batch:
         self.at: list[int] = []
         self.sent: list[Record] = []
         self.to: dict[int, To] = {}
-        """From position in ``sent`` to the record's target. Records that go to all children have no entry."""
+        """The target of each sent record, by its position in ``sent``. Records that go to all children have no entry."""
         self.is_closed = False
 
     @property
@@ -90,7 +90,7 @@ class Batch:
         return map(make_record, columns)
 
     def forward(self, index: int, record: Record, *, to: To | None = None) -> None:
-        """Send a record that the record at ``index`` caused. It passes through the nodes below after `process_batch`.
+        """Send a record that the record at ``index`` caused. The new record passes through the nodes below after `process_batch`.
 
         By default the sent record gets the timestamp of the record at ``index``. Sent records leave in the order of their
         indexes; records with the same index leave in the order of the calls. Raises `DataError` where
@@ -128,7 +128,7 @@ class Batch:
         values: Sequence[Any],
         timestamps: Sequence[int] | None = None,
     ) -> None:
-        """Send several records to all children: the record at ``indexes[n]`` caused the record of ``keys[n]``, ``values[n]``.
+        """Send several records to all children. The record at ``indexes[n]`` caused the record of ``keys[n]`` and ``values[n]``.
 
         Equivalent to one call of `forward` per record. Raises `DataError` as `forward` does, and if the columns differ in
         length.
@@ -205,5 +205,5 @@ def check_timestamps(name: str, timestamps: Sequence[Any]) -> None:
 
 
 def frozen(values: Sequence[Any]) -> Sequence[Any]:
-    """Return copies of mutable values: the processor may still modify the values that it forwarded."""
+    """Return values, with copies of the mutable ones, because the processor may still modify values that it forwarded."""
     return values if are_frozen(values) else [v if is_frozen(v) else deepcopy(v) for v in values]

@@ -6,7 +6,7 @@ Rules of this file:
    below, in the order of the records that caused them. Each passes at the stream time of the record that caused it.
 2. So inside `process_batch` there is no current record. A property that depends on the current record is refused, or is
    a column of the batch.
-3. A batch ends where a punctuation is due, at an epoch's end, and where the topic changes. It may also end anywhere else:
+3. A batch ends where a punctuation is due, at an epoch's end, and where the topic changes. It may also end anywhere else, so
    the same records in other batches must give the same outputs and the same state (L2).
 4. A processor must not be able to notice what happens between the records of a batch. So a node gets batches of one record
    if another node reads its topic, if a node below uses one of its stores, or if its error policy handles records one by one.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 MANY = ""
-"""Stands for a reason where a node may get several records at once: there is no reason against larger batches."""
+"""The empty reason: nothing forces the node to get its records one at a time."""
 _ONE_BY_ONE = "derive the class from Processor, which gets one record at a time"
 
 
@@ -68,7 +68,7 @@ class BatchContext(ProcessorContext):
         super().forward(record, to=to)
 
     def forward_many(self, keys: Sequence[Any], values: Sequence[Any], timestamps: Sequence[int] | None = None) -> None:
-        """Send several records to all children, in a punctuation. Equivalent to one call of `forward` per record.
+        """Send several records to all children, in a punctuation. This is equivalent to one call of `forward` per record.
 
         By default the records get the timestamp of the punctuation. Raises `DataError` as `forward` does, and if the
         columns differ in length.
@@ -162,7 +162,7 @@ class BatchContext(ProcessorContext):
 class BatchProcessor(AdaptedProcessor):
     """A processor that handles several records at a time, in `process_batch`. Punctuations work as in a `Processor`.
 
-    Some nodes can only get batches of one record: `explain` names these nodes and the reason.
+    Some nodes can only get batches of one record. `explain` names these nodes and the reason.
     """
 
     context: BatchContext
@@ -223,7 +223,7 @@ def refuse_both_forms(node: str, made: type[Processor]) -> None:
 
 
 def batch_limits(part: SubTopology, policies: Collection[str], *, keeps_dropped: bool) -> dict[str, str]:
-    """Return, by name of each node with a `BatchProcessor`, why the node gets one record at a time, or `MANY`.
+    """Return, by node with a `BatchProcessor`, the reason why the node gets one record at a time; `MANY` without a reason.
 
     ``policies`` has the names of the nodes with an error policy. ``keeps_dropped``: whether dropped records are quarantined.
     """
@@ -232,7 +232,7 @@ def batch_limits(part: SubTopology, policies: Collection[str], *, keeps_dropped:
 
 
 def batched_sources(part: SubTopology, limits: Mapping[str, str]) -> dict[int, str]:
-    """Return the sources whose records go to a node in batches: from the source's rank to the node's name."""
+    """Return the sources whose records go to a node in batches. The result maps a source's rank to the node's name."""
     readers = {source.name: _children(part, source.name) for source in part.sources}
     return {
         rank: readers[source.name][0].name

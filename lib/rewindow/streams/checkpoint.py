@@ -106,7 +106,7 @@ class TaskState:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a task is restored from: its state, and by store name the ``(key, value)`` rows. Empty for a new task."""
+    """The data from which a task is restored: its state, and the rows of each store. Both are empty for a new task."""
 
     state: TaskState = field(default_factory=TaskState)
     rows: Mapping[str, Iterable[tuple[Any, Any]]] = field(default_factory=dict)

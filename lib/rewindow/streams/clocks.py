@@ -3,7 +3,7 @@
 The wall clock advances before stream time does. When the wall clock advances gradually (`glide`), a schedule fires at each of
 its due times; the due time is also the order key (D21). When the wall clock jumps (`jump`), each due schedule fires once, and
 gets the clock as argument. Stream-time schedules fire only after the record that advanced stream time has passed through the
-graph. So `take` does not fire them: the task's loop does, and `fire_stream_time` at an epoch's end.
+graph. So `take` does not fire them. The task's loop fires them after the record, and `fire_stream_time` at an epoch's end.
 """
 
 from __future__ import annotations
@@ -29,10 +29,14 @@ class Clocks:
         self.stream_queue = task_context.schedules.queues[PunctuationType.STREAM_TIME]
         self._wall_queue = task_context.schedules.queues[PunctuationType.WALL_CLOCK_TIME]
         self._task_context = task_context
+        self._punctuations = Punctuations(limits, task_context)
+        self.adopt(semantics)
+
+    def adopt(self, semantics: Semantics) -> None:
+        """Advance the clocks by these semantics from now on."""
         self._glides = semantics.wall_clock is WallClock.STREAM_TIME
         self.is_lowest = semantics.stream_time is StreamTime.MIN
         """Whether stream time is the lowest partition time of all topics. A record may then be ahead of stream time."""
-        self._punctuations = Punctuations(limits, task_context)
 
     def take(self, rank: int, timestamp: int) -> None:
         """Advance both clocks to a topic's new highest timestamp. ``rank`` is the topic's index in the topology."""
@@ -56,7 +60,7 @@ class Clocks:
         task_context.stream_time_ms = reached
 
     def glide(self, now_ms: int) -> None:
-        """Advance the wall clock gradually, if it follows stream time: a schedule fires at each of its due times (D8)."""
+        """Advance the wall clock gradually, if it follows stream time, so that schedules fire at each of their due times (D8)."""
         task_context = self._task_context
         if not self._glides or now_ms <= task_context.wall_clock_ms:
             return
@@ -70,7 +74,7 @@ class Clocks:
         task_context.wall_clock_ms = max(task_context.wall_clock_ms, now_ms)
 
     def jump(self, now_ms: int) -> None:
-        """Set the wall clock to ``now_ms``: each due schedule fires once, with the clock as argument (D8, `WallClock.RUN`)."""
+        """Set the wall clock to ``now_ms``, and fire each due schedule once, with the clock as argument (D8, `WallClock.RUN`)."""
         task_context = self._task_context
         if task_context.wall_clock_ms == UNKNOWN:
             self._wall_queue.clock_became_known(now_ms)

@@ -76,7 +76,7 @@ def in_words(duration_ms: int) -> str:
 
 
 def _is_number(value: object) -> bool:
-    """Return whether a value is a number. A bool is not a number, nor is numpy's ``timedelta64``, although its type is one."""
+    """Return whether a value is a number. ``bool`` and numpy's ``timedelta64`` are number classes, but do not count here."""
     if isinstance(value, bool) or type(value).__name__ == "timedelta64":
         return False
     return isinstance(value, Real | Decimal)

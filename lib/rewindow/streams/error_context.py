@@ -140,7 +140,7 @@ def _called(error: BaseException) -> list[MethodType]:
 
 
 def reason_of(error: Exception) -> str:
-    """Return class, message and a digest of the stack. The same code that fails at the same record gives the same text."""
+    """Return an error's class, message and a digest of its stack. The same failure at the same record gives the same text."""
     message = _SECRET.sub(r"\1\2***", _ADDRESS.sub("0x...", " ".join(_message(error).split())))
     stack = "\n".join(
         f"{frame.f_globals.get('__name__')}:{frame.f_code.co_name}:{line}"
@@ -173,7 +173,7 @@ def where(error: BaseException) -> str:
 def line_of(error: BaseException) -> str | None:
     """Return ``file:line`` of the deepest frame outside rewindow, or None if no frame is outside.
 
-    Frames of the user's code are preferred to those of the standard library and of installed packages.
+    Frames of the user's code are preferred to frames of the standard library and of installed packages.
     """
     frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__) if not _is_ours(frame)]
     own = [(file, line) for file, line in frames if not file.startswith(_PYTHONS) and "site-packages" not in file]

@@ -1,9 +1,9 @@
-"""Error policies: a node that retries or quarantines a record at which its code fails (`settings.OnError`).
+"""Error policies, with which a node retries or quarantines a record at which its code fails (`settings.OnError`).
 
 Rules of this file:
 
-1. Records that a node with a policy forwards leave the node only when its input record is done. So a failed attempt has sent
-   nothing, and a failure in a node below is not this node's failure.
+1. If a node has a policy, the records that it forwards leave it only when its input record is done. So a failed attempt has
+   sent nothing, and a failure in a node below is not this node's failure.
 2. A failed attempt leaves no trace in stores, schedules, clocks, metrics, call ids and dropped records. Fields of the
    processor are not restored.
 3. A policy covers errors of user code and of data. `MemoryError` always fails the run, because another machine may have
@@ -43,7 +43,7 @@ class ErrorPolicy:
         self._pending: list[tuple[Take, Record, int]] | None = None
 
     def before(self, take: Take) -> Take:
-        """Wrap ``take``, which handles an input record of the node: the policy retries or quarantines the record."""
+        """Wrap ``take``, which handles an input record of the node, so that the policy retries or quarantines the record."""
 
         def with_policy(record: Record) -> None:
             self._handle(take, record)
@@ -51,11 +51,11 @@ class ErrorPolicy:
         return with_policy
 
     def behind(self, take: Take) -> Take:
-        """Wrap ``take`` of one of the node's children: forwarded records are held until the node's input record is done."""
+        """Wrap ``take`` of one of the node's children, so that forwarded records wait until the node's input record is done."""
 
         def later(record: Record) -> None:
             if self._pending is None:
-                # A punctuation is running: policies do not apply to punctuations, so nothing is held.
+                # A punctuation is running. Policies do not apply to punctuations, so its records do not wait.
                 take(record)
             else:
                 # The processor may still modify the value.
@@ -127,8 +127,8 @@ class ErrorPolicy:
 def policies_of(part: SubTopology, given: Mapping[str, OnError]) -> dict[str, OnError]:
     """Return, by node, the error policies of a sub-topology other than ``fail``.
 
-    ``given`` has the policies of the job's file, which override those in the code. Raises `ConfigError` (78) for a built-in
-    node whose store cannot be rolled back.
+    ``given`` has the policies of the job's file, which override the policies in the code. Raises `ConfigError` (78) for a
+    built-in node whose store cannot be rolled back.
     """
     kinds = {store.name: store.kind for store in part.stores}
     policies = {}

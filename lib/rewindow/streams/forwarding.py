@@ -44,7 +44,7 @@ class Forwarding:
         self._to_all = to_all(self._children)
 
     def close(self) -> None:
-        """Make later calls of `forward` and ``schedule`` raise `DataError`: the epoch is over."""
+        """Make later calls of `forward` and ``schedule`` raise `DataError`, because the epoch is over."""
         self.is_closed = True
         self._to_all = self._refuse
         self._by_name = dict.fromkeys(self._by_name, self._refuse)
@@ -52,8 +52,8 @@ class Forwarding:
     def forward(self, record: Any, *, to: Any = None) -> None:
         """Send a `Record` to all children, or to the child that ``to`` names (a `To`, KIP-251).
 
-        When this method returns, the record has passed through all nodes below. Its timestamp is the first that is given:
-        that of ``to``, that of ``record``, that of the record or punctuation being handled.
+        When this method returns, the record has passed through all nodes below. Its timestamp comes from ``to``. If ``to`` has
+        none, it comes from ``record``, and if that has none either, from the record or punctuation being handled.
         Raises `DataError` if ``record`` is not a `Record`, if there is no such child, or if the timestamp is not an
         integer of at least 0.
         """
@@ -149,7 +149,7 @@ def with_checked_results(process: Callable[[Record], Any]) -> Callable[[Record],
 
 
 def refuse_unstarted(process: Callable[..., Any], result: object) -> None:
-    """Raise `ConfigError` (78) if ``result`` is a generator or a coroutine: the code of ``process`` has not run."""
+    """Raise `ConfigError` (78) if ``result`` is a generator or a coroutine, because the code of ``process`` has not run then."""
     if isgenerator(result) or iscoroutine(result) or isasyncgen(result):
         refuse_result(process, result)
 

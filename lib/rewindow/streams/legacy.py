@@ -32,7 +32,7 @@ TableHandler = Callable[["ValueTransformer", Record], None]
 
 
 def deprecated(old: str, new: str) -> None:
-    """Give a `DeprecationWarning` at the line two calls above: that of the code that called the deprecated function."""
+    """Give a `DeprecationWarning` at the line that called the deprecated function, which is two calls above."""
     warnings.warn(f"{old} is deprecated: use {new}", DeprecationWarning, stacklevel=3)
 
 
@@ -122,7 +122,7 @@ class ValueContext(LegacyContext):
 
 
 class _Legacy(AdaptedProcessor):
-    """The base of the legacy classes: it passes on headers, and has the method that ``schedule(interval)`` calls."""
+    """The base of the legacy classes, which passes on headers and has the method that ``schedule(interval)`` calls."""
 
     context: LegacyContext
     context_type: ClassVar[type[ProcessorContext]] = LegacyContext
@@ -211,7 +211,7 @@ class ValueTransformer(_Legacy):
         raise NotImplementedError
 
     def call_punctuate(self, timestamp: int) -> None:
-        """Call ``punctuate``. Raises `DataError` if it returns a value, as Kafka does: a punctuation has no key to send."""
+        """Call ``punctuate``. As in Kafka, it must not return a value (`DataError`), because a punctuation has no key to send."""
         if self.punctuate(timestamp) is not None:
             raise DataError(
                 "punctuate-returned-value",

@@ -4,8 +4,8 @@ A measure keeps count, total, minimum and maximum of its samples. A counter is a
 several tasks and runs are combined: counts and totals are added, extrema are taken. So averages are never averaged.
 
 The grace period that late records needed is counted in a few buckets, which help people choose a grace period. A record needs
-grace if it arrives after the end of its last window. The grace that it needs is the smallest with which that window still
-accepts the record. Records that need no grace are not counted, so a log in order costs nothing.
+grace if it arrives after the end of its last window. The needed grace is the smallest grace period with which that window
+still accepts the record. Records that need no grace are not counted, so a log in order costs nothing.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ KINDS: Mapping[str, _Kind] = {
         "ms", parts=("total",), meaning="the time that a task's run covers: the denominator of rates"
     ),
 }
-"""From the name of a metric to its kind: the metrics of KIP-328 and KIP-353, and a few more."""
+"""The kind of each metric, by name. These are the metrics of KIP-328 and KIP-353, and a few more."""
 DROPS = {
     LATE_RECORD_DROP: "late",
     SKIPPED_RECORDS: "skipped",
@@ -166,7 +166,7 @@ class Metrics:
         self._measures: dict[tuple[str, str, str, str], Measure] = {}
 
     def measure(self, level: str, node: str, name: str, reason: str = "") -> Measure:
-        """Return the measure for these four names, the same object in every call. Without samples it is not in `as_rows`."""
+        """Return the measure for these four names, the same object in every call. `as_rows` omits measures without samples."""
         return self._measures.setdefault((level, node, name, reason), Measure())
 
     def mark(self, names: Collection[str]) -> Callable[[], None]:
@@ -206,7 +206,7 @@ def rows_of(measures: Mapping[tuple[str, str, str, str], Measure]) -> list[dict[
 
 
 def add_up(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str, str], Measure]:
-    """Combine the rows of several tasks or runs by (level, node, name, reason). The current value is that of the last row."""
+    """Combine the rows of several tasks or runs by (level, node, name, reason). The last row gives the current value."""
     sums: dict[tuple[str, str, str, str], Measure] = {}
     for row in rows:
         key = (row["level"], row["node"], row["name"], row["reason"])

@@ -18,12 +18,12 @@ Partitioner = Callable[[str, Any, Any, int], int | None]
 
 
 class LeavesOut(StrEnum):
-    """Which records a node does not pass on. The node's supplier declares this in its attribute ``leaves_out``."""
+    """The kind of records that a node does not pass on. The node's supplier declares it in its attribute ``leaves_out``."""
 
     BY_CONDITION = "by_condition"
     """Records that do not fulfil a condition."""
     WITHOUT_PARTNER = "without_partner"
-    """Records without a join partner: the node is an inner join."""
+    """Records without a join partner, because the node is an inner join."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Node:
 class SourceNode(Node):
     """Reads a topic. ``is_internal``: another sub-topology of the same run writes the topic.
 
-    ``is_global``: the topic has the records of a global table. Every task reads all of them, and they move no clock.
+    ``is_global``: the topic has the records of a global table. Every task reads all of them, and they advance no clock.
     """
 
     topic: str = ""
@@ -59,7 +59,7 @@ class ProcessorNode(Node):
 
     @property
     def leaves_out(self) -> LeavesOut | None:
-        """Which records the node does not pass on, as its supplier declares; None if the supplier declares nothing."""
+        """The kind of records that the node does not pass on, as its supplier declares; None if it declares nothing."""
         declared = getattr(self.supplier, "leaves_out", None)
         return declared if isinstance(declared, LeavesOut) else None
 

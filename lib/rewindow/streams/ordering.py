@@ -25,7 +25,7 @@ Event = tuple[int, int, int, int, Any, Any]
 """
 
 BLOCK = 1024
-"""How many events of a topic are merged at a time."""
+"""The number of events of a topic that are merged at a time."""
 
 
 class Rows(NamedTuple):
@@ -54,13 +54,13 @@ def events(rank: int, epoch: Iterable[Rows]) -> Iterator[Event]:
 
 
 def ordered_rows(epoch: Iterable[Rows]) -> Iterator[Rows]:
-    """Yield the rows of one topic-partition and epoch. Their ``running_ms`` now starts at the epoch's first: the order key."""
+    """Yield the rows of one topic-partition and epoch, with the order keys of the epoch as ``running_ms``."""
     highest = -1
     for rows in epoch:
         running_ms = rows.running_ms
         if not running_ms:
             continue
-        # The running maximum of these rows started at their first, so values below the epoch's maximum are raised to it.
+        # The running maximum started at the first of these rows, so values below the epoch's maximum are raised to it.
         if running_ms[0] < highest:
             below = bisect_left(running_ms, highest)
             running_ms[:below] = [highest] * below
@@ -69,7 +69,7 @@ def ordered_rows(epoch: Iterable[Rows]) -> Iterator[Rows]:
 
 
 def same_topic(merged: Iterable[Event]) -> Iterator[tuple[int, list[Event]]]:
-    """Yield ``(rank, events)``: runs of consecutive events of the same topic, and the topic's rank."""
+    """Yield ``(rank, events)`` for each run of consecutive events of one topic. ``rank`` is the topic's rank."""
     merged = iter(merged)
     while block := list(islice(merged, BLOCK)):
         for rank, run in groupby(block, itemgetter(1)):
@@ -112,8 +112,8 @@ def _merged_blocks(topics: Sequence[Iterator[Event]]) -> Iterator[list[Event]]:
 class Emission(NamedTuple):
     """A record that crosses a repartition, with its position in the internal log of the epoch (D21).
 
-    ``order_ms`` is the order key of the event that sent the record: of an input record, the due time of a wall-clock
-    punctuation, or `MAX_MS` at an epoch's end. ``partition`` is the partition of the task that sent the record. ``number``
+    ``order_ms`` is the order key of the event that sent the record: an input record's order key, a wall-clock punctuation's
+    due time, or `MAX_MS` at an epoch's end. ``partition`` is the partition of the task that sent the record. ``number``
     counts the records that this task sent to the topic. The log is sorted by these three fields.
     """
 

@@ -31,7 +31,7 @@ class Processor:
         """Handle one record. To send records, call ``self.context.forward``. Return nothing."""
 
     def on_watermark(self, watermark_ms: int) -> None:
-        """Handle the end of an epoch: no record before the watermark (epoch milliseconds) is expected any more.
+        """Handle the end of an epoch. No record before the watermark (epoch milliseconds) is expected any more.
 
         Called only if time follows the watermark (D22), and at the end of a final run, with the end of time (`MAX_MS`, D18).
         """
@@ -41,7 +41,7 @@ class Processor:
 
 
 class ProcessorContext(Forwarding):
-    """What a processor may use of its task: forwarding, schedules, stores, clocks and metrics.
+    """A processor's access to its task: forwarding, schedules, stores, clocks and metrics.
 
     Each node gets a new context in each epoch.
     """
@@ -224,7 +224,7 @@ class ProcessorContext(Forwarding):
         """Count a record as dropped, that is, not processed further. ``name`` is the metric (`streams.metrics`).
 
         If the job is configured with ``dropped: quarantine``, the record is also written to the quarantine, once.
-        ``times`` is the number of drops to count: a record may be late for several windows.
+        ``times`` is the number of drops to count, because a record may be late for several windows.
         """
         self._task_context.metrics.measure("node", self.name, name, reason).record_many(times, times, 1, 1)
         self._task_context.drop(self.name, reason, record.key, record.value, record.timestamp)
@@ -233,7 +233,7 @@ class ProcessorContext(Forwarding):
 class AdaptedProcessor(Processor):
     """A processor that receives records through `take` instead of `process`. Its context has the class ``context_type``.
 
-    The task calls ``process`` of ordinary processors directly; only adapted processors cost an extra call.
+    The task calls ``process`` of ordinary processors directly, so only adapted processors cost an extra call.
     """
 
     context_type: ClassVar[type[ProcessorContext]] = ProcessorContext

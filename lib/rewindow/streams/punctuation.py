@@ -23,12 +23,17 @@ from rewindow.streams.duration import at_or_after, strictly_after
 from rewindow.streams.record import MAX_MS, UNKNOWN
 from rewindow.streams.serde.canonical_json import from_tagged, to_tagged
 
+UNALIGNED = (
+    "A stream-time schedule without start_time or time_shift fires at the first record and then one interval after each firing "
+    "(D2). Kafka's grid is start_time='0s'"
+)
+"""The warning of `plan` and the test driver about schedules whose due times depend on the first record."""
 NEVER = MAX_MS + 1
 """A due time that no clock reaches."""
 
 
 class PunctuationType(Enum):
-    """Which clock a schedule follows (KIP-138)."""
+    """The clock that a schedule follows (KIP-138)."""
 
     STREAM_TIME = "STREAM_TIME"
     WALL_CLOCK_TIME = "WALL_CLOCK_TIME"
@@ -55,6 +60,11 @@ class Schedule:
     due_ms: int | None = None
     is_cancelled: bool = False
 
+    @property
+    def is_unaligned(self) -> bool:
+        """Whether the first record decides when the schedule fires (D2)."""
+        return self.type is PunctuationType.STREAM_TIME and self.time_shift_ms is None and self.start_time_ms is None
+
     def arm(self, now_ms: int, *, is_firing: bool = False) -> None:
         """Set the first due time, given the clock ``now_ms``. If the clock is unknown (-1), the schedule may stay pending.
 
@@ -62,19 +72,20 @@ class Schedule:
         clock (D3).
         """
         is_stream = self.type is PunctuationType.STREAM_TIME
-        # Unknown stream time can reach a start time. A wall-clock schedule stays pending until the clock has a first value.
+        # A stream-time schedule with a start time is due even while stream time is unknown. A wall-clock schedule stays
+        # pending until the clock has a first value.
         if self.start_time_ms is not None and (is_stream or now_ms != UNKNOWN):
             late = self.start_time_ms < now_ms
             self.due_ms = strictly_after(now_ms, self.start_time_ms, self.interval_ms) if late else self.start_time_ms
         elif now_ms != UNKNOWN and self.time_shift_ms is not None:
-            # If it were due at the clock itself, the schedule would fire again in the punctuation that makes it.
+            # If the new schedule were due at the clock itself, it would fire during the punctuation that makes it.
             first_due = strictly_after if is_firing else at_or_after
             self.due_ms = first_due(now_ms, self.time_shift_ms, self.interval_ms)
         elif now_ms != UNKNOWN:
             self.due_ms = now_ms + self.interval_ms
 
     def become_known(self, now_ms: int) -> None:
-        """Set a pending schedule's due time from the clock's first value: now, for stream time without a time shift (D2)."""
+        """Set a pending schedule's due time, given the clock's first value. On stream time without a shift it is due now (D2)."""
         fires_now = self.type is PunctuationType.STREAM_TIME and self.time_shift_ms is None
         if fires_now:
             self.due_ms = now_ms
@@ -136,12 +147,12 @@ class PunctuationQueue:
                 self.add(schedule)
 
     def fire(self, now_ms: int, punctuate: Callable[[Schedule, int], None]) -> None:
-        """Fire each due schedule once, with ``now_ms`` as argument: the clock has jumped to ``now_ms``."""
+        """Fire each due schedule once, with ``now_ms`` as argument, because the clock has jumped to ``now_ms``."""
         while (schedule := self._pop_due(now_ms)) is not None:
             self._run(schedule, now_ms, punctuate)
 
     def fire_each(self, until_ms: int, punctuate: Callable[[Schedule, int], None]) -> None:
-        """Fire each schedule at each of its due times up to ``until_ms``: the clock advances gradually to ``until_ms``."""
+        """Fire each schedule at each of its due times up to ``until_ms``, because the clock advances there gradually."""
         while (schedule := self._pop_due(until_ms)) is not None:
             due_ms = schedule.due_ms
             if due_ms is not None:

@@ -59,7 +59,7 @@ class TopicPartition(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """Where the record being handled comes from. In a punctuation: ``(None, -1, -1)``, as in Kafka."""
+    """The topic, partition and offset of the record being handled. In a punctuation: ``(None, -1, -1)``, as in Kafka."""
 
     topic: str | None
     partition: int
@@ -158,7 +158,7 @@ class To:
 def maker(named_tuple: type[Made]) -> Callable[[tuple[Any, ...]], Made]:
     """Return a constructor that takes all fields as one tuple. It is three times as fast as calling the class.
 
-    For code that runs for each record. The number of fields is not checked.
+    Use it in code that runs for each record. The number of fields is not checked.
     """
     return partial(tuple.__new__, named_tuple)  # type: ignore[type-var]  # it is a tuple: no type variable can say so
 

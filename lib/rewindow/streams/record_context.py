@@ -8,9 +8,9 @@ Rules of this file:
 1. A call id consists of the event, the node, and the number of earlier calls of the same kind by the node at this event. A
    record is identified by topic, partition and offset, a punctuation by partition, schedule and due time.
 2. A call id does not depend on the run, the attempt, the branch or the layout, so a repeated computation gets the same
-   ids. A call id does depend on the job: if two jobs read one log, their side effects are different.
-3. `init` and `close` have no call ids: how often they run depends on how epochs are grouped into runs.
-4. Random bits come from SHA-256 over a seed and a counter, not from Python's generator: Python guarantees the same numbers in
+   ids. A call id does depend on the job, because two jobs that read one log have different side effects.
+3. `init` and `close` have no call ids, because how often they run depends on how epochs are grouped into runs.
+4. Random bits come from SHA-256 over a seed and a counter, not from Python's generator. Python guarantees the same numbers in
    later versions only for the generator's ``random()``, and a replay must not depend on the version.
 """
 
@@ -72,7 +72,7 @@ class CallIds:
     """Hands out the call ids of one task."""
 
     def __init__(self, job: str, partition: int, record_context: RecordContext) -> None:
-        """``job`` is the job's name, with which call ids begin. It is empty in the test driver."""
+        """Call ids begin with ``job``, the job's name. It is empty in the test driver."""
         self._job, self._partition, self._record_context = f"{job}/" if job else "", partition, record_context
         self._last: dict[tuple[str, str], tuple[str, int]] = {}
 

@@ -1,8 +1,8 @@
-"""How a job's tasks run: semantics, limits, error policies, and everything else that its tasks share.
+"""The settings of a job's tasks: semantics, limits, error policies, and everything else that the tasks share.
 
 Semantics affect results, so they are part of the job's fingerprint. Limits and error policies are not part of it. A limit does
-not affect results. Nor does a policy alter a result: a run that fails commits nothing, so two completed runs can differ only by
-the records that were quarantined.
+not affect results. A run that fails commits nothing, so completed runs with different policies can differ only by the records
+that were quarantined.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Settings:
 
 
 class StreamTime(StrEnum):
-    """How a task's stream time is computed from the partition times of its topics (D1)."""
+    """The rule by which a task's stream time follows from the partition times of its topics (D1)."""
 
     MAX = "max"
     """The highest timestamp of any topic-partition."""
@@ -84,7 +84,7 @@ class StreamTime(StrEnum):
 
 
 class StreamTimeFrom(StrEnum):
-    """What advances stream time and the clocks of nodes (D22)."""
+    """The events that advance stream time and the clocks of nodes (D22)."""
 
     RECORDS = "records"
     WATERMARK = "watermark"
@@ -92,7 +92,7 @@ class StreamTimeFrom(StrEnum):
 
 
 class WallClock(StrEnum):
-    """How the simulated wall clock advances (D8)."""
+    """The rule by which the simulated wall clock advances (D8)."""
 
     STREAM_TIME = "stream_time"
     """The wall clock follows the highest timestamp or watermark so far. Each punctuation fires at its due time."""
@@ -102,7 +102,7 @@ class WallClock(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Semantics:
-    """How time passes in a job. A field may be given as an enum or as its text. Raises `ConfigError` (78) for other text."""
+    """The rules by which time passes in a job. A field may be an enum or its text. Raises `ConfigError` (78) for other text."""
 
     stream_time: StreamTime | str = StreamTime.MAX
     stream_time_from: StreamTimeFrom | str = StreamTimeFrom.RECORDS
@@ -128,11 +128,11 @@ class Semantics:
 
 @dataclass(frozen=True, slots=True)
 class TaskConfig:
-    """What all tasks of one job share."""
+    """The settings that all tasks of one job share."""
 
     job: str = ""
-    """The job's name, with which its idempotency keys begin; empty in the test driver."""
+    """The job's name, which begins its idempotency keys; empty in the test driver."""
     semantics: Semantics = field(default_factory=Semantics)
     settings: Settings = field(default_factory=Settings)
     watermark_lags: Mapping[str, int] = field(default_factory=dict)
-    """From node to the milliseconds by which the watermark is lowered before the node gets it: `Topology.watermark_lags`."""
+    """By node: the milliseconds by which the watermark is lowered before the node gets it (`Topology.watermark_lags`)."""

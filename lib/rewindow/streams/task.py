@@ -16,6 +16,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -31,7 +32,7 @@ from rewindow.streams.metrics import PROCESS, RECORD_LATENESS
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.ordering import Event, Rows, events, merge, ordered_rows, rows_from, same_topic
 from rewindow.streams.record import MAX_MS, UNKNOWN, make_record
-from rewindow.streams.settings import StreamTimeFrom, TaskConfig
+from rewindow.streams.settings import Semantics, StreamTimeFrom, TaskConfig
 from rewindow.streams.sink import Sink, Write, open_sinks
 from rewindow.streams.state.spill import Disk
 from rewindow.streams.state.stores import Store
@@ -77,12 +78,12 @@ class Task:
         self._task_context.limits = settings.limits
         limits = batch_limits(part, self._policies, keeps_dropped=settings.keeps_dropped)
         self._batched = batched_sources(part, limits)
-        """The sources whose records go to a node in batches: from the source's rank to the node's name."""
+        """The sources whose records go to a node in batches: the node's name by the source's rank."""
         self._task_context.retain_clocks([node.name for node in part.nodes])
         self._topics = [source.topic for source in part.sources]
         self._offsets = [state.offsets.get(topic, 0) for topic in self._topics]
         self._sinks = open_sinks(part, writers, self._task_context, state.emitted, settings.limits)
-        # Records of a global table move no clock, as in Kafka: no timestamp exceeds the partition time that is set here.
+        # As in Kafka, records of a global table advance no clock, because no timestamp exceeds the partition time set here.
         times = [
             MAX_MS if source.is_global else state.partition_times.get(source.topic, UNKNOWN) for source in part.sources
         ]
@@ -103,7 +104,7 @@ class Task:
 
     @property
     def offsets(self) -> dict[str, int]:
-        """From topic to the next offset to read."""
+        """The next offset to read from each topic."""
         return dict(zip(self._topics, self._offsets, strict=True))
 
     @property
@@ -119,8 +120,8 @@ class Task:
     def replay_rows(self, topics: Sequence[Iterable[Rows]]) -> None:
         """Process all records of the current epoch, given as an iterable of rows per topic, in the order of ranks.
 
-        Equivalent to `replay` of the merged events, but faster: the rows of a single topic need no merging, and batch
-        processors get many records at once (`streams.topic_replay`).
+        This is equivalent to `replay` of the merged events, but faster, because the rows of a single topic need no merging, and
+        batch processors get many records at once (`streams.topic_replay`).
         """
         with explained(self._task_context):
             if len(topics) == 1:
@@ -139,15 +140,16 @@ class Task:
                     self._check_stores()
 
     def end_epoch(self, watermark_ms: int, *, is_final: bool = False, number: int = 0) -> None:
-        """Close the epoch at its watermark (epoch ms; -1 if it has no watermark). ``is_final``: no epoch will follow (D18).
+        """Close the epoch. ``watermark_ms`` is its watermark in milliseconds since 1970, -1 if it has none.
 
-        ``number`` is the epoch's number. Call ids at the epoch's end contain it (`streams.record_context`).
+        ``is_final``: no epoch will follow (D18). ``number`` is the epoch's number. The ids of calls made at the epoch's end
+        contain it (`streams.record_context`).
         """
         with explained(self._task_context):
             self._end_epoch(watermark_ms, is_final=is_final, number=number)
 
     def advance_wall_clock(self, now_ms: int) -> None:
-        """Set the wall clock to ``now_ms``: each due schedule fires once, with the clock as argument (D8, `WallClock.RUN`)."""
+        """Set the wall clock to ``now_ms``, and fire each due schedule once, with the clock as argument (D8, `WallClock.RUN`)."""
         with explained(self._task_context):
             self._open()
             self._clocks.jump(now_ms)
@@ -180,7 +182,7 @@ class Task:
         stream_queue = clocks.stream_queue
         stream_ms = task_context.stream_time_ms
         last_order_ms, taken, late, late_ms, latest_ms, least_ms = UNKNOWN, 0, 0, 0, 0, MAX_MS
-        # This loop runs for each record: values that change seldom are looked up only when they change.
+        # This loop runs for each record, so values that change seldom are looked up only when they change.
         current_rank, last_rank, last_offset = UNKNOWN, UNKNOWN, UNKNOWN
         for order_ms, rank, offset, timestamp, key, value in events:
             if order_ms < last_order_ms:
@@ -223,8 +225,13 @@ class Task:
             task_context.metrics.measure("task", "", RECORD_LATENESS).record_many(taken, late_ms, least_ms, latest_ms)
         return taken
 
+    def adopt(self, semantics: Semantics) -> None:
+        """Let time pass by other semantics from the next epoch on, as if a job's file was changed between two runs."""
+        self._config = replace(self._config, semantics=semantics)
+        self._clocks.adopt(semantics)
+
     def _replay_rows(self, rank: int, rows: Rows) -> None:
-        """Process consecutive records of one topic, in batches if its node takes batches; otherwise it is the only topic."""
+        """Process consecutive records of one topic, in batches if its node takes batches. If not, the task has no other topic."""
         assembly, topic, context = self._open(), self._topics[rank], self._task_context
         if rank not in self._batched:
             RecordReplay(assembly.entries[0], topic, self._clocks, context, self._check_stores).replay(rows)
@@ -268,7 +275,7 @@ class Task:
                 watermark_ms if watermark_ms == MAX_MS else watermark_ms - self._config.watermark_lags.get(name, 0)
             )
             if lowered >= 0:
-                # The end of time must not become a record's timestamp: it would advance the clocks of all nodes below.
+                # The end of time must not become a record's timestamp, because it would advance the clocks of all nodes below.
                 record_context.timestamp = lowered if lowered < MAX_MS else max(self._task_context.stream_time_ms, 0)
                 record_context.order_ms, record_context.firing = MAX_MS, self._ending
                 processor.on_watermark(lowered)

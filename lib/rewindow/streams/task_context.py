@@ -80,7 +80,7 @@ class TaskContext:
         self._began_ms = UNKNOWN
 
     def retain_clocks(self, nodes: Collection[str]) -> None:
-        """Keep only the clocks of ``nodes``: other nodes of the checkpoint are no longer in the topology."""
+        """Keep only the clocks of ``nodes``, because other nodes of the checkpoint are no longer in the topology."""
         self.node_times = {name: at_ms for name, at_ms in self.node_times.items() if name in nodes}
 
     def store(self, node: str, name: str) -> Store:
@@ -96,7 +96,7 @@ class TaskContext:
         return store
 
     def drop(self, node: str, reason: str, key: Any, value: Any, timestamp: int | None = None) -> None:
-        """Report a dropped record, if dropped records are kept. The timestamp defaults to that of the current event."""
+        """Report a dropped record, if dropped records are kept. The default of ``timestamp`` is the current event's timestamp."""
         if self._dropped is not None:
             metadata = self.record_context.metadata(self.partition)
             timestamp = self.record_context.timestamp if timestamp is None else timestamp
@@ -126,7 +126,7 @@ class TaskContext:
         self._began_ms = self.wall_clock_ms
 
     def end_time(self) -> None:
-        """Add the simulated time of this epoch to the metric by which totals are divided for rates."""
+        """Add the simulated time of this epoch to its metric. A rate is a total divided by this metric."""
         if self._began_ms != UNKNOWN and self.wall_clock_ms > self._began_ms:
             self.metrics.measure(TASK, "", SIMULATED_TIME).record(self.wall_clock_ms - self._began_ms)
 

@@ -2,8 +2,8 @@
 
 A name identifies a schedule within its node. A second schedule of the same name replaces the first, except that in a later
 epoch the first such call in `init` returns the existing schedule. Without a name, the k-th call in `init` returns the k-th
-unnamed schedule that `init` made in earlier epochs, even if that was cancelled. An unnamed call elsewhere makes a new schedule,
-which is discarded after it is cancelled.
+unnamed schedule that `init` made in earlier epochs, even if this schedule was cancelled. An unnamed call elsewhere makes a new
+schedule, which is discarded after it is cancelled.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Schedules:
                 self.queues[schedule.type].add(schedule)
 
     def begin_init(self, node: str) -> None:
-        """Begin `init` of a node: until `end_init`, its calls of `schedule` return the schedules of earlier epochs, if any."""
+        """Begin `init` of a node. Until `end_init`, its calls of `schedule` return the schedules of earlier epochs, if any."""
         self._initializing = node
         self._found = {}
 
@@ -184,7 +184,7 @@ class Schedules:
         )
 
     def _forget_cancelled(self) -> None:
-        """Discard cancelled schedules that no call can return, when many have accumulated: memory stays bounded."""
+        """Discard the cancelled schedules that no call can return, if there are many, so that memory stays bounded."""
         if len(self._known) < self._prune_at:
             return
         self._known = {key: schedule for key, schedule in self._known.items() if not _is_forgotten(schedule)}

@@ -1,4 +1,4 @@
-"""How long the nodes of a topology keep results of windows, buffered updates and records in joins, as durations.
+"""The durations for which the nodes of a topology keep results of windows, buffered updates and records in joins.
 
 The suppliers of the nodes declare these durations, and the ledger stores them with each plan. So a report can explain a run
 whose code no longer exists.
@@ -17,10 +17,11 @@ from rewindow.streams.state.stores import BUFFER, RECORDS
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How a store of a node depends on the node's clock.
+    """Describes how a store of a node depends on the node's clock.
 
-    An entry of the store is final ``final_after_ms`` after a base time: the end of its window, in a suppress with a time limit
-    the entry's buffer time, in a join the record's timestamp. None means that the node sends each result at once.
+    An entry of the store is final ``final_after_ms`` after its base time. The base time is the end of the entry's window. In a
+    suppress with a time limit, it is the entry's buffer time; in a join, the record's timestamp. ``final_after_ms`` is None if
+    the node sends each result at once.
     ``durations`` maps the names of the defining durations (size, advance, difference, gap, limit, grace) to milliseconds.
     """
 

@@ -1,4 +1,4 @@
-"""Replays consecutive records of one topic, one by one or in batches: variants of the loop of `streams.task` for one topic.
+"""Replay consecutive records of one topic, one by one or in batches, in variants of the loop of `streams.task`.
 
 Within one topic, order keys never decrease, and stream time after each record can be computed in advance. So the loop over
 records does not check the order, and lateness is measured for many records at once.
@@ -128,7 +128,7 @@ class BatchReplay:
         return end
 
     def _deliver(self, batch: Batch, rows: Rows, start: int, end: int) -> None:
-        """Pass on the records that the batch sent: for each record of the batch, the records that it caused."""
+        """For each record of the batch, pass on the records that it caused."""
         context = self._processor.context
         outputs = batch.outputs()
         index, record, to = next(outputs)
@@ -168,7 +168,7 @@ class BatchReplay:
 def _measure_records(
     metrics: Metrics, stream_times: Sequence[int], timestamps: Sequence[int], *, is_lowest: bool = False
 ) -> None:
-    """Count records and measure their lateness: by how much stream time after a record exceeds the record's timestamp.
+    """Count records and measure their lateness, which is stream time after the record minus the record's timestamp.
 
     ``is_lowest``: stream time is the lowest partition time of several topics, so records may be ahead of stream time. Such
     records are not late.

@@ -4,12 +4,12 @@ A topology is data and runs nothing. A node forwards records to its children in 
 records of two topics have equal order keys, the topic whose source was added first wins.
 
 A run processes the sub-topologies one after the other. A global table has two nodes: an internal source, and the node that
-maintains the table's store. These two nodes do not connect sub-topologies: each sub-topology that reads the store has a copy of
-them.
+maintains the table's store. These two nodes do not connect sub-topologies. Instead, each sub-topology that reads the store has
+a copy of them.
 
 The lag of a node says how long nodes above it may hold results back. The watermark that the node gets is lowered by its lag
-(D22). Lags are computed from `Topology.describe`, which the ledger keeps for each run: another job that reads an output needs
-the lag of a run whose code may no longer exist.
+(D22). Lags are computed from `Topology.describe`, which the ledger keeps for each run, because another job that reads an output
+needs the lag of a run whose code may no longer exist.
 
 Key pruning determines which keys a sub-topology can read from its stores, so that a run restores only these keys. A supplier
 may declare two properties of its processor. Both are false by default and for every user processor:
@@ -17,8 +17,8 @@ may declare two properties of its processor. Both are false by default and for e
 * ``keeps_key``: the processor forwards records only while it handles a record, and only with that record's key.
 * ``asks_own_key``: the processor accesses its stores only while it handles a record, and only with that record's key.
 
-If all nodes of a store declare ``asks_own_key``, and all nodes between the sources and them declare ``keeps_key``, then the store
-is read only with keys of the sources' records.
+If all nodes of a store declare ``asks_own_key``, and all nodes between the sources and these nodes declare ``keeps_key``, then
+the store is read only with keys of the sources' records.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _Topics = frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class SubTopology:
-    """The part of a topology that one task runs: connected nodes and their stores. A run processes the parts by ``index``."""
+    """The part of a topology that one task runs: connected nodes and their stores. A run processes parts in ``index`` order."""
 
     index: int
     nodes: tuple[Node, ...]
@@ -60,7 +60,7 @@ class SubTopology:
 
     @property
     def global_stores(self) -> frozenset[str]:
-        """The stores of global tables in this part: every task holds all rows, and only one task writes the changelog."""
+        """The stores of global tables in this part. Every task holds all their rows, and one task writes their changelogs."""
         return frozenset(_global_tables(self.nodes))
 
     def writes_changelog(self, store: str, partition: int) -> bool:
@@ -87,7 +87,7 @@ class Topology:
     reads: list[tuple[str, _Reads]] = field(default_factory=list)
     """Pairs of a node's name and the columns its code reads, to be checked against the logs; not part of the fingerprint."""
     lines: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
-    """From ``node NAME`` or ``store NAME`` to the ``file:line`` of user code that added the node or store, for errors."""
+    """By ``node NAME`` or ``store NAME``: the ``file:line`` of user code that added the node or store, for errors."""
 
     def add_source(self, name: str, topic: str) -> Topology:
         """Add a source for a topic of the feed. Raises `TopologyError` if another source already reads the topic."""
@@ -146,7 +146,7 @@ class Topology:
     def add_repartition(
         self, name: str, *parents: str, key: Any = None, value: Any = None, partitioner: Partitioner | None = None
     ) -> str:
-        """Add a repartition: it sends each record to the partition of its key, or to the partition that ``partitioner`` returns.
+        """Add a repartition, which sends each record to the partition of its key, or to the one that ``partitioner`` returns.
 
         Returns the name of the repartition's source, which is the parent of the nodes below.
         """
@@ -157,7 +157,7 @@ class Topology:
         return f"{topic}-source"
 
     def add_global_table(self, name: str, supplier: Callable[[], Processor], builder: StoreBuilder, parent: str) -> str:
-        """Add a global table: in every task, the node ``name`` stores all records of ``parent`` in the store of ``builder``.
+        """Add a global table. In every task, the node ``name`` stores all records of ``parent`` in the store of ``builder``.
 
         Returns ``name``. Joins in any sub-topology can read the store by its name.
         """
@@ -201,7 +201,7 @@ class Topology:
         return tuple(node for part in self.sub_topologies() for node in _timed_nodes(part))
 
     def above(self, node: Node) -> Iterator[Node]:
-        """Yield a node and all nodes above it, nearest first, also those above repartitions."""
+        """Yield a node and all nodes above it, nearest first, also the nodes above repartitions."""
         waiting, reached = [node], {node.name}
         while waiting:
             nearest = waiting.pop(0)
@@ -219,7 +219,7 @@ class Topology:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def watermark_lags(self) -> dict[str, int]:
-        """Return each node's lag in ms: how long its ancestors may hold results back. Its watermark is lowered by it (D22)."""
+        """Return each node's lag in ms: how long its ancestors may hold results back. The lag lowers its watermark (D22)."""
         return _node_lags(self.describe())
 
     def _add(self, node: Node) -> Topology:
@@ -279,7 +279,7 @@ def output_lags(topology: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def key_topics(part: SubTopology) -> dict[str, _Topics]:
-    """Return the stores that are read only with keys of source records: from the store's name to the sources' topics."""
+    """Return the stores that are read only with keys of source records: the topics of the sources, by the store's name."""
     # `below` has, by node, the topics from which the keys of the records below the node come; None if unknown.
     below: dict[str, _Topics | None] = {}
     topics_of: dict[str, _Topics | None] = {store.name: frozenset() for store in part.stores}
@@ -397,7 +397,7 @@ def _global_tables(nodes: Collection[Node]) -> dict[str, tuple[str, ...]]:
 
 
 def _check_global_tables(nodes: Collection[Node]) -> None:
-    """Raise `TopologyError` for a node that could change a global table: the table's copies in the tasks would differ."""
+    """Raise `TopologyError` for a node that could change a global table, because the table's copies in the tasks would differ."""
     tables = _global_tables(nodes)
     for node in nodes:
         for store in _stores(node):
@@ -459,7 +459,7 @@ def _internal_sources(part: list[Node]) -> list[SourceNode]:
 
 
 def _node_lags(topology: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return each node's lag in ms: how long its ancestors may hold results back. Of several paths, the longest sum counts."""
+    """Return each node's lag: for how many ms its ancestors may hold results back. Of several paths, the longest counts."""
     internal = _internal_topics(topology)
     lags: dict[str, int] = {}
     below: dict[str, int] = {}

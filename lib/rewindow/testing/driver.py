@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from datetime import timedelta
@@ -13,7 +14,7 @@ from rewindow.streams.error_policy import check_policies
 from rewindow.streams.metrics import add_up, rows_of
 from rewindow.streams.nodes import SinkNode, partition_for
 from rewindow.streams.ordering import Event
-from rewindow.streams.punctuation import Schedule
+from rewindow.streams.punctuation import UNALIGNED, Schedule
 from rewindow.streams.record import MAX_MS, UNKNOWN, Record, TopicPartition, as_log_row
 from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.streams.settings import Limits, OnError, Semantics, Settings
@@ -36,15 +37,17 @@ class TopologyTestDriver:
 
     It does not simulate landings, Spark, Delta or typed columns. A record is processed when it is piped, as in a live
     application, so records of several topics are processed in the order of the calls. A replay first orders all records of an
-    epoch (L1), and so those of a repartition (D21); `pipe_all` orders the records of one call. The wall clock stands still until
-    `advance_wall_clock` makes it jump (D8), unless the semantics let it follow the records.
+    epoch (L1), and so also orders the records of a repartition (D21). `pipe_all` orders the records of one call.
+
+    As in a job, the wall clock follows the records (D8). With ``Semantics(wall_clock="run")`` only `advance_wall_clock` moves it,
+    as in Kafka's driver. A `UserWarning` names schedules that do not fire on Kafka's grid (D2).
     """
 
     def __init__(
         self,
         topology: Topology | Build,
         *,
-        wall_clock_ms: int = 0,
+        wall_clock_ms: int | None = None,
         semantics: Semantics | None = None,
         max_task_idle_ms: int = 0,
         partitions: int = 1,
@@ -55,13 +58,14 @@ class TopologyTestDriver:
         """Start with empty stores and initialise all processors.
 
         ``topology`` may be the function that builds the topology; then `cut` calls it again, as a new process does.
-        ``wall_clock_ms`` is the initial wall clock. With ``Semantics(wall_clock="stream_time")``, the wall clock is unknown until
-        the first record. ``max_task_idle_ms``: -1 and 0 do not wait, because there is no lag here; a larger value waits for
-        topics without records until the clock has advanced by that much. ``semantics``, ``on_error`` and ``limits`` are those of
-        a job's file, as in ``Semantics(stream_time_from="watermark", wall_clock="run")``; `dropped` returns the quarantined
-        records. Raises the errors of the processors' ``init``, and `TopologyError` for an invalid topology.
+        ``semantics``, ``on_error`` and ``limits`` mean the same as in a job's file, as in
+        ``Semantics(stream_time_from="watermark")``, and have the same defaults. `dropped` returns the quarantined records.
+        ``wall_clock_ms`` is the initial wall clock: by default it is 0 with ``Semantics(wall_clock="run")``, otherwise unknown
+        until the first record. ``max_task_idle_ms``: -1 and 0 do not wait, because there is no lag here; a larger value waits for
+        topics without records until `advance_wall_clock` has advanced the clock by that much. Raises the errors of the
+        processors' ``init``, and `TopologyError` for an invalid topology.
         """
-        self._semantics = semantics or Semantics(wall_clock="run")
+        self._semantics = semantics or Semantics()
         self._rebuilding = None
         if not isinstance(topology, Topology):
             self._rebuilding = Rebuilding(topology)
@@ -70,7 +74,7 @@ class TopologyTestDriver:
         self._limits = limits or Limits()
         self._blueprint = self._planned(topology)
         self._partitions = partitions
-        self._now_ms = wall_clock_ms
+        self._now_ms = wall_clock_ms or 0
         self._watermark_ms = UNKNOWN
         self._is_finished = False
         self._epochs = 0
@@ -81,7 +85,7 @@ class TopologyTestDriver:
         self._readers: dict[TopicPartition, list[_QueuedTask]] = {}
         self._past_metrics: list[dict[str, Any]] = []
         self._dropped: list[Dropped] = []
-        is_run_clock = self._semantics.wall_clock == "run"
+        starts_ms = 0 if self._semantics.wall_clock == "run" else UNKNOWN
         for part in self._blueprint.parts:
             for partition in range(partitions):
                 task = LocalTask(
@@ -89,7 +93,7 @@ class TopologyTestDriver:
                     part,
                     partition,
                     deliver=self._deliver,
-                    wall_clock_ms=wall_clock_ms if is_run_clock else UNKNOWN,
+                    wall_clock_ms=starts_ms if wall_clock_ms is None else wall_clock_ms,
                     dropped=self._dropped.append,
                 )
                 self._add(_QueuedTask(task, max_task_idle_ms, invalid_timestamp))
@@ -97,6 +101,8 @@ class TopologyTestDriver:
         for queued in self._tasks:
             queued.local.task.replay(())
         self._process_ready()
+        self._warned: set[tuple[str, str]] = set()
+        self._warn_of_unaligned()
 
     def pipe(self, topic: str, key: Any, value: Any, timestamp: int) -> None:
         """Pipe one record and process all records that are ready. Raises `DataError` if the topology fails on a record."""
@@ -128,6 +134,7 @@ class TopologyTestDriver:
             for queued in self._readers[TopicPartition(topic, self._partition_of(key))]:
                 queued.enqueue(topic, *row, timestamp)
         self._process_ready()
+        self._warn_of_unaligned()
 
     def advance_wall_clock(self, by: str | timedelta) -> None:
         """Advance the wall clock. Each due schedule fires once (D5, D8), then records that waited may be processed.
@@ -142,8 +149,7 @@ class TopologyTestDriver:
                 "advance_wall_clock({by}): the wall clock never goes back: give 0 or more",
                 by=repr(by),
             )
-        clocks = [queued.local.task.task_context.wall_clock_ms for queued in self._tasks]
-        self._now_ms = max(self._now_ms, *clocks) + by_ms
+        self._now_ms = self.wall_clock_ms + by_ms
         for queued in self._tasks:
             queued.local.task.advance_wall_clock(self._now_ms)
         self._process_ready()
@@ -165,7 +171,7 @@ class TopologyTestDriver:
         self._end_epoch(watermark_ms, released_ms=watermark_ms)
 
     def finish(self) -> None:
-        """End the input (`run --final`, D18): schedules fire a last time, and windows close."""
+        """End the input (`run --final`, D18). Schedules fire a last time, and windows close."""
         self._check_open()
         self._end_epoch(self._watermark_ms, released_ms=MAX_MS, is_final=True)
         self._is_finished = True
@@ -174,9 +180,9 @@ class TopologyTestDriver:
         """End the epoch and the run: checkpoint every task, discard it, and restore a new task.
 
         By L2 (cut invariance) this has no visible effect, unless code keeps state outside stores: in a processor's fields, or in
-        modules, classes, defaults and closures. The latter are noticed only if the driver was given a function that builds the
-        topology: its modules are then imported anew, and a `RuntimeWarning` names the variables that held state. Raises
-        `ConfigError` if the function cannot be found again, or builds another topology.
+        modules, classes, defaults and closures. State outside processors is lost only if the driver was given a function that
+        builds the topology. The modules of the function are then imported anew, and a `RuntimeWarning` names the variables that
+        held state. Raises `ConfigError` if the function cannot be found again, or builds another topology.
         """
         self._check_open()
         self._end_epoch(UNKNOWN, released_ms=UNKNOWN)
@@ -207,7 +213,10 @@ class TopologyTestDriver:
         return sent
 
     def store(self, name: str) -> dict[Any, Any]:
-        """Return a store's keys and values from all partitions. Raises `ConfigError` for an unknown store."""
+        """Return a copy of a store's keys and values from all partitions, which later records do not change.
+
+        Raises `ConfigError` for an unknown store.
+        """
         tasks = [queued.local.task for queued in self._tasks if name in queued.local.task.stores]
         if not tasks:
             raise ConfigError(
@@ -262,13 +271,20 @@ class TopologyTestDriver:
 
     @property
     def wall_clock_ms(self) -> int:
-        """The wall clock of the test (epoch ms)."""
-        return self._now_ms
+        """The wall clock of the test (epoch ms): the highest of the driver's clock and the tasks' clocks."""
+        return max(self._now_ms, *(queued.local.task.task_context.wall_clock_ms for queued in self._tasks))
 
     @property
     def ties(self) -> int:
         """How many records were taken before another record with the same timestamp only because of the order of topics."""
         return sum(queued.group.ties for queued in self._tasks)
+
+    def _warn_of_unaligned(self) -> None:
+        """Warn once about each schedule whose due times depend on the first record (D2)."""
+        new = {(schedule.node, schedule.method): None for schedule in self.schedules if schedule.is_unaligned}
+        if unknown := [f"{node}: {method}" for node, method in new if (node, method) not in self._warned]:
+            self._warned.update(new)
+            warnings.warn(f"{UNALIGNED}: {', '.join(unknown)}", UserWarning, stacklevel=3)
 
     def _planned(self, topology: Topology) -> Blueprint:
         check_policies(topology, self._policies)

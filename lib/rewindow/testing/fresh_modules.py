@@ -57,7 +57,7 @@ class Rebuilding:
         self.topology = build()
 
     def again(self) -> Topology:
-        """Build the topology from freshly imported modules. Warn of the variables that held state in the present modules.
+        """Build the topology from freshly imported modules. Warn about the variables that held state in the present modules.
 
         Raises `ConfigError` if the module cannot be imported again, or if the function builds another topology.
         """
@@ -96,7 +96,7 @@ class Rebuilding:
 def without_modules(is_hidden: Callable[[str, ModuleType], bool]) -> Iterator[dict[str, ModuleType]]:
     """In this block, imports do not find the modules that ``is_hidden`` selects. Yield these modules by name.
 
-    Afterwards the modules are imported as before, and those of the kind that were imported in the block are forgotten.
+    After the block, imports find these modules again. Modules that ``is_hidden`` selects and that the block imported are removed.
     """
     known = {name: module for name, module in list(sys.modules.items()) if is_hidden(name, module)}
     for one in known:
@@ -130,7 +130,7 @@ def _paths(module: ModuleType) -> Iterator[str]:
 
 
 def _is_below(root: Path, path: str) -> bool:
-    # It compares texts, not `Path`s: a cut checks every module of the process, which took half of a transcript's time.
+    # This compares texts, because a cut checks every module of the process. With `Path`s, that took half of a transcript's time.
     return path.startswith(f"{root}{os.sep}") and "site-packages" not in path and not path.endswith((".so", ".pyd"))
 
 

@@ -27,13 +27,13 @@ _Deliver = Callable[[SinkNode, int, Record, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """What all tasks of a topology share. It is computed once."""
+    """The values that all tasks of a topology share. They are computed once."""
 
     topology: Topology
     parts: tuple[SubTopology, ...]
     logs: LogShapes
     sinks: LogShapes
-    """From topic to the shapes of key and value that its sink writes."""
+    """The shapes of key and value that the sink of each topic writes."""
     config: TaskConfig
 
     @classmethod

@@ -1,7 +1,7 @@
-"""Kafka's partition group: which record a task takes next, and whether it waits for more records (KIP-353, KIP-695).
+"""Kafka's partition group decides which record a task takes next, and whether the task waits for more (KIP-353, KIP-695).
 
-A replay does not need this class, because landings are known: ordering is one sort (`streams.ordering`), and waiting is recorded
-in the landings (D16). The test driver uses the class to process records one by one, and tests use it to check the sort (L1).
+A replay does not need this class, because landings are known. Ordering is one sort (`streams.ordering`), and the landings record
+the waiting (D16). The test driver uses the class to process records one by one, and tests use it to check the sort (L1).
 
 The rules:
 
@@ -31,7 +31,7 @@ NEVER_WAIT = -1
 
 
 class InvalidTimestamp(Enum):
-    """What happens to a record with a negative timestamp."""
+    """The treatment of a record with a negative timestamp."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -71,7 +71,7 @@ class PartitionGroup:
         self.metrics = metrics or Metrics()
         self.stream_time_ms = UNKNOWN
         self.ties = 0
-        """Number of times that a tie was decided by rule 1."""
+        """How many ties rule 1 has decided."""
         self._max_idle_ms = max_task_idle_ms
         self._not_awaited = not_awaited
         skipped = self.metrics.measure("task", "", SKIPPED_RECORDS, "invalid-timestamp").record
@@ -87,7 +87,7 @@ class PartitionGroup:
         self._queues[partition].add(rows)
 
     def set_lag(self, partition: TopicPartition, lag: int | None) -> None:
-        """Set the number of records that the log has beyond those in the queue; None if it is unknown."""
+        """Set the number of records that the log has beyond the records in the queue; None if it is unknown."""
         self._lags[partition] = lag
 
     def set_partition_time(self, partition: TopicPartition, timestamp: int) -> None:
@@ -187,7 +187,7 @@ class _Queue:
                 dropped = Picked(self._partition, offset, UNKNOWN, None, None, is_corrupted=True)
             else:
                 self.head = Picked(self._partition, offset, timestamp, key, value)
-        # Kafka commits only offsets of taken records, so the last skipped record becomes the head: taking it commits them all.
+        # Kafka commits only offsets of taken records. So the last skipped record becomes the head. Taking it commits them all.
         self.head = self.head or dropped
 
     def _valid(self, offset: int, timestamp: int) -> int:

@@ -1,4 +1,4 @@
-"""A replay in memory: it takes epochs and makes outputs and checkpoints, in the order of a real run and without files.
+"""A replay in memory. It makes outputs and checkpoints from epochs, in the order of a real run but without files.
 
 As in a run, each sub-topology processes all epochs, task by task, before the next sub-topology starts. Records that it sends
 through a repartition become an internal log (D21).
@@ -112,7 +112,7 @@ class LocalReplay:
 
     @property
     def metrics(self) -> dict[tuple[str, str, str, str], tuple[int, int, int | None, int | None]]:
-        """From level, node, name and reason to count, total, minimum and maximum of a measure over the branch."""
+        """Count, total, minimum and maximum of each measure over the branch, by level, node, name and reason."""
         rows = [*self._past_metrics]
         for local in self._tasks.values():
             rows += local.task.metrics_rows

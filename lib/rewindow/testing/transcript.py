@@ -304,7 +304,7 @@ def _lines(wanted: Sequence[list[Any]], sent: Sequence[list[Any]]) -> Iterator[t
 def _counted(wanted: dict[str, int], rows: Sequence[dict[str, Any]]) -> str:
     """Return a text about the metrics that do not exist or have other totals than wanted; empty without such metrics.
 
-    ``wanted``: from ``name`` or ``name/reason`` to the total. For a metric of both tasks and nodes (``record-lateness``), the
+    ``wanted`` maps ``name`` or ``name/reason`` to the total. For a metric of both tasks and nodes (``record-lateness``), the
     tasks' totals count.
     """
     wrong, known = [], {*KINDS, *(row["name"] for row in rows)}

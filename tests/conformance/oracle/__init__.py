@@ -1,4 +1,4 @@
-"""Play new scenarios on the real Kafka Streams 4.3.1 and on rewindow, and compare the results.
+"""Play new scenarios on the real Kafka Streams 4.4.0 and on rewindow, and compare the results.
 
     python -m tests.conformance.oracle [--seed N] [--count N] [--like TEXT] [--keep FILE]
 

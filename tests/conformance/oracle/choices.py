@@ -63,7 +63,7 @@ def _chain(rng: random.Random, stream: str, tables: list[str], nodes: list[Json]
         last = _add(nodes, f"{stream}{number}", last, node)
     for number, table in enumerate(rng.sample(tables, rng.randint(min(1, len(tables)), len(tables)))):
         by = rng.choice(({"key_text": True}, {"key_prefix": 1}, {"const": "all"}, _of_value(rng, is_text=number > 0)))
-        join = {"op": "global_table_join", "how": rng.choice(("inner", "left")), "by": by}
+        join = {"op": "global_table_join", "how": rng.choice(("inner", "left")), "by": by, "keys": rng.random() < 0.3}
         last = _add(nodes, f"{stream}-join{number}", [last, table], join)
     if rng.random() < 0.3:
         grouped = _add(nodes, f"{stream}-grouped", last, {"op": "group_by_key"})
@@ -83,7 +83,7 @@ def _add(nodes: list[Json], name: str, above: Any, node: Json) -> str:
 
 def _route(rng: random.Random, name: str, above: str) -> Json:
     by = rng.choice(({"key_prefix": 1}, {"value_prefix": 1}))
-    known = ["A", "B", "C", "null", *"0123456789"]
+    known = ["A", "B", "C", "n", "null", *"0123456789"]
     return {"name": name, "in": above, "route": by, "outputs": [f"{name}-{known}" for known in known]}
 
 

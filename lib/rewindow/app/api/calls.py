@@ -59,7 +59,7 @@ class Context:
             except KeyboardInterrupt as error:
                 error.add_note(watch.what_is_kept())
                 raise
-            except (Exception, SystemExit) as error:
+            except BaseException as error:
                 shown = as_rewindow_error(error, debug="load the project with debug=True")
                 if not self._debug:
                     show_briefly(shown)

@@ -188,7 +188,7 @@ class Project:
         """Return the committed runs of a branch, the oldest first."""
         with self._context.command() as (project, _):
             project.job_config(job)
-            return runs_of(self._context, project.tables.state(job).branch(safe_name(branch, "branch")))
+            return runs_of(self._context, project.state(job).branch(safe_name(branch, "branch")))
 
     def output(self, name: str, *, branch: str = MAIN, run: RunName | None = None) -> Output:
         """Return the rows of an output as of a run, by default the branch's last published run.

@@ -22,7 +22,7 @@ from rewindow.control.plan.spec import CHANGELOG, MAIN, OUTPUT, TableSpec
 from rewindow.errors import UsageError
 from rewindow.storage.locations import is_uri
 from rewindow.streams.serde.schema import OUTPUT_META
-from rewindow.tables.shared.arrow_tables import arrow_schema
+from rewindow.tables.shared.arrow_tables import arrow_schema, current_rows
 from rewindow.tables.shared.warehouse import check_not_deleted
 
 if TYPE_CHECKING:
@@ -123,7 +123,12 @@ class Output(Rows):
     The column ``_run`` names the run that wrote a row: filter by it to see the rows of one run.
     """
 
-    __slots__ = ()
+    _source: OutputSource
+
+    def current(self) -> pa.Table:
+        """Return the last row of each key, as of the run, without keys that are deleted: the rows of a table of the topology."""
+        with self._context.command() as (project, _):
+            return self._source.arrow(project, is_current=True)
 
 
 class State(Rows):
@@ -160,10 +165,15 @@ class OutputSource(Source):
         totals = [run.commit.targets.get(f"{OUTPUT}{self.name}") for run in self.as_of(project).runs]
         return sum(total.rows for total in totals if total)
 
-    def arrow(self, project: OpenProject) -> pa.Table:
-        """Return the rows in the order of timestamp, record and key. Raises `StorageError` (74) if the table was altered."""
+    def arrow(self, project: OpenProject, *, is_current: bool = False) -> pa.Table:
+        """Return the rows, or with ``is_current`` the `current_rows`, in the order of timestamp, record and key.
+
+        Raises `StorageError` (74) if the table was altered.
+        """
         table, keys, runs = self._table(project)
         rows = _rows(project, table, runs)
+        if is_current:
+            rows = current_rows(rows, keys)
         own = [name for name in rows.column_names if not name.startswith("_")]
         order = [*(column.name for column in OUTPUT_META if column.name != RUN), *own]
         ordered = rows.sort_by([(name, "ascending") for name in order])

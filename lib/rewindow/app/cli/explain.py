@@ -80,9 +80,7 @@ def _print(printer: Printer, explained: Mapping[str, Any]) -> None:
         )
     for output in explained["outputs"]:
         printer.say(f"Output {output['topic']} -> {output['table']}: {output['columns']}")
-        if explained["landed"] and "value json" in output["columns"].split(", "):
-            printer.say(
-                "  value is undeclared, so it is JSON text: declare a NamedTuple, as in map_values(f, value=Total)"
-            )
+    for hint in explained["undeclared"]:
+        printer.say(f"{hint}.")
     if "svg" in explained:
         printer.say(f"Drawing: {explained['svg']}")

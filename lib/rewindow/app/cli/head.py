@@ -36,6 +36,9 @@ def head(
         int, typer.Option("--limit", "-n", metavar="N", min=1, help="Maximum number of rows to show.")
     ] = 10,
     last: Annotated[bool, typer.Option("--last", help="Show the latest rows instead of the earliest.")] = False,
+    current: Annotated[
+        bool, typer.Option("--current", help="Show only the last row of each key, and none of a deleted key.")
+    ] = False,
     of: Annotated[
         str | None,
         typer.Option(
@@ -57,6 +60,11 @@ def head(
 ) -> None:
     """Show rows of output tables, in the order of their timestamps, or of the quarantine. Times are in UTC."""
     project = OpenProject.open(folder, target, debug=debug)
+    if current and (held or is_quarantine(name)):
+        raise UsageError(
+            "current-option-misplaced",
+            "--current shows published rows of a job's outputs: omit --held, and name a job or an output table",
+        )
     if held and (of is not None or is_quarantine(name)):
         raise UsageError(
             "held-option-misplaced",
@@ -66,7 +74,7 @@ def head(
     if held:
         outputs = list(held_rows(project, name, branch=shown_branch, limit=limit, last=last))
     else:
-        outputs = list(output_rows(project, name, branch=branch, limit=limit, last=last, of=of))
+        outputs = list(output_rows(project, name, branch=branch, limit=limit, last=last, of=of, current=current))
     if as_json:
         printer.json({"branch": branch if is_quarantine(name) else shown_branch, "tables": outputs})
         return

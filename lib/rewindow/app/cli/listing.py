@@ -42,6 +42,8 @@ def ls(
 
     never landed, never run: not once.
 
+    left behind: a branch whose code or landings are no longer those of the job and its feed.
+
     broken: the next command would refuse, for the reason that is shown.
     """
     project = OpenProject.open(folder, target, debug=debug)

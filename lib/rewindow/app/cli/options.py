@@ -53,7 +53,11 @@ AnyBranch = Annotated[
     ),
 ]
 AcceptChanges = Annotated[
-    bool, typer.Option(help="Resume from a checkpoint of different code, if its stores are still compatible.")
+    bool,
+    typer.Option(
+        help="Resume from a checkpoint of different code, if its stores are still compatible. Takes effect in a run that takes a "
+        "landing."
+    ),
 ]
 Takeover = Annotated[bool, typer.Option(help="Fence an attempt that is still running, and take over its run.")]
 Debug = Annotated[bool, typer.Option(help="Show stack traces and the JVM's log.")]

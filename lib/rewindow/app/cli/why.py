@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -92,7 +91,7 @@ def why(
     own, row = choose_row(output, key, rows, at, run)
     facts = explain_row(output, own, row, time_ms)
     if as_json:
-        printer.json(asdict(facts))
+        printer.json(facts.as_json())
         return
     columns = [column.name for column in output.key_columns]
     for line in row_lines(facts, columns, "" if at is not None else " ".join(key)):

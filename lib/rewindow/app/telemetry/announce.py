@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Any
 
-import structlog
-
-from rewindow.app.command_log import mute_others
+from rewindow.app.command_log import command_log
 
 PATIENCE_S = 5.0
 """How long a command waits at its end for a client to deliver. `IMPATIENCE_S` applies after a failed delivery."""
@@ -29,9 +26,8 @@ class Warner(logging.Handler):
             return
         self.has_warned = True
         line = f"{self._about}: {' '.join(why.split())[:500]}. The command goes on without it"
-        mute_others()
-        log: Any = structlog.get_logger()
-        if log.is_enabled_for(logging.WARNING):
+        log = command_log()
+        if log is not None:
             log.warning(line)
         else:
             sys.stderr.write(f"rewindow: warning: {line}\n")

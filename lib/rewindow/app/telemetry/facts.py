@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,6 +33,13 @@ class Operation:
     parent: Operation | None = None
     id: str = ""
     """A UUID of version 7. Consumers sort operations by it."""
+    began_s: float = field(default_factory=time.monotonic, compare=False)
+    """When it began, by the monotonic clock."""
+
+    @property
+    def seconds(self) -> float:
+        """The time since it began. Somebody may have set the machine's clock meanwhile."""
+        return time.monotonic() - self.began_s
 
 
 @dataclass(frozen=True, slots=True)

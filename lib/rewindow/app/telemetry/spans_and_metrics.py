@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import threading
-import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -126,7 +125,7 @@ class SpanObserver:
         own = {name: value for name, value in _attributes(operation).items() if name in _DIMENSIONS}
         for measure in facts.measures:
             self._count(measure.name, measure.value, {**own, **measure.attributes})
-        self._count("duration", _seconds_since(operation), {**own, "command": operation.kind, "outcome": "done"})
+        self._count("duration", operation.seconds, {**own, "command": operation.kind, "outcome": "done"})
 
     def failed(self, operation: Operation, failure: Failure) -> None:
         """End the operation's span as an error, with the message that the user sees."""
@@ -142,7 +141,7 @@ class SpanObserver:
         active.span.set_status(Status(StatusCode.ERROR, failure.message))
         active.span.end()
         own = {name: value for name, value in _attributes(operation).items() if name in _DIMENSIONS}
-        self._count("duration", _seconds_since(operation), {**own, "command": operation.kind, "outcome": "failed"})
+        self._count("duration", operation.seconds, {**own, "command": operation.kind, "outcome": "failed"})
 
     def flush(self) -> None:
         """Export everything, but wait only a few seconds: an exporter may retry for longer than a command should take."""
@@ -219,7 +218,3 @@ def _results(facts: Facts) -> dict[str, Any]:
         elif name in {"records", "rows"} and isinstance(value, dict):
             attributes[f"rewindow.{name}"] = sum(value.values())
     return attributes
-
-
-def _seconds_since(operation: Operation) -> float:
-    return time.time_ns() / 1e9 - operation.began_ms / 1e3

@@ -110,7 +110,11 @@ class RowFacts:
     unused: Sequence[RecordFacts]
     is_reproduced: bool
     is_exact: bool
-    notes: Sequence[str]
+    notes: Sequence[ReasonMessage]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the facts as JSON values, with the codes of the notes."""
+        return {**asdict(self), "note_codes": [note.code for note in self.notes]}
 
 
 class Missing(StrEnum):

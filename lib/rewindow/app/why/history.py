@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
 from rewindow.app.why.output import Output
 from rewindow.contracts.tasks import Epoch, LogFile
+from rewindow.control.plan.compatibility import check_has_landings
 from rewindow.control.plan.job_state import CommittedRun
 from rewindow.control.plan.planned_tasks import run_epochs
-from rewindow.control.plan.planner import check_has_landings
 from rewindow.engine.worker.provenance.behind import Search
 from rewindow.engine.worker.provenance.extent import Extent
 from rewindow.engine.worker.provenance.logs import LogRecords, Only
@@ -20,6 +20,7 @@ from rewindow.engine.worker.provenance.task_replay import ReadLog
 from rewindow.errors import ConfigError
 from rewindow.streams.ordering import Rows
 from rewindow.streams.record import UNKNOWN, TopicPartition
+from rewindow.streams.settings import Semantics
 from rewindow.streams.timing import TimedNode
 
 Offsets = Mapping[tuple[str, int], Mapping[int, int]]
@@ -31,7 +32,7 @@ Candidates = dict[tuple[str, int], dict[int, int]]
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The chain of runs up to ``last``. Their logs are read again."""
+    """A run and the earlier runs of its chain. Its methods read the records of these runs from the logs again."""
 
     output: Output
     last: CommittedRun
@@ -62,8 +63,12 @@ class History:
 
     @cached_property
     def epochs(self) -> tuple[Epoch, ...]:
-        """The epochs that the runs took, in order."""
-        return tuple(epoch for run in self.runs for epoch in run_epochs(run.spec, self.output.job.feed))
+        """The epochs that the runs took, in order, each with the semantics that its run had."""
+        return tuple(
+            replace(epoch, semantics=Semantics(**run.spec.binding.semantics))
+            for run in self.runs
+            for epoch in run_epochs(run.spec, self.output.job.feed)
+        )
 
     @cached_property
     def records(self) -> LogRecords:

@@ -159,7 +159,7 @@ def _there(output: Output, row: Row) -> MissingFacts:
 
 
 def _in_no_session(past: History, asked: Asked, outcomes: Outcomes, at: AskedTime) -> MissingFacts:
-    """Return why no session contains a time that is near records of the key: some of these records did not reach the windows."""
+    """Return the facts for a time near records of the key, but in none of its sessions. They name the left-out records."""
     facts, windows = RecordLookup(past), past.output.windows
     near = facts.unused(asked.taken, set())
     left = [

@@ -30,7 +30,7 @@ from rewindow.engine.worker.provenance.behind import Behind, Wanted, find
 from rewindow.engine.worker.provenance.extent import extents, own_key
 from rewindow.engine.worker.provenance.origins import Cause
 from rewindow.engine.worker.provenance.task_replay import Drop, Traced
-from rewindow.errors import CheckpointError, RewindowError, StorageError
+from rewindow.errors import CheckpointError, ReasonMessage, RewindowError, StorageError
 from rewindow.streams.record import TopicPartition, Windowed, known_time
 from rewindow.streams.windows.session_sliding import SlidingWindows
 
@@ -174,14 +174,27 @@ def _run_facts(run: CommittedRun) -> RunFacts:
     )
 
 
-def _notes(past: History, traced: Traced, run: CommittedRun, key: Any, changed: Sequence[str]) -> Iterable[str]:
+def _notes(
+    past: History, traced: Traced, run: CommittedRun, key: Any, changed: Sequence[str]
+) -> Iterator[ReasonMessage]:
     if changed:
-        yield f"The job has changed since run {run.spec.name}; the code that there is now gives the same row"
+        yield ReasonMessage(
+            "code-changed-same-row",
+            "The job has changed since run {run}; the code that there is now gives the same row",
+            run=run.spec.name,
+        )
     if (because := not_looked_for(past.output)) is not None:
-        yield f"{because}, so dropped records are looked for in the quarantine only (`dropped: quarantine`)"
+        yield ReasonMessage(
+            "drops-only-in-quarantine",
+            "{because}, so dropped records are looked for in the quarantine only (`dropped: quarantine`)",
+            because=because,
+        )
         yield from dropped_by_runs(past, own_key(key), _times(past.output, key))
     if any(part.global_stores for part, _ in traced.tasks()):
-        yield "A global table is read: its records are named only if they were read under a key"
+        yield ReasonMessage(
+            "global-records-read-by-key",
+            "A global table is read: its records are named only if they were read under a key",
+        )
 
 
 class RecordLookup:

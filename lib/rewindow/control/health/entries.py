@@ -24,6 +24,8 @@ class Status(StrEnum):
     """A process is landing or running it now."""
     NEVER_LANDED = "never_landed"
     NEVER_RUN = "never_run"
+    LEFT_BEHIND = "left_behind"
+    """A branch other than `main`: the job's code or the feed's landings are no longer those that it replayed."""
     BROKEN = "broken"
     """The next command would refuse: the configuration or the code cannot be read, or sources or tables do not fit."""
 
@@ -41,7 +43,7 @@ class Entry:
     details: Sequence[Message] = ()
     """What is new, what waits, or why the next command would refuse."""
     exit_code: int | None = None
-    """The exit code with which the next command would refuse; None unless the status is broken."""
+    """The exit code with which the next command would refuse; None unless the status is broken or left behind."""
     feed: str | None = None
     epoch: int | None = None
     waiting: int | None = None

@@ -47,6 +47,8 @@ class FeedHealth:
     details: Sequence[Message] = ()
     spec: FeedSpec | None = None
     every: str = ""
+    behind: Sequence[str] = ()
+    """The logs whose new files have rows of landed intervals, although their landings declared them complete."""
 
 
 def feed_entry(name: str, health: FeedHealth) -> Entry:
@@ -146,13 +148,27 @@ def waiting_refused(feed: FeedSpec, until_ms: int, error: Exception) -> ReasonMe
     )
 
 
+def not_followed(feed: FeedSpec, time_ms: int | None) -> ReasonMessage:
+    """Return the reason that intervals are not landed although they are over. ``time_ms``: the end of the last landed one."""
+    return ReasonMessage(
+        "intervals-not-followed",
+        "the sources have nothing from after the interval that begins at {begin}, so rows of it may be missing. Once later rows "
+        "are there, `rewindow land {feed}` lands it; `--until TIME` does now, and declares all rows until then complete",
+        begin=_until(feed, time_ms or 0),
+        feed=feed.feed,
+    )
+
+
 def _until(feed: FeedSpec, until_ms: int) -> str:
     end_ms = grid_of(feed).start_of(until_ms)
     return f"{pendulum.from_timestamp(end_ms / 1000, tz=feed.zone).format(_DATE_AND_TIME)} {feed.zone}"
 
 
 def next_complete(feed: FeedSpec, time_ms: int, now_ms: int) -> str:
-    """Return when the interval that contains a time is complete: ``the day 2026-11-22 is complete at 2026-11-23 00:00 UTC``."""
+    """Return when the interval that contains a time is complete.
+
+    Example: ``the day 2026-11-22 is complete at 2026-11-23 00:00 UTC``.
+    """
     count, unit = feed.every or (1, "d")
     grid = grid_of(feed)
     start_ms = grid.start_of(time_ms)
@@ -185,9 +201,9 @@ def quarantined_logs(progress: Progress) -> Iterator[tuple[str, int]]:
 
 
 def future_rows(progress: Progress, now_ms: int) -> Iterator[tuple[str, str, int]]:
-    """Yield ``(log, file, time)`` for each log whose landed files have rows that arrive after ``now_ms``: the first such row.
+    """Yield ``(log, file, time)`` of the first row that arrives after ``now_ms``, for each log with such rows in landed files.
 
-    The position of the log's source, recorded by the last landing, has the files and times (epoch ms).
+    The files and times (epoch ms) are in the position of the log's source, which the last landing recorded.
     """
     # Logs that a new generation has removed still have a position.
     logs = progress.declared.get("logs", progress.positions)
@@ -199,7 +215,7 @@ def future_rows(progress: Progress, now_ms: int) -> Iterator[tuple[str, str, int
 
 
 def feed_figures(entry: Entry, progress: Progress | None, landed_at_ms: int | None, now_ms: int) -> dict[str, Any]:
-    """Return figures by name: how far a feed is, and what its last landings quarantined or took late. Unknown ones are None."""
+    """Return figures by name: how far a feed is, and what its last landings quarantined or took late. Unknown is None."""
     feed = progress.feed if progress else None
     landings: Sequence[Landing] = feed.landings if feed else ()
     counts = [landing.counts or {} for landing in landings[-LANDINGS:]]

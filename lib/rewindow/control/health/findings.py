@@ -116,7 +116,7 @@ def checked(check: Callable[[], Iterable[Finding]], about: str, command: str) ->
 def refused(entry: Entry, step: str, command: str) -> Iterator[Finding]:
     """Yield a finding if the next run or landing (``step``) is refused.
 
-    For a mistake in a file, the finding has no command: until the file is corrected, every command is refused.
+    For a mistake in a file, the finding has no command, because every command is refused until the file is corrected.
     """
     if entry.status is Status.BROKEN:
         message = FindingMessage(
@@ -162,7 +162,7 @@ def stalled_results(stalled: Sequence[Stalled] | Unknown, bound_ms: int | None, 
 
 
 def on_hold(holds: Sequence[Hold], unpublished: int, command: Command) -> Iterator[Finding]:
-    """Yield a finding if a run is on hold. ``unpublished``: the number of runs not published, which includes those behind it."""
+    """Yield a finding if a run is on hold. ``unpublished``: the number of runs that are not published, including later runs."""
     if holds:
         run, unmet = holds[0]["run"], "; ".join(holds[0]["unmet"])
         more = f", and {counted(unpublished - 1, 'run')} behind it" if unpublished > 1 else ""
@@ -228,9 +228,9 @@ def overdue_run(
 
 
 def replayed(of: Mapping[str, Sequence[str]], command: str) -> Iterator[Finding]:
-    """Yield a finding for each source of a feed that no longer has runs whose rows were replayed.
+    """Yield a finding for each source of a feed that has lost runs after jobs had replayed their rows.
 
-    ``of`` maps each source to the jobs that have replayed such rows.
+    ``of`` maps each source to the jobs that have replayed rows of lost runs.
     """
     for source, jobs in of.items():
         if jobs:
@@ -256,6 +256,16 @@ def of_landings(health: FeedHealth, now_ms: int, feed: str, command: Command) ->
             waits=waits,
         )
         yield Finding(Level.ALERT, "interval", message, command("land"))
+    for topic in health.behind:
+        message = FindingMessage(
+            "new-files-behind",
+            "new files of the log {topic} have rows from before {through}, through which its landings declare it complete: they "
+            "will be late",
+            topic=topic,
+            through=to_the_second(health.progress.through_ms),
+        )
+        fix = f"To have them in time, land a new generation: `{command('land')} --new-generation`"
+        yield Finding(Level.ALERT, "behind", message, command("land"), fix)
     for topic, count in quarantined_logs(health.progress):
         what = "the only record" if count == 1 else f"all {count:,} records"
         message = FindingMessage(

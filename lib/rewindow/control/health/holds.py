@@ -21,12 +21,12 @@ def lag_words(lagging: Mapping[str, int], unit: str = "commit") -> str:
 
 
 def explain_lag(lagging: Mapping[str, int], who: str) -> list[str]:
-    """Return the line that presents tables behind the ledger. ``who`` publishes the missing commits, such as "The next run"."""
+    """Return the line that presents tables that lag. ``who`` publishes the missing commits, such as "The next run"."""
     return [f"Tables lag behind the ledger: {lag_words(lagging)}. {who} publishes them."] if lagging else []
 
 
 def describe_holds(state: JobState, branch: str) -> list[dict[str, Any]]:
-    """Return the runs of a branch that are on hold as JSON values, in order: publishing waits for the first of them.
+    """Return the runs of a branch that are on hold as JSON values, in order. Publishing waits for the first of them.
 
     ``unmet``: the expectations that the run does not meet, as sentences. ``behind``: the later runs, which wait for this run.
     ``before``: the run before this run, None for the beginning. ``accept`` and ``remove``: commands that publish or remove

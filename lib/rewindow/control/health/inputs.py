@@ -161,7 +161,7 @@ class Inputs:
 
     @cached_property
     def topics(self) -> AbstractSet[str]:
-        """The topics that the job reads: a feed may have more."""
+        """The topics that the job reads. Its feed may have more."""
         return topics_read(self.head.spec.binding)
 
     @property

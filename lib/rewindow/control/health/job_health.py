@@ -77,7 +77,7 @@ def job_health(inputs: Inputs, state: JobState) -> JobHealth:
 
 
 def held_words(held: Sequence[Held]) -> str:
-    """Return the words that landed records wait: ``3 landed records wait``."""
+    """Return the words that landed records wait, such as ``3 landed records wait``."""
     return waits(sum(records.records for records in held), "landed record")
 
 
@@ -88,7 +88,9 @@ def branch_entry(
     decide: Callable[[], RunSpec | UpToDate | RewindowError],
     lagging: Callable[[], Mapping[str, int]],
 ) -> Entry:
-    """Return the entry of a branch. Landings that the branch has not taken wait: all of them for `main`, else those of `main`.
+    """Return the entry of a branch. Landings wait for `main` if `main` has not taken them.
+
+    Landings wait for another branch if `main` has taken them and that branch has not.
 
     ``decide`` is called if the branch may take a run. It returns the plan of the run, or that there is nothing to run, or the
     error with which the run would be refused. ``lagging`` is called if nothing is due; it returns how many commits each table

@@ -55,7 +55,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Records that needed a longer grace period than those in the bucket before, up to ``up_to_ms`` (None: no upper bound)."""
+    """Records that needed a grace period of at most ``up_to_ms`` (None: no bound), but a longer one than the bucket before."""
 
     up_to_ms: int | None
     records: int
@@ -65,10 +65,10 @@ class Bucket:
 class Lateness:
     """How late the records of a windowed node were.
 
-    ``records`` reached the node, at most ``largest_ms`` behind its clock. ``buckets`` groups the records that arrived after
-    the end of their last window by the grace period that this window needs to accept them; ``needed_ms`` is the longest.
-    ``late`` is the number of dropped records if ``counts_records``; otherwise a record counts once for each window for which
-    it was late.
+    ``records`` is how many records reached the node, ``largest_ms`` how far the latest was behind the node's clock. ``buckets``
+    groups the records that arrived after the end of their last window by the grace period that this window needs to accept
+    them; ``needed_ms`` is the longest of these grace periods. ``late`` is the number of dropped records if ``counts_records``;
+    otherwise a record counts once for each window for which it was late.
     """
 
     node: str
@@ -118,7 +118,7 @@ def _share(records: int, taken: int, *, counts_records: bool) -> float | None:
 
 
 def dropped_in(inputs: Inputs, run: CommittedRun) -> dict[str, int] | None:
-    """Return a run's dropped records by kind, with the rows that `land` quarantined; None if the task reports are unknown."""
+    """Return a run's dropped records by kind, including rows that `land` quarantined; None if the task reports are unknown."""
     reports = inputs.known_reports.get(run.spec.run)
     if reports is None:
         return None
@@ -236,7 +236,7 @@ def _took_nothing(job: Job, report: RunReport) -> Iterator[HintMessage]:
 def _no_rows(
     job: Job, report: RunReport, upstream: list[Node], taken: int, *, output: str, records: str
 ) -> HintMessage:
-    """Return the hint why an output got no rows from the records that a run took for it.
+    """Return the hint that says why an output got no rows from the records that a run took for it.
 
     ``upstream`` are the nodes above the output, ``taken`` is the number of the records, ``records`` the same in words.
     """
@@ -301,7 +301,7 @@ def _no_rows(
 
 
 def inner_joins(topology: Topology, node: Node) -> Iterator[ProcessorNode]:
-    """Yield the inner joins of streams above a node, nearest first: they leave out records without a partner."""
+    """Yield the inner joins of streams above a node, nearest first. Inner joins leave out records without a partner."""
     nodes = (above for above in topology.above(node) if isinstance(above, ProcessorNode))
     return (above for above in nodes if above.leaves_out is LeavesOut.WITHOUT_PARTNER)
 
@@ -315,7 +315,7 @@ def _named(filters: list[ProcessorNode]) -> str:
 
 
 def _next_close(job: Job, report: RunReport, windows: Windows) -> str:
-    """Return sentences: how far time has advanced, when a window closes, and what advances time."""
+    """Return sentences that say how far time has advanced, when a window closes, and what advances time."""
     by_watermark = job.binding.semantics.get("stream_time_from") == "watermark"
     landed = job.feed.landings[report.spec.input.last - 1]
     newest_ms = max((log.max_timestamp for log in landed.ranges.values()), default=-1)
@@ -344,7 +344,7 @@ def _next_close(job: Job, report: RunReport, windows: Windows) -> str:
 
 
 def _dropped(report: RunReport, nodes: set[str]) -> tuple[int, str]:
-    """Return how many records some nodes dropped, and a text with the number for each reason: ``60 late (window-closed)``."""
+    """Return how many records some nodes dropped, and the number for each reason as text, like ``60 late (window-closed)``."""
     own = [measure for measure in report.metrics if measure["level"] == "node" and measure["node"] in nodes]
     counts = [(count, kind, why) for name, kind in DROPS.items() for why, count in sum_by_reason(own, name).items()]
     text = ", ".join(f"{count:,} {kind}{f' ({why})' if why else ''}" for count, kind, why in counts)

@@ -35,7 +35,7 @@ def keep_dropped(job: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Makes command lines on one feed or job, with the options for its target and branch."""
+    """A maker of command lines for one feed or job, with the options for its target and branch."""
 
     name: str
     target: str

@@ -21,7 +21,7 @@ from rewindow.streams.serde.schema import PARTITION, has_bounds
 from rewindow.streams.timing import TimedNode, holding_nodes
 
 MOST_SHOWN = 20
-"""The most windows that are shown: those that close first. Later windows are only counted."""
+"""The most windows that are shown, beginning with the one that closes first. Later windows are only counted."""
 _MOST_NAMED = 5
 """The most partitions that a message names."""
 BUFFER_TIME = "_buffer_time"
@@ -34,13 +34,13 @@ class Cause(StrEnum):
     """Why the clock of a node has not reached a time."""
 
     LATER_RUNS = "later_runs"
-    """The state shown is not that of the last run: later runs took later records."""
+    """The state shown is not the state of the last run, and later runs took later records."""
     NOT_REPLAYED = "not_replayed"
     """Landings that advance the clock wait to be replayed."""
     NO_LATER_RECORD = "no_later_record"
     """No record that late was landed."""
     UPSTREAM_JOB = "upstream_job"
-    """The feed's watermark is below that of the job whose output it lands, because this job may hold rows back."""
+    """The feed's watermark is below the watermark of the job whose output it lands, because that job may hold rows back."""
     LAG = "lag"
     """The `lag` of the feed keeps its watermark behind its newest record."""
     WATERMARK = "watermark"
@@ -54,7 +54,7 @@ class Cause(StrEnum):
 
 
 class Reason(NamedTuple):
-    """A cause, and in words what holds the clock and what advances it."""
+    """A cause, and a text that says what holds the clock back and what advances it."""
 
     cause: Cause
     text: str
@@ -64,9 +64,9 @@ class Reason(NamedTuple):
 class OpenWindow:
     """Results of one window that are not final. The store's clock in ``partitions`` has not reached ``closes_at_ms``.
 
-    ``window`` is None for results that `until_time_limit` holds. All waiting records of a join's store are one value, too: then
-    ``window`` is None, ``waits_for`` says what the records wait for, ``closes_at_ms`` is when the first of them is due, and
-    ``last_at_ms`` when the last of them is due.
+    ``window`` is None for results that `until_time_limit` holds. All waiting records of a join's store are one value, too. In
+    that value, ``window`` is None, ``waits_for`` says what the records wait for, ``closes_at_ms`` is when the first of them is
+    due, and ``last_at_ms`` when the last of them is due.
     """
 
     store: str
@@ -83,7 +83,7 @@ class OpenWindow:
 
 @dataclass(frozen=True, slots=True)
 class OpenWindows:
-    """The numbers of results that are not final and of their windows, and the windows that close first (``shown``).
+    """How many results are not final, in how many windows, and the windows that close first (``shown``).
 
     ``not_read`` names the stores that were not read. ``unknown`` is the reason if the nodes that hold results are not known.
     """
@@ -118,11 +118,11 @@ class Stalled:
 
     @property
     def what(self) -> str:
-        """What results wait for which partitions, as a sentence without its full stop."""
+        """Which results wait for which partitions, as a sentence without its full stop."""
         return self.message()
 
     def message(self, beyond: str = "") -> FindingMessage:
-        """Return what results wait for which partitions. ``beyond``: words that say by how much a bound is exceeded."""
+        """Return which results wait for which partitions. ``beyond``: words that say by how much a bound is exceeded."""
         count = "results" if self.results is None else counted(self.results, "result")
         shown = [*self.newest_ms.items()][:_MOST_NAMED]
         more = f" and {len(self.newest_ms) - len(shown)} more" if len(self.newest_ms) > len(shown) else ""
@@ -171,7 +171,7 @@ def clocks_of(inputs: Inputs, timed: TimedNode) -> dict[int, int]:
 def stalled(inputs: Inputs) -> Sequence[Stalled] | Unknown:
     """Return the results after the branch's last run that neither a run nor a landing of the other partitions makes final.
 
-    Stores are not read. Therefore results of a partition are returned only if the feed is so far that all of them would be final.
+    Stores are not read. Therefore a partition's results are returned only if the feed has come so far that all would be final.
     """
     if not inputs.runs or inputs.last_landing is None or inputs.head.spec.final or not inputs.is_newest:
         return []
@@ -216,7 +216,8 @@ def _stalled_in(inputs: Inputs, timed: TimedNode, partition: int, clock: int) ->
         return None
     follows = inputs.will_follow or inputs.follows_watermark
     is_taken = len(inputs.feed.landings) == inputs.branch.last_epoch
-    # The partition's own records that would make the results final may wait for the watermark, too.
+    # Even if the watermark has passed `final_ms`, the newest records of this partition may be above the watermark. No run takes
+    # them yet, so they cannot make the results final.
     is_held = landing.watermark_ms < final_ms or (not follows and is_taken and own_ms > landing.watermark_ms)
     by_feed = is_held and bool(_waits_for(inputs))
     by_job = not follows and own_ms < final_ms
@@ -248,7 +249,7 @@ def _own_time(inputs: Inputs, timed: TimedNode, partition: int, clock: int) -> i
     """Return the time to which the records of a node's partition bring its clock; None if only a run can find out."""
     if not timed.sub_topology:
         newest = inputs.newest_read(timed, partition)
-        # A record up to the watermark was taken: it cannot advance the clock any more, even if it was filtered before the node.
+        # A record up to the watermark was taken, so it no longer advances the clock, even if it was filtered before the node.
         return max(clock, newest) if newest > inputs.head.commit.watermark_ms else clock
     return None if len(inputs.feed.landings) > inputs.branch.last_epoch else clock
 
@@ -374,7 +375,7 @@ def watermark_sentence(inputs: Inputs) -> str:
 
 
 def what_moves(inputs: Inputs, *, by_feed: bool = False, by_job: bool = False) -> str:
-    """Return what makes results final that wait for a partition without records, as sentences without the last full stop.
+    """Return how results that wait for a partition without records become final, as sentences without the last full stop.
 
     ``by_feed``: the feed's watermark waits for this partition. ``by_job``: the job's clock follows only records of this
     partition.

@@ -18,7 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.contracts.ingest import EpochTimes, FeedSpec, PendingLanding, SourceLook
+from rewindow.config.feed import TABLE_FORMATS
+from rewindow.contracts.ingest import FILE_ORDER, EpochTimes, FeedSpec, PendingLanding, SourceLook
 from rewindow.contracts.landing import Block
 from rewindow.control.ingest.feed_progress import Flat, Progress, flat_columns, held_file, held_range
 from rewindow.control.ingest.landings import Feed, LandedRange, Landing
@@ -30,7 +31,7 @@ from rewindow.control.ingest.watermarks import (
     decide_watermark,
     release_offset,
 )
-from rewindow.errors import WarningMessage
+from rewindow.errors import ReasonMessage, WarningMessage
 from rewindow.streams.record import UNKNOWN, TopicPartition
 
 
@@ -189,7 +190,7 @@ class Numbering:
             block = taken.get(tp)
             start, end = (block.start, block.end) if block else (before.end, before.end)
             largest = block.max_timestamp if block else before.max_timestamp
-            base = before.base if before.end else block.base if block else 0
+            base = block.base if block else before.base
             held: list[HeldFile] = [*self._held.get(tp, ())]
             if block and block.files:
                 held += [held_file(tp.topic, file) for file in block.files]
@@ -261,6 +262,41 @@ def keyless_records(feed: FeedSpec, decided: Sequence[DecidedLanding]) -> Iterat
                 column=spec.key[0],
                 where=_where(blocks),
                 them=them,
+            )
+
+
+def orders(feed: FeedSpec) -> Iterator[ReasonMessage]:
+    """Yield the rule that orders records, for each log whose records cannot be late as they may have been in their topic."""
+    for spec in feed.logs:
+        if spec.arrived_at or spec.order or spec.in_file_order or spec.source_offsets:
+            continue
+        is_table = spec.source.format in TABLE_FORMATS
+        yield ReasonMessage(
+            "order-of-records",
+            "In the log {topic}, records of one {unit} are in the order of {values}, {consequence}. If they had another order in "
+            "their topic, set `order: {order}`, and land a new generation",
+            topic=spec.topic,
+            unit="commit" if is_table else "landing",
+            values="key and value, because `timestamp:` is a function" if spec.extractor else "their timestamps",
+            consequence="so other records are late than in a topic" if spec.extractor else "so none of them is late",
+            order="[COLUMN]" if is_table else FILE_ORDER,
+        )
+
+
+def files_out_of_order(feed: FeedSpec, inspected: Mapping[str, SourceLook]) -> Iterator[WarningMessage]:
+    """Yield a warning for each log in file order with a new file that would precede landed ones in a new generation."""
+    for spec in feed.logs:
+        look = inspected[spec.topic]
+        name = min((piece.name for piece in look.fresh), default="")
+        if spec.in_file_order and look.fresh and look.landed and name < look.landed[-1].name:
+            yield WarningMessage(
+                "file-before-landed",
+                "feed {feed}: {file} of the log {topic} is landed after {landed}, but its name comes before. In a new generation "
+                "its rows come first: name files in the order of their rows",
+                feed=feed.feed,
+                file=name,
+                topic=spec.topic,
+                landed=look.landed[-1].name,
             )
 
 

@@ -28,6 +28,7 @@ from rewindow.contracts.ingest import (
 )
 from rewindow.contracts.text_options import other_form
 from rewindow.control.health.feed_health import (
+    not_followed,
     waiting_read,
     waiting_refused,
     waiting_rows,
@@ -35,6 +36,7 @@ from rewindow.control.health.feed_health import (
     waiting_unread,
 )
 from rewindow.control.ingest.changed_fields import LandedFields, check_fields, landed_fields, raise_all
+from rewindow.control.ingest.feed_progress import fold_progress
 from rewindow.control.ingest.generations import FILES, grown, is_same_origin, kind_of, position_of
 from rewindow.control.ingest.intervals import (
     Epochs,
@@ -48,6 +50,7 @@ from rewindow.control.ingest.intervals import (
 from rewindow.control.ingest.protocols import Call
 from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
 from rewindow.errors import ConfigError, DataError, LandedFileError, ReasonMessage, SourceError, StorageError
+from rewindow.streams.record import UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ def _inspect_sources(call: Call) -> _Sources | NothingDue:
         return _nothing_due(call)
     inspected = {spec.topic: _look_at(call, spec, window) for spec in call.feed.logs}
     has_rows = any(look.fresh or (grid and look.rest) for look in inspected.values())
-    if not has_rows and not _rises(call, window):
+    if not has_rows and (_waits_for_later_rows(call) or not _rises(call, window)):
         return _nothing_due(call, inspected)
     return _Sources(inspected, window, grid, has_rows=has_rows)
 
@@ -127,6 +130,44 @@ def _rises(call: Call, window: ReadWindow) -> bool:
     return watermark.time_ms > call.progress.watermark_ms
 
 
+def _waits_for_later_rows(call: Call) -> bool:
+    """Return whether an interval is complete only when a later row has arrived.
+
+    With `watermark: interval_end` the end of an interval declares that all its rows are there. A caller with `--until` or
+    `--watermark` knows that, but the clock does not: a source may lag.
+    """
+    feed, request = call.feed, call.request
+    is_declared = request.until_ms is not None or request.watermark_ms is not None
+    return feed.interval_end and feed.every is not None and not is_declared and any(map(_may_lag, feed.logs))
+
+
+def _may_lag(spec: LogSpec) -> bool:
+    """Return whether rows may become visible after their arrival. Those of a table that arrive with its commits cannot."""
+    return not spec.is_output and (spec.source.format not in TABLE_FORMATS or spec.arrived_at is not None)
+
+
+def _followed(
+    call: Call,
+    columns: Mapping[str, LogColumns],
+    inspected: Mapping[str, SourceLook],
+    window: ReadWindow,
+    grid: Grid,
+) -> ReadWindow:
+    """Return the window without the intervals that some log's rows may still be missing from: none of its rows is later.
+
+    A log that has never delivered is not waited for. A new generation needs no later rows for what is landed already.
+    """
+    landed = fold_progress(call.tables.state(call.feed.feed)).through_ms or UNKNOWN
+    ends = [window.until_ms or 0]
+    for spec in filter(_may_lag, call.feed.logs):
+        arrivals = call.engine.intervals(spec, columns[spec.topic], inspected[spec.topic], window, grid)
+        last = max((start for start in arrivals.starts if start is not None), default=None)
+        has_delivered = any(where.topic == spec.topic for where in call.progress.deliveries)
+        if not arrivals.waiting and (last is not None or has_delivered):
+            ends.append(max(UNKNOWN if last is None else last, landed))
+    return replace(window, until_ms=min(ends))
+
+
 def watermark_policy(feed: FeedSpec) -> WatermarkPolicy:
     """Return the watermark policy of a feed."""
     return WatermarkPolicy(feed.max_task_idle_ms, feed.lag_ms, feed.interval_end)
@@ -182,6 +223,8 @@ def _nothing_due(call: Call, inspected: Mapping[str, SourceLook] | None = None) 
         return NothingDue(waiting_refused(feed, until_ms, error))
     if until_ms is not None:
         return NothingDue(waiting_unread(feed, inspected, until_ms), inspected)
+    if _waits_for_later_rows(call) and grid_of(feed).after(through) <= call.request.now_ms:
+        return NothingDue(not_followed(feed, through), inspected)
     return NothingDue(waiting_sources(feed, inspected, call.progress.positions, call.request.now_ms), inspected)
 
 
@@ -240,6 +283,8 @@ class Due:
     slots: tuple[PendingLanding, ...]
     epochs: Mapping[int, EpochTimes] | None = None
     """For a feed of another job's outputs: the times of the job's new epochs by number. Then these epochs are the intervals."""
+    leaves_open: bool = False
+    """Whether intervals that are over are not landed, because no later row shows that all their rows are there."""
 
     def positions(self, interval: Interval | None) -> dict[str, Mapping[str, Any]]:
         """Return the sources' positions after the landing of an interval."""
@@ -265,6 +310,9 @@ def find_due(call: Call) -> Due | NothingDue:
     if sources.grid is None:
         slot = PendingLanding(call.progress.number + 1)
         return Due(inspected, columns, window, (None,), (slot,) if sources.has_rows else ())
+    over_ms = window.until_ms
+    if isinstance(sources.grid, Grid) and _waits_for_later_rows(call):
+        window = _followed(call, columns, inspected, window, sources.grid)
     arrivals_of: dict[str, Arrivals] = {}
     arrivals = (
         partial(_arrivals, call, columns, inspected, window, sources.grid, arrivals_of)
@@ -280,7 +328,9 @@ def find_due(call: Call) -> Due | NothingDue:
     if not sources.has_rows:
         expected = []
     if not intervals or not (expected or sources.epochs or _rises(call, window)):
-        return NothingDue(_waiting(call, arrivals_of.values()), inspected)
+        is_open = window.until_ms != over_ms
+        waiting = not_followed(call.feed, window.until_ms) if is_open else _waiting(call, arrivals_of.values())
+        return NothingDue(waiting, inspected)
     if isinstance(sources.grid, Grid):
         inspected = {
             spec.topic: _with_later(
@@ -291,7 +341,7 @@ def find_due(call: Call) -> Due | NothingDue:
     slots = tuple(
         PendingLanding(number, *interval) for number, interval in enumerate(expected, start=call.progress.number + 1)
     )
-    return Due(inspected, columns, window, tuple(intervals), slots, sources.epochs)
+    return Due(inspected, columns, window, tuple(intervals), slots, sources.epochs, window.until_ms != over_ms)
 
 
 def without_landings(call: Call) -> Due:

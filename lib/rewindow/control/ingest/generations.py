@@ -15,19 +15,22 @@ from itertools import takewhile
 from typing import Any
 
 from rewindow.config.feed import TABLE_FORMATS
-from rewindow.contracts.ingest import JOB, FeedSpec, LogColumns, LogSpec, SourceLook, SourceOffsets, SourceSpec
+from rewindow.contracts.ingest import (
+    FILE_ORDER,
+    JOB,
+    FeedSpec,
+    LogColumns,
+    LogSpec,
+    SourceLook,
+    SourceOffsets,
+    SourceSpec,
+)
 from rewindow.contracts.instants import MILLISECONDS
 from rewindow.contracts.reserved_names import other_name
 from rewindow.contracts.text_options import TEXT_FORMATS, text_options
+from rewindow.control.ingest.feed_definition import FeedDefinition, LogSchema, definition_as_json
 from rewindow.control.ingest.feed_progress import Progress
-from rewindow.control.ingest.landings import (
-    GENERATION,
-    LANDING,
-    FeedDefinition,
-    Landing,
-    LogSchema,
-    definition_as_json,
-)
+from rewindow.control.ingest.landings import GENERATION, LANDING, Landing
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.errors import ConfigError, LandedFileError, RewindowError, SourceError
 
@@ -115,6 +118,7 @@ def generation_body(
         _fingerprint(feed),
         generation.kept,
         _source_offsets(feed, columns),
+        tuple(spec.topic for spec in feed.logs if spec.topic_positions),
     )
     return {
         **definition_as_json(definition),
@@ -381,14 +385,14 @@ def _declared_log(spec: LogSpec) -> dict[str, Any]:
         "value": None if spec.value is None else spec.value[0] if spec.scalar_value else list(spec.value),
         "timestamp": spec.timestamp,
         "arrived_at": spec.arrived_at,
-        "order": list(spec.order),
+        "order": FILE_ORDER if spec.in_file_order else list(spec.order),
         "columns": {new: old for old, new in (spec.renames or {}).items()},
         **(
             {"units": units}
             if (units := {name: unit for name, unit in spec.units.items() if unit != MILLISECONDS})
             else {}
         ),
-        **({"source_offsets": list(spec.source_offsets)} if spec.source_offsets else {}),
+        **({"source_offsets": list(spec.position_columns)} if spec.position_columns else {}),
     }
 
 

@@ -20,8 +20,8 @@ from rewindow.config.feed import TABLE_FORMATS, FeedConfig, feed_spec
 from rewindow.contracts.ingest import DAY_GRID, FeedSpec, LogSpec, LogWrite, PendingLanding, TimestampPolicy
 from rewindow.contracts.instants import instant, unit_in_reason
 from rewindow.contracts.landing import Block, LandingEngine
-from rewindow.control.health.feed_health import waiting_files, waiting_read
-from rewindow.control.heartbeat import Heartbeat, is_alive, this_attempt
+from rewindow.control.health.feed_health import not_followed, waiting_files, waiting_read
+from rewindow.control.heartbeat import STALLED_MS, Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.changed_fields import raise_all
 from rewindow.control.ingest.decide import (
     DecidedLanding,
@@ -31,8 +31,10 @@ from rewindow.control.ingest.decide import (
     all_refused,
     changed_extractors,
     empty_files,
+    files_out_of_order,
     keyless_records,
     open_ended_files,
+    orders,
     outputs_as_tables,
 )
 from rewindow.control.ingest.discover import (
@@ -95,17 +97,19 @@ def land(
     new_generation: bool = False,
     keep: int | None = None,
     extractors: Mapping[str, str] | None = None,
+    stalled_ms: int = STALLED_MS,
     on_step: Callable[[str], None] | None = None,
 ) -> LandReport:
     """Land new rows of a feed's sources, with this process as the attempt.
 
-    ``now_ms`` is the recorded time of the landings and the default of ``until_ms``; for the other parameters see `LandRequest`.
+    ``now_ms`` is the recorded time of the landings and the default of ``until_ms``. For ``stalled_ms`` see `Heartbeat`, for the
+    other parameters `LandRequest`.
     If a `RewindowError` is raised, either nothing was landed, or everything was landed and the next call publishes it.
     """
     feed = feed_spec(config, project_root=engine.project_root, warehouse=tables.warehouse)
     request = LandRequest(now_ms, until_ms, watermark_ms, new_generation, keep or 0, extractors or {})
     attempt = this_attempt()
-    with Heartbeat(tables.warehouse, attempt):
+    with Heartbeat(tables.warehouse, attempt, stalled_ms):
         return drive(steps(feed, tables, engine, request, attempt, partial(is_alive, tables.warehouse)), on_step)
 
 
@@ -356,8 +360,12 @@ def _report(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> LandRepo
     flat = [call.progress.flat, *(landing.flat for landing in decided)]
     return replace(
         report,
+        # Once per generation, because no later landing can have another order.
+        orders=tuple(orders(call.feed)) if call.generation.is_new else (),
+        waiting=not_followed(call.feed, due.window.until_ms) if due.leaves_open else None,
         warnings=(
             *_kept_grid(call),
+            *files_out_of_order(call.feed, due.inspected),
             *outputs_as_tables(call.feed, due.inspected),
             *empty_files(call.feed, due.inspected),
             *open_ended_files(call.feed, due.inspected),

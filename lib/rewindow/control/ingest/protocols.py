@@ -6,16 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from rewindow.contracts.ingest import (
-    FeedSpec,
-    LogSpec,
-    ReadWindow,
-    SourceLook,
-)
+from rewindow.contracts.ingest import FeedSpec, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.landing import LandingEngine
+from rewindow.control.ingest.feed_definition import LogSchema
 from rewindow.control.ingest.feed_progress import Progress
 from rewindow.control.ingest.generations import Generation
-from rewindow.control.ingest.landings import Landing, LogSchema
+from rewindow.control.ingest.landings import Landing
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import Attempt
@@ -91,8 +87,10 @@ class LandReport:
     was_interrupted: bool = False
     warnings: tuple[WarningMessage, ...] = ()
     """Warnings about probable mistakes: see `control.ingest.decide` and `feed_progress.warnings`."""
+    orders: tuple[ReasonMessage, ...] = ()
+    """In the first landings of a generation: the rule that orders records, for logs whose records cannot be late in a landing."""
     waiting: ReasonMessage | None = None
-    """If nothing was landed: the reason, such as rows that wait for the end of their interval."""
+    """Why nothing was landed, such as rows that wait for the end of their interval, or why intervals that are over were not."""
     held_ms: int = 0
     """If the output of a job was landed: how long (ms) the job may hold rows back. The watermark is lower by this time."""
 
@@ -119,7 +117,13 @@ class LandReport:
         watermark_ms = None if self.watermark_ms < 0 else self.watermark_ms
         codes = [warning.code for warning in self.warnings]
         waiting_code = self.waiting.code if self.waiting else None
-        return {**asdict(self), "warning_codes": codes, "watermark_ms": watermark_ms, "waiting_code": waiting_code}
+        return {
+            **asdict(self),
+            "warning_codes": codes,
+            "watermark_ms": watermark_ms,
+            "order_codes": [order.code for order in self.orders],
+            "waiting_code": waiting_code,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from typing import Any, overload
 
-from rewindow.control.ingest.landings import (
-    GENERATION,
-    LANDING,
-    Feed,
-    Landing,
-    definition_as_json,
-    definition_from_json,
-)
+from rewindow.control.ingest.feed_definition import definition_as_json, definition_from_json
+from rewindow.control.ingest.landings import GENERATION, LANDING, Feed, Landing
 from rewindow.control.ingest.watermarks import Delivery, HeldFile
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.sequence import History

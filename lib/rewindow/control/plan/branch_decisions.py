@@ -1,7 +1,7 @@
-"""Decide rewinds, branches, promotions and drops: return the ledger row, None if there is nothing to decide, or raise. Pure.
+"""Decide rewinds, branches, promotions and drops. Each decision is a ledger row, or None if there is nothing to decide. Pure.
 
-These rows copy and compute nothing; they only change the chains of runs. Each request names a state, not a change, so a
-request whose state is reached already needs no row (ADR-79): a command that was killed can be repeated.
+These rows copy and compute nothing; they only change the chains of runs. Each request names a state, not a change. If the state
+is reached already, the request needs no row (ADR-79), so a command that was killed can be repeated.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def find_run(state: JobState, branch: Branch, text: str, or_else: str = "") -> C
     """Return the run of a branch's chain with this name (``branch/number``) or number.
 
     Raises `UsageError` (2) if several runs of the chain have the number, or if the chain has no such run. The latter message
-    lists the last runs of the chain, followed by ``or_else``: what else the caller accepts.
+    lists the last runs of the chain and then ``or_else``, which says what else the caller accepts.
     """
     matches = [run for run in branch.runs if text in (run.spec.name, str(run.spec.number))]
     if len(matches) > 1:
@@ -139,7 +139,7 @@ def check_case(state: JobState, name: str) -> None:
 
 
 def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding) -> LedgerRow | None:
-    """Return the row that replaces the chain of ``into`` by that of ``branch``; None if ``branch`` was promoted (`was_promoted`).
+    """Return the row that replaces the chain of ``into`` by the chain of ``branch``; None if `was_promoted`.
 
     ``binding``: the job, bound to the tables of ``into``. Raises `UsageError` (2) for an unknown branch, `NotNowError` (75)
     if ``branch`` is behind ``into``, and `CheckpointError` (76) if a branch is closed, a run is on hold, the branches
@@ -175,7 +175,7 @@ def decide_promote(state: JobState, branch: str, into: str, binding: JobBinding)
             target_epoch=target.last_epoch,
             job=binding.job,
         )
-    # The target can replace only its own runs: the rows of inherited runs are in the tables of its parent.
+    # The target can replace only its own runs, because the rows of inherited runs are in the tables of its parent.
     if shared_runs(source.runs, target.runs) < target.inherited:
         raise CheckpointError(
             "branches-diverged-early",
@@ -223,7 +223,7 @@ def _with_its_columns(
 
 
 def was_promoted(state: JobState, branch: str, into: str) -> bool:
-    """Return whether a branch was promoted and ``into`` still has all its runs, which is not so after a rewind of ``into``."""
+    """Return whether a branch was promoted and ``into`` still has all its runs. After a rewind, ``into`` may lack some."""
     source, target = state.branch(branch), state.branch(into)
     return source.standing is Standing.PROMOTED and shared_runs(source.runs, target.runs) == len(source.runs)
 

@@ -1,9 +1,10 @@
-"""Decide whether a changed job can resume from a checkpoint, store by store. Pure.
+"""Decide whether a job can resume from a checkpoint, given its stores, its outputs, and the landings that it has read. Pure.
 
-A store is kept only if its entries still mean the same: same kind, key and columns, in the same sub-topology, used by the
-same nodes with the same description. Anything else is refused, because it would silently give wrong rows.
+A store is kept only if its entries still mean the same. So the store must have the same kind, key and columns, be in the same
+sub-topology, and be used by the same nodes with the same description. Anything else is refused, because it would silently give
+wrong rows.
 
-The columns of an output table never change, because others read it (ADR-132): an output with other columns needs another table.
+The columns of an output table never change, because others read it (ADR-132). An output with other columns needs another table.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.job_diff import changed_parameters, without_edits
-from rewindow.control.plan.job_state import Branch
-from rewindow.control.plan.spec import OUTPUT, JobBinding, TableSpec
-from rewindow.errors import CheckpointError
+from rewindow.control.plan.job_state import Branch, CommittedRun
+from rewindow.control.plan.spec import BEGINNING, MAIN, OUTPUT, JobBinding, RunSpec, TableSpec
+from rewindow.errors import CheckpointError, SourceError
 
 _TAKEN_OVER = "`key=STREAM.key` takes it over from a stream, and the fields of a NamedTuple name any other key"
 
 
 def column_changes(before: Sequence[tuple[str, str]], now: Sequence[tuple[str, str]]) -> str:
-    """Describe how columns, given as pairs (name, type), differ: ``key (string) is gone, user (string) is new``."""
+    """Describe how columns, given as pairs (name, type), differ, as in ``key (string) is gone, user (string) is new``."""
     had, has = dict(before), dict(now)
     changes = [f"{name} ({had[name]}) is gone" for name in had if name not in has]
     changes += [f"{name} ({has[name]}) is new" for name in has if name not in had]
@@ -31,7 +33,7 @@ def column_changes(before: Sequence[tuple[str, str]], now: Sequence[tuple[str, s
 
 
 def other_columns(table: str, actual: Sequence[tuple[str, str]], due: Sequence[tuple[str, str]]) -> CheckpointError:
-    """Return the error for a table whose ``actual`` columns are not those that a job writes (``due``)."""
+    """Return the error for a table whose ``actual`` columns differ from the columns that a job writes (``due``)."""
     changes = column_changes(actual, due)
     return CheckpointError(
         "table-columns-differ",
@@ -232,3 +234,54 @@ def topics_of(part: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _listed(topics: Sequence[str]) -> str:
     return ", ".join(topics) or "nothing"
+
+
+def check_landings(branch: Branch, feed: Feed) -> None:
+    """Raise `SourceError` (66) if a branch depends on landings that the feed's generation no longer has."""
+    if branch.head is not None:
+        check_has_landings(branch.head, feed, branch)
+
+
+def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = None) -> None:
+    """Raise `SourceError` (66) if the feed's generation no longer has the landings that a run depends on.
+
+    Given the branch, the message names the run to rewind to and the epoch to backfill from.
+    """
+    missing = missing_landing(head.spec, feed)
+    if missing is None:
+        return
+    job = head.spec.job
+    fix = f"Replay on a new branch: `rewindow run {job} --branch NAME`"
+    if branch is not None and branch.name == MAIN:
+        last = next((run.spec for run in reversed(branch.runs) if _has(feed, run.spec)), None)
+        to, begin = (last.name, last.input.last + 1) if last else (BEGINNING, 1)
+        fix = f"Rewind to the shared landings and run again: `rewindow rewind {job} --to {to}`"
+        # A replay that ends before this branch's last epoch could not be promoted.
+        if branch.last_epoch <= len(feed.landings):
+            fix += (
+                f". Or replay on a branch, then publish it: `rewindow backfill {job} --from {begin} --branch NAME`, "
+                f"`rewindow promote {job} NAME`"
+            )
+    if head.spec.binding.feed != feed.definition.feed:
+        fix += f". Or, if only the name of the feed was changed, name it {head.spec.binding.feed!r} again"
+    raise SourceError("run-input-missing", "{reason}. {fix}", reason=missing, fix=fix)
+
+
+def missing_landing(run: RunSpec, feed: Feed) -> str | None:
+    """Describe the landing of a run that the feed's generation no longer has; None if it has all landings of the run."""
+    if _has(feed, run):
+        return None
+    name = feed.definition.feed
+    why = f"which generation {feed.definition.generation} of feed {name!r} does not share"
+    if feed.ledger != run.input.ledger:
+        why = f"but feed {name!r} was landed anew: its landing ledger is another one"
+    if run.binding.feed != name:
+        why = f"of feed {run.binding.feed!r}, and the job reads feed {name!r} now"
+    return f"run {run.name} depends on landing {run.input.last} of generation {run.input.generation}, {why}"
+
+
+def _has(feed: Feed, spec: RunSpec) -> bool:
+    """Return whether the feed still has the last landing that a run read."""
+    if spec.input.last > len(feed.landings) or spec.input.ledger != feed.ledger:
+        return False
+    return spec.input.last == 0 or feed.landings[spec.input.last - 1].generation <= spec.input.generation

@@ -20,10 +20,11 @@ from rewindow.control.plan.job_diff import changes_since
 from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import JobBinding, RunSpec
+from rewindow.streams.punctuation import UNALIGNED
 from rewindow.streams.record import known_time
 
 _MOST_EPOCHS, _AT_EACH_END = 12, 3
-"""A printed plan of more epochs than the first number shows only the first and the last epochs, so many at each end."""
+"""A printed plan with more epochs than the first number shows only its first and last epochs. The second number says how many."""
 _MOST_PARTITIONS = 8
 """A printed plan shows the offsets of an epoch in at most so many partitions."""
 
@@ -33,8 +34,8 @@ def describe_plan(
 ) -> dict[str, Any]:
     """Return a decision as JSON values.
 
-    ``epochs``: each with its watermark (epoch ms) and the offsets ``[start, end)`` of each topic-partition. ``held``: records
-    landed but held back by the feed's watermark, by topic-partition. ``pending``: an uncommitted plan. ``waiting``: landings
+    ``epochs``: each with its watermark (epoch ms) and the offsets ``[start, end)`` of each topic-partition. ``held``: landed
+    records that the feed's watermark holds back, by topic-partition. ``pending``: an uncommitted plan. ``waiting``: landings
     that the run leaves for later runs. ``changed``: how the job differs from the branch's checkpoint; the next run accepts
     these changes, because otherwise planning would have failed. ``on_hold``: committed runs that are not published; the next
     run would be published after them. Runs appear by name; ``ledger_row`` is the row of the plan in the runs ledger.
@@ -69,7 +70,9 @@ def explain(plan: dict[str, Any]) -> list[str]:
     if run is None:
         lines.append(f"Nothing to run: {plan['reason']}.")
         if plan["changed"] and not plan["sealed"]:
-            lines.append("The job has changed since the branch's checkpoint. Its next run accepts that:")
+            lines.append(
+                "The job has changed since the branch's checkpoint. The next run that takes a landing accepts that:"
+            )
             lines += [f"  - {line}" for line in plan["changed"]]
     else:
         first, last = run["first_epoch"], run["last_epoch"]
@@ -101,7 +104,10 @@ def explain(plan: dict[str, Any]) -> list[str]:
         then = "This run replaces it" if is_replaced else "Nothing of it counts yet"
         lines.append(f"Run {pending['name']} was planned by {process} and is not committed. {then}.")
     lines += [f"{plan['ended']}."] if plan.get("ended") else []
+    if plan.get("unaligned_schedules"):
+        lines.append(f"{UNALIGNED}: {', '.join(plan['unaligned_schedules'])}.")
     lines += explain_holds(plan["on_hold"])
+    lines += [f"{hint}." for hint in plan.get("undeclared", ())]
     return [*lines, *explain_lag(plan.get("lagging", {}), "The next run")]
 
 

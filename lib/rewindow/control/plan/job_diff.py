@@ -2,8 +2,8 @@
 
 A suppress can be added and removed without a new branch (KIP-328, `withName`):
 
-1. Two topologies do not differ by a suppress that only one of them has, or that one of them disables with a time limit of zero.
-   Everything else must be equal when this suppress is bypassed.
+1. If only one of two topologies has a suppress, or disables it with a time limit of zero, that is not a difference. Everything
+   else must be equal when this suppress is bypassed.
 2. An added suppress starts empty. A removed suppress must be empty, because its buffered records would be lost.
 """
 
@@ -39,12 +39,12 @@ def changes_since(branch: Branch, now: JobBinding) -> list[str]:
 
 
 def differences_besides_tables(before: JobBinding, now: JobBinding) -> list[str]:
-    """Return `differences` without those of tables, because an output has another path on each branch."""
+    """Return `differences` without differences of tables, because an output has another path on each branch."""
     return differences(replace(before, tables=now.tables), now)
 
 
 def differences(before: JobBinding, now: JobBinding) -> list[str]:
-    """Return what changed in topology, semantics, stores and tables: lines with old and new values, empty if nothing changed.
+    """Return a line with old and new value for each change in topology, semantics, stores and tables.
 
     Adding, removing, disabling or enabling a suppress (`suppress_edits`) and quarantining dropped records do not count.
     """
@@ -75,7 +75,7 @@ def code_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]
 
 
 def changed_parameters(name: str, before: str, now: str) -> list[str]:
-    """Return what differs between two descriptions of a node: ``grace of NAME changed: 6h -> 12h``.
+    """Return what differs between two descriptions of a node, as in ``grace of NAME changed: 6h -> 12h``.
 
     If the kinds of node or the names of parameters differ, the result is one line with both descriptions.
     """
@@ -237,7 +237,7 @@ def _suppresses(binding: JobBinding) -> dict[str, str]:
 
 def _is_edited(name: str, old: Mapping[str, str], new: Mapping[str, str], before: JobBinding, now: JobBinding) -> bool:
     if name not in old or name not in new:
-        # Added or removed, unless the other binding uses the name for a different store.
+        # The suppress was added or removed, unless the other binding uses the name for a different store.
         return name not in (now if name in old else before).stores
     is_switched = old[name] != new[name] and any(
         "(until_time_limit, limit=0s," in text for text in (old[name], new[name])

@@ -1,4 +1,4 @@
-"""The state of a job that its ledger folds into: committed runs, branches, and publications to tables. Pure values."""
+"""The state into which a job's ledger folds: committed runs, branches, and publications to tables. Pure values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CommittedRun:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """One Delta commit to a table: the runs whose rows it adds, and those whose rows it removes."""
+    """One Delta commit to a table: the runs whose rows it adds, and the runs whose rows it removes."""
 
     adds: tuple[CommittedRun, ...] = ()
     removes: tuple[CommittedRun, ...] = ()
@@ -68,10 +68,10 @@ class Branch:
     """A chain of runs, and the plan of the next run (``pending``), if any.
 
     The chain starts with ``inherited`` runs of the parent branch, whose rows are only in the parent's output tables.
-    ``publications`` are the commits to the branch's own output tables, ``tables`` those tables by target, and ``restarts``
-    their republications by target. ``unpublished`` are the commits that wait until a run is accepted. Each adds one run: the
-    first a run that is on hold, the others the runs after it, up to the end of the chain. ``last_number`` is the number of
-    the last run that the branch itself committed, even if this run was rewound or replaced since.
+    ``tables`` are the branch's own output tables by target, ``publications`` the commits to these tables, and ``restarts``
+    their republications by target. ``unpublished`` are the commits that wait until a run is accepted. Each adds one run. The
+    first adds a run that is on hold, the others add the runs after it, up to the end of the chain. ``last_number`` is the
+    number of the last run that the branch itself committed, even if this run was rewound or replaced since.
     """
 
     name: str
@@ -88,7 +88,11 @@ class Branch:
 
     @property
     def next_number(self) -> int:
-        """The number of the next run: above the branch's last own number, and above the head's number (ADR-141)."""
+        """The number of the next run.
+
+        It is higher than the number of each run that the branch committed itself, than the head's number, and than the length
+        of the chain (ADR-141).
+        """
         return max(len(self.runs), self.last_number, self.head.spec.number if self.head else 0) + 1
 
     @property
@@ -155,7 +159,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """What a RESET row ended: the identity of the ledger, and the tables that it had published.
+    """What a RESET row ended: a ledger identity, and the tables that had been published under it.
 
     ``tables`` maps the path of each table to its targets, and each target to its last publication epoch.
     """

@@ -1,7 +1,7 @@
 """Fold a job's ledger rows into branches, runs and publications, and check every row. Pure.
 
 =========  ===============================================================================================================
-PLAN       plans a run; an earlier plan of the branch that is not committed can never be committed
+PLAN       plans a run; an earlier, uncommitted plan of the branch can no longer be committed
 COMMIT     makes a run true; allowed only for the pending plan of its branch
 FENCE      ends the pending plan without a new plan
 NOTE       a note for people; has no effect
@@ -17,7 +17,7 @@ ACCEPT     publishes a run that is on hold
 RESET      starts the job over: earlier rows no longer count
 =========  ===============================================================================================================
 
-A row that does not fit is a broken invariant (exit code 70): something other than rewindow wrote to the ledger.
+A row that does not fit is a broken invariant (exit code 70), because something other than rewindow wrote to the ledger.
 
 A rewound run stays in the ledger, and its rows stay in the changelogs. The chain of each branch decides which runs count, and
 each row that changes a chain is one publication to the branch's output tables. A REWIND or PROMOTE row names the last run of
@@ -321,7 +321,7 @@ def _fold_plan(state: JobState, row: LedgerRow) -> JobState:
 
 
 def _with_dead(before: JobState, after: JobState) -> JobState:
-    """Return the state ``after`` a row; ``dead`` includes the attempts whose plans the row ended without a commit."""
+    """Add the attempts whose plans a row ended without a commit to the ``dead`` attempts of the state ``after`` the row."""
     ended = _planned(before) - _planned(after)
     return replace(after, dead=after.dead | ended) if ended else after
 
@@ -356,7 +356,7 @@ def _check_head(row: LedgerRow, branch: Branch, expected: int | None) -> None:
 
 
 def _with_run(branch: Branch, run: CommittedRun) -> Branch:
-    """Return the branch with the publication of one more run. It waits if the run is on hold or another publication waits."""
+    """Return the branch with one more publication, which adds a run. It waits if the run is on hold or another one waits."""
     added = Publication(adds=(run,))
     if run.commit.holds or branch.unpublished:
         return replace(branch, unpublished=branch.unpublished.append(added))
@@ -364,7 +364,7 @@ def _with_run(branch: Branch, run: CommittedRun) -> Branch:
 
 
 def _with_change(branch: Branch, chain: History[CommittedRun], change: Publication) -> Branch:
-    """Return the branch with another chain, and with the publication that changes its outputs to those of this chain."""
+    """Return the branch with another chain, and with the publication that brings its outputs up to date with this chain."""
     kept = {*run_ids(chain)} if branch.unpublished else frozenset[int]()
     # Runs that were never published are in no output table, so no publication removes them.
     never = {run.spec.run for publication in branch.unpublished for run in publication.adds}
@@ -381,7 +381,7 @@ def _with_change(branch: Branch, chain: History[CommittedRun], change: Publicati
 
 
 def _released(branch: Branch, accepted: AbstractSet[int]) -> Branch:
-    """Return the branch after ``accepted`` runs: its waiting publications, up to the next run on hold, no longer wait."""
+    """Return the branch after runs were ``accepted``. Its waiting publications, up to the next run on hold, no longer wait."""
     count = 0
     for publication in branch.unpublished:
         if any(run.commit.holds and run.spec.run not in accepted for run in publication.adds):

@@ -63,7 +63,7 @@ class TablePaths:
 def bind_job(
     job: str, feed: Feed, topology: Topology, logs: LogShapes, semantics: Mapping[str, Any], paths: TablePaths
 ) -> JobBinding:
-    """Bind a job to its feed: return its fingerprint, and its stores and tables with their columns.
+    """Bind a job to its feed. Return the binding, with the job's fingerprint, and its stores and tables with their columns.
 
     Raises `ConfigError` (78) for an undeclared output, an unknown topic, an internal topic that is called like a log, an
     undeclared type, or a field that the code reads and no record has.
@@ -141,7 +141,8 @@ def _check_partitions(job: str, topology: Topology, feed: Feed, part: SubTopolog
     """Refuse a sub-topology that reads logs with Kafka's partitions together with repartitioned topics."""
     # Kafka's producers and a repartition put equal keys into different partitions.
     ours = [source for source in part.sources if source.is_internal and not source.is_global]
-    theirs = [source.topic for source in part.sources if source.topic in feed.definition.source_offsets]
+    kept = {*feed.definition.source_offsets, *feed.definition.recorded}
+    theirs = [source.topic for source in part.sources if source.topic in kept]
     if ours and theirs:
         raise ConfigError(
             "log-keeps-source-partitions",
@@ -156,7 +157,7 @@ def _check_partitions(job: str, topology: Topology, feed: Feed, part: SubTopolog
 
 @contextmanager
 def _naming(job: str, topology: Topology, kind: str, name: str) -> Iterator[None]:
-    """Add to configuration errors the job, the part of its topology, and the line of the code that made this part."""
+    """State in configuration errors the job, the part of its topology, and the line of the code that made this part."""
     try:
         yield
     except ConfigError as error:
@@ -301,7 +302,10 @@ def _internal_files(
 
 
 def records_due(feed: Feed, spec: RunSpec, part: SubTopology) -> int:
-    """Return how many records a sub-topology takes from the feed's logs. Internal logs, not yet written, are left out."""
+    """Return how many records a sub-topology takes from the feed's logs.
+
+    Internal logs are left out, because they are not yet written.
+    """
     return sum(
         feed.records(spec.epochs, TopicPartition(source.topic, partition))
         for source in part.sources

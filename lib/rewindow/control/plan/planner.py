@@ -4,8 +4,8 @@ The rules, in order:
 
 1. A request whose key is committed, or whose landings are all taken, needs no run. A sealed branch takes no more runs.
 2. The feed must still have the landings that the parent took, and code and settings must fit the parent's checkpoint. Code
-   and settings are checked even if there is nothing to run: otherwise a changed job would appear healthy until the next
-   landing (ADR-81).
+   and settings are checked even if there is nothing to run, because otherwise a changed job would appear healthy until the
+   next landing (ADR-81).
 3. A pending plan of a live process blocks the branch (exit code 75). A pending plan of a dead process is completed with the
    same epochs and clock; if the request goes further, another call is needed after that run. If the plan takes more epochs
    than the request, or seals the branch although the request does not, a new plan replaces this plan, which has committed
@@ -14,7 +14,7 @@ The rules, in order:
 
 A backfill recomputes history with the current code. It creates a branch if there is none of this name. If the branch exists
 and its own runs executed other code, the branch starts over; if they executed the same code, it continues where it ended
-(ADR-87). Before a branch is created or starts over, its first run is checked: a refused backfill creates no branch and
+(ADR-87). Before a branch is created or starts over, its first run is checked, so a refused backfill creates no branch and
 replaces no runs.
 """
 
@@ -26,31 +26,27 @@ from dataclasses import dataclass
 
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.ingest.stored_progress import interval_ends
-from rewindow.control.plan.branch_decisions import (
-    check_case,
-    check_open,
-    decide_branch,
-    decide_rewind,
-    run_before,
-)
+from rewindow.control.plan.branch_decisions import check_case, check_open, decide_branch, decide_rewind, run_before
 from rewindow.control.plan.compatibility import (
     Fit,
+    _has,
     another_table,
     changed_columns,
     check_kept,
+    check_landings,
     keep_key,
     obstacles,
     verdicts,
 )
 from rewindow.control.plan.job_diff import changes_since, code_changes, removed_suppresses
-from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.job_state import Branch, JobState, LedgerRow
 from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.spec import BEGINNING, MAIN, Attempt, EpochSpan, JobBinding, RunRequest, RunSpec
 from rewindow.control.plan.stored_runs import run_of_request
-from rewindow.errors import CheckpointError, InvariantError, NotNowError, ReasonMessage, SourceError, UsageError
+from rewindow.errors import CheckpointError, InvariantError, NotNowError, ReasonMessage, UsageError
 
 Alive = Callable[[Attempt], bool]
-"""Returns whether the process of an attempt may still be alive: see `heartbeat.is_alive`."""
+"""Returns whether the process of an attempt may still be alive (see `heartbeat.is_alive`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +58,9 @@ class UpToDate:
 
 @dataclass(frozen=True, slots=True)
 class UpToDateButChanged(UpToDate):
-    """Nothing to run, but the job differs from its checkpoint.
+    """The reason why there is nothing to run for a job that differs from its checkpoint.
 
-    The job's next run accepts these changes; if ``needs_option``, only with `--accept-changes`, which this call had.
+    The job's next run accepts these changes; if ``needs_option``, only with `--accept-changes`. This call had that option, too.
     """
 
     since: str
@@ -73,9 +69,9 @@ class UpToDateButChanged(UpToDate):
 
     @property
     def next_accepts(self) -> str:
-        """Whether the next run accepts the changes, as the end of a sentence."""
-        option = " only with `--accept-changes`, because nothing was run that accepts it" if self.needs_option else ""
-        return f"its next run accepts that{option}"
+        """When and how a run accepts the changes, as the end of a sentence."""
+        option = ", with `--accept-changes` again: this call has run nothing" if self.needs_option else ""
+        return f"that takes effect in the next run that takes a landing{option}"
 
     def told(self) -> str:
         """Return the reason and the changes as text without a full stop."""
@@ -163,52 +159,11 @@ def last_requested_epoch(feed: Feed, request: RunRequest) -> int:
     return count if request.until_ms is None else _arrived_by(feed, request.until_ms)
 
 
-def check_landings(branch: Branch, feed: Feed) -> None:
-    """Raise `SourceError` (66) if a branch depends on landings that the feed's generation no longer has."""
-    if branch.head is not None:
-        check_has_landings(branch.head, feed, branch)
-
-
-def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = None) -> None:
-    """Raise `SourceError` (66) if the feed's generation no longer has the landings that a run depends on.
-
-    Given the branch, the message names the run to rewind to and the epoch to backfill from.
-    """
-    missing = missing_landing(head.spec, feed)
-    if missing is None:
-        return
-    job = head.spec.job
-    fix = f"Replay on a new branch: `rewindow run {job} --branch NAME`"
-    if branch is not None and branch.name == MAIN:
-        last = next((run.spec for run in reversed(branch.runs) if _has(feed, run.spec)), None)
-        to, begin = (last.name, last.input.last + 1) if last else (BEGINNING, 1)
-        fix = f"Rewind to the shared landings and run again: `rewindow rewind {job} --to {to}`"
-        # A branch that is behind cannot be promoted.
-        if branch.last_epoch <= len(feed.landings):
-            fix += (
-                f". Or replay on a branch, then publish it: `rewindow backfill {job} --from {begin} --branch NAME`, "
-                f"`rewindow promote {job} NAME`"
-            )
-    if head.spec.binding.feed != feed.definition.feed:
-        fix += f". Or, if only the name of the feed was changed, name it {head.spec.binding.feed!r} again"
-    raise SourceError("run-input-missing", "{reason}. {fix}", reason=missing, fix=fix)
-
-
-def missing_landing(run: RunSpec, feed: Feed) -> str | None:
-    """Describe the landing of a run that the feed's generation no longer has; None if it has all landings of the run."""
-    if _has(feed, run):
-        return None
-    name = feed.definition.feed
-    why = f"which generation {feed.definition.generation} of feed {name!r} does not share"
-    if feed.ledger != run.input.ledger:
-        why = f"but feed {name!r} was landed anew: its landing ledger is another one"
-    if run.binding.feed != name:
-        why = f"of feed {run.binding.feed!r}, and the job reads feed {name!r} now"
-    return f"run {run.name} depends on landing {run.input.last} of generation {run.input.generation}, {why}"
-
-
 def is_accepted_code(branch: Branch, binding: JobBinding, changes: list[str], request: RunRequest) -> bool:
-    """Return whether the next run accepts changes without `--accept-changes`: only code changed, and that is accepted."""
+    """Return whether the next run accepts a change without `--accept-changes`.
+
+    It does if only code changed, and the job has ``on_code_change: accept`` or the branch has no runs of its own.
+    """
     head = branch.head
     is_only_code = head is not None and changes == code_changes(head.spec.binding.code, binding.code)
     # A branch without its own runs recomputes from its fork, usually because the code changed, so it always accepts such changes.
@@ -290,13 +245,6 @@ def _arrived_by(feed: Feed, until_ms: int) -> int:
     return sum(1 for end in ends if end is not None and end <= until_ms)
 
 
-def _has(feed: Feed, spec: RunSpec) -> bool:
-    """Return whether the feed still has the last landing that a run read."""
-    if spec.input.last > len(feed.landings) or spec.input.ledger != feed.ledger:
-        return False
-    return spec.input.last == 0 or feed.landings[spec.input.last - 1].generation <= spec.input.generation
-
-
 def _check_binding(branch: Branch, binding: JobBinding, request: RunRequest) -> tuple[str, ...]:
     """Return the accepted changes since the checkpoint. Raises `CheckpointError` (76) for changes not accepted."""
     head = branch.head
@@ -345,6 +293,8 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
         replay = f"{another_table(binding.job, renamed)}, {replay}{keep_key(branch, binding)}"
     if reasons:
         fix = f"Cannot resume from this checkpoint. Restore the code and settings of that run; or {replay}"
+        if branch.name == MAIN:
+            fix += f". Or start over with empty tables: `rewindow reset {binding.job} --yes`"
     else:
         fix = f"Restore the code and settings of that run; or resume with these changes, --accept-changes; or {replay}"
     raise CheckpointError(

@@ -17,7 +17,7 @@ def decide_republish(
 ) -> LedgerRow:
     """Return the row that republishes a table: an output of a branch, or a table that branches share.
 
-    ``without``: the numbers of runs whose rows leave a shared table, because their files are gone and nothing needs them.
+    ``without``: the numbers of runs whose rows leave a shared table, because the files are gone and nothing needs the rows.
     """
     is_output = target.startswith(OUTPUT)
     body = {"target": target if is_output else table.path, "branch": branch if is_output else None}

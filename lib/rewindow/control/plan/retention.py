@@ -40,8 +40,8 @@ def dead_attempts(state: JobState) -> frozenset[str]:
 
     Attempts before a RESET are left out, because their committed files stay for the retention.
     """
-    # If a pending plan repeats an attempt, the rows that this attempt staged are still needed: the new rows are compared with
-    # them.
+    # If a pending plan repeats an attempt, the rows that this attempt staged are still needed, because the new rows are compared
+    # with them.
     pending = [branch.pending for branch in state.branches.values() if branch.pending is not None]
     return state.dead - {plan.repeats for plan in pending}
 
@@ -105,7 +105,7 @@ def decide_forget(state: JobState, before_ms: int) -> LedgerRow | None:
 
 
 class Needed:
-    """The rows of a job's journal that its ledger needs now, and those that it needed a retention ago."""
+    """The rows of a job's journal that its ledger needs now, and the rows that it needed a retention ago."""
 
     def __init__(self, rows: Sequence[LedgerRow], state: JobState, before_ms: int) -> None:
         """``state`` is what ``rows`` fold into. Rows of the journal that were needed at ``before_ms`` are kept in any case."""

@@ -29,8 +29,8 @@ class Numbered(Sequence[T]):
 class History(Sequence[T]):
     """An immutable sequence. `append` returns a longer sequence, which shares the values of the shorter.
 
-    A tuple would be copied with each run: folding the ledger would take time quadratic in the number of runs. The first
-    values may be a ``head``: an immutable sequence that creates each value when it is used.
+    A tuple would be copied with each run, so folding the ledger would take time quadratic in the number of runs. The first
+    values may be a ``head``, an immutable sequence that creates each value when it is used.
     """
 
     __slots__ = ("_length", "_values", "head")

@@ -21,7 +21,7 @@ MAIN = "main"
 BEGINNING = "0"
 """The name of the state before the first run."""
 OUTPUT = "output/"
-"""Prefix of targets that are output tables. Each branch has its own; all other tables are shared."""
+"""Prefix of targets that are output tables. Each branch has its own output tables. Branches share all other tables."""
 CHANGELOG = "changelog/"
 """Prefix of targets that are changelogs."""
 _SPAN = {
@@ -32,7 +32,7 @@ _SPAN = {
     "clock_from_ms": "clock_from_ms",
     "clock_to_ms": "clock_to_ms",
 }
-"""From the name in a PLAN row to the field of `EpochSpan`. The row has these names next to those of the run's other fields."""
+"""From the name in a PLAN row to the field of `EpochSpan`. In the row, these names are next to the run's other fields."""
 _SCALARS = ("branch", "number", "run", "parent", "final", "key", "takes_over", "repeats")
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
@@ -60,11 +60,12 @@ class TableSpec:
 class RunRequest:
     """A request for a run, by default over all epochs of the feed.
 
-    * ``through_landing``: stop after this landing; ``through_ms``: after the last landing with a watermark of at most
-      this; ``until_ms``: after the last landing whose interval of arrival ended by then.
+    * ``through_landing``: stop after this landing. ``through_ms``: stop after the last landing whose watermark is at most this
+      time. ``until_ms``: stop after the last landing whose interval of arrival ended by this time.
     * ``final``: close every window and seal the branch (D18).
     * ``replan`` discards the plan of an attempt that did not finish; ``take_over`` fences an attempt that is still alive.
-    * ``key`` identifies the request (a scheduler's interval): once a run with this key is committed, there is nothing to do.
+    * ``key`` identifies the request, such as a scheduler's interval. Once a run with this key is committed, there is nothing
+      to do.
     * ``drop_buffered`` discards the records buffered by a removed suppress; ``accept_changes`` resumes from a checkpoint
       of different code if its stores are compatible, ``accept_code`` if only functions and classes changed.
     """
@@ -180,7 +181,7 @@ class EpochSpan:
     """The part of a feed that a run takes: the epochs ``first`` to ``last`` of a ``generation``; none if ``last = first - 1``.
 
     ``ledger`` is the identity of the landing ledger that numbered the epochs. ``clock_from_ms`` is the watermark of the epoch
-    before the first, ``clock_to_ms`` that of the last epoch (D8, ``run``).
+    before the first, ``clock_to_ms`` the watermark of the last epoch (D8, ``run``).
     """
 
     ledger: str
@@ -213,7 +214,7 @@ class RunSpec:
     * ``input`` names the run's epochs; only a ``final`` run may have none.
     * ``accepted`` lists the accepted changes since the parent's checkpoint.
     * ``takes_over`` is the number of the unfinished run that this run completes. ``repeats`` is the attempt that planned the
-      unfinished run, if its code was the same: then both attempts must produce the same rows.
+      unfinished run, if its code was the same. In that case, both attempts must produce the same rows.
     """
 
     branch: str
@@ -333,7 +334,7 @@ class Commit:
     def as_json(self) -> dict[str, Any]:
         """Return the JSON form."""
         whole = asdict(self)
-        # Omitted if empty: then the row is what a version without expectations would have written.
+        # Omitted if empty, so that the row is what a version without expectations would have written.
         del whole["expectations"]
         results = [observation.as_json() for observation in self.expectations]
         return whole | ({"expectations": results} if results else {})

@@ -52,7 +52,7 @@ class StoredRows(Sequence[LedgerRow]):
         earlier: Callable[[StoredFold], Sequence[LedgerRow]] = lambda _fold: (),
         keeps_until: int = 0,
     ) -> None:
-        """Bind to the rows after those of a stored fold, and to ``earlier``, which reads the rows of the fold.
+        """Bind to the rows after a stored fold, and to ``earlier``, which reads the rows that the fold covers.
 
         ``keeps_until``: the number of the row up to which a new fold should be stored; 0 for no new fold.
         """
@@ -60,7 +60,7 @@ class StoredRows(Sequence[LedgerRow]):
         self._earlier = earlier
 
     def until(self, row: int) -> StoredRows:
-        """Return the rows up to the one with number ``row``, which must be after those of the stored fold."""
+        """Return the rows up to row number ``row``, which must be a row after the stored fold."""
         return StoredRows(self.later[: row - (self.fold.rows if self.fold else 0)], self.fold, self._earlier)
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
-"""Convert a job's state to text and back, so that the ledger rows behind it need not be folded again (ADR-127). Pure.
+"""Convert a job's state to text and back, so that the ledger rows need not be folded again (ADR-127). Pure.
 
-The rows are the truth; the text is a cache of the state that they fold into. The parts of the text that grow with the number of
-runs are decoded on first use.
+The ledger rows decide; the text is only a cache of the state into which they fold. The parts of the text that grow with the
+number of runs are decoded on first use.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ LAYOUT = 2
 Text of another version is not read.
 """
 _Change = int | list[list[int]]
-"""A publication. If it adds one run and removes none: the position of that run. Otherwise the list of the positions of the added
-runs and the list of the positions of the removed runs."""
+"""A publication. If it adds one run and removes none, it is the position of that run. Otherwise it is two lists: the positions of
+the added runs and the positions of the removed runs."""
 
 
 def state_lines(state: JobState) -> list[str]:
@@ -105,12 +105,12 @@ class StoredPublications(Sequence[Publication]):
         )
 
     def rows(self, target: str) -> dict[int, int]:
-        """Return, after all these publications, the number of an output's rows by run: from run number to row count."""
+        """Return how many rows of each run an output has after all these publications, by the number of the run."""
         counts = self._runs.rows.get(target, ())
         return {run: counts[position] for run, position in self._net.items() if counts and counts[position]}
 
     def attempts(self) -> dict[int, str]:
-        """Return the runs whose rows a table has after all these publications: from run number to attempt."""
+        """Map each run that has rows in the table after these publications to the attempt that wrote them."""
         return {run: self._runs.attempts[position] for run, position in self._net.items()}
 
     @cached_property
@@ -167,7 +167,7 @@ def _restarts(data: Mapping[str, Sequence[int]]) -> dict[str, Restart]:
 
 
 class _Positions:
-    """Gives each run a position, which is also the order of the stored lines. Committed runs come first."""
+    """The positions of runs, in the order of the stored lines. Committed runs come first."""
 
     def __init__(self, committed: Iterable[CommittedRun]) -> None:
         self.runs: list[CommittedRun] = []

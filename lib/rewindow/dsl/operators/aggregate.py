@@ -8,10 +8,10 @@ The clock is the highest timestamp of the node's records so far; skipped records
 (D22), and in a final run (D18), the watermark advances the clock, too. The clock alone decides whether a window is closed, so a
 window either accepts records or is final.
 
-With the strategy ``ON_WINDOW_CLOSE``, a window's result is sent exactly once, when it is final: when a record or watermark
-advances the clock to the closing time. Results are sent in the order of (start, key bytes), for sessions (end, start, key bytes),
-with their own timestamps. They are sent before the record that advanced the clock is stored, because storing a record can expire
-windows. So no result is lost, however far time jumps (D11).
+With the strategy ``ON_WINDOW_CLOSE``, a window's result is sent exactly once. It becomes final, and is sent, when a record or
+watermark advances the clock to the closing time. Results are sent in the order of (start, key bytes), for sessions (end, start,
+key bytes), with their own timestamps. They are sent before the record that advanced the clock is stored, because storing a record
+can expire windows. So no result is lost, however far time jumps (D11).
 
 Each input of a cogroup has its own aggregate node with its own aggregator. All these nodes share one store, and the node below
 them passes their results on. If final results are sent further below, they also share the clock of that node (D10).
@@ -62,7 +62,7 @@ class StreamAggregate:
 
 
 def check_lists(context: ProcessorContext, store: str, key: Any, state: Any) -> None:
-    """Raise `LimitError` (71) if a state contains a list with more items than the limit: each record copies the list."""
+    """Raise `LimitError` (71) if a state contains a list with more items than the limit, because each record copies the list."""
     if state.__class__ is list:
         context.check_items(store, key, len(state))
     elif isinstance(state, tuple) and list in map(type, state):
@@ -81,7 +81,7 @@ def aggregated(aggregator: Aggregator, key: Any, value: Any, old: Stamped | None
 
 
 class EmitStrategy(StrEnum):
-    """When a windowed aggregate sends results (KIP-825)."""
+    """The times at which a windowed aggregate sends results (KIP-825)."""
 
     ON_WINDOW_UPDATE = "window_update"
     ON_WINDOW_CLOSE = "window_close"
@@ -93,7 +93,7 @@ class EmitStrategy(StrEnum):
 
     @classmethod
     def on_window_close(cls) -> EmitStrategy:
-        """Send the final result of each key and window once: like `suppress(until_window_closes())`, but without a buffer."""
+        """Send the final result of each key and window once, like `suppress(until_window_closes())` but without a buffer."""
         return cls.ON_WINDOW_CLOSE
 
 
@@ -186,7 +186,7 @@ class WindowedProcessor(Processor):
         self.context.drop(record, SKIPPED_RECORDS, reason=reason)
 
     def _drop_late(self, record: Record, times: int = 1) -> None:
-        """Drop a late record. ``times`` is the number of its closed windows, for each of which it is counted."""
+        """Drop a late record. It is counted once for each of its closed windows, of which there are ``times``."""
         self.context.drop(record, LATE_RECORD_DROP, reason="window-closed", times=times)
 
 
@@ -200,7 +200,7 @@ def described_windows(settings: _WindowedSettings) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CogroupMerge:
-    """Pass the results of all inputs of a cogroup on."""
+    """Pass on the results of all inputs of a cogroup."""
 
     keeps_key: ClassVar[bool] = True
 
@@ -257,7 +257,7 @@ class _WindowAggregate(WindowedProcessor):
                 self._update(record, start_ms)
             else:
                 late += 1
-        # `start_ms` is now the start of the record's last window. A grace with which this window is open accepts the record.
+        # `start_ms` is now the start of the record's last window. A grace period that keeps this window open accepts the record.
         ended_from_ms = open_from_ms + self._grace_ms
         if start_ms <= ended_from_ms:
             self._count_needed(ended_from_ms - start_ms + 1)
@@ -295,7 +295,7 @@ class _WindowedSettings(Protocol):
 
     @property
     def emit(self) -> EmitStrategy:
-        """When results are sent."""
+        """The emit strategy."""
 
     @property
     def clock(self) -> str | None:

@@ -59,7 +59,7 @@ class Mergeable(Aggregator, Protocol):
     """An aggregate whose states can be merged, as sessions need."""
 
     def merge(self, state: Any, later: Any) -> Any:
-        """Return the merged state of two sessions. ``state``, of the earlier session, may be the start state."""
+        """Return the merged state of two sessions. ``state`` belongs to the earlier session, and may be the start state."""
 
 
 def is_aggregate(given: object) -> TypeGuard[Aggregator]:
@@ -196,7 +196,7 @@ class Sum(_Folded):
 class Min(_Folded):
     """The smallest value of a field, or of the values. Nulls are skipped. Without values, the minimum is null.
 
-    NaN is the largest number, as in Spark: the minimum is NaN only if all values are.
+    NaN is the largest number, as in Spark, so the minimum is NaN only if all values are NaN.
     """
 
     def combine(self, state: Any, operand: Any) -> Any:
@@ -208,7 +208,7 @@ class Min(_Folded):
 class Max(_Folded):
     """The largest value of a field, or of the values. Nulls are skipped. Without values, the maximum is null.
 
-    NaN is the largest number, as in Spark: the maximum is NaN if any value is.
+    NaN is the largest number, as in Spark, so the maximum is NaN if any value is NaN.
     """
 
     def combine(self, state: Any, operand: Any) -> Any:
@@ -367,7 +367,7 @@ class Collect(_Ordered):
         del key
         text = dump_value(self.operand(value))
         for index, item in enumerate(state):
-            # Texts are compared, because NaN does not equal NaN, and is the same object only until a restart.
+            # Compare texts: NaN does not equal NaN. Identity would find it only until a restart, which creates a new object.
             if dump_value(item) == text:
                 return [*state[:index], *state[index + 1 :]]
         return state

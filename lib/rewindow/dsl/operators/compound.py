@@ -20,7 +20,7 @@ from rewindow.dsl.operators.aggregates import (
     described,
     is_aggregate,
 )
-from rewindow.errors import ConfigError
+from rewindow.errors import ConfigError, DataError
 from rewindow.streams.record import maker, row_class
 from rewindow.streams.serde.binding import RowType
 
@@ -109,11 +109,23 @@ class Reduce:
     def add(self, key: Any, value: Any, state: Any) -> Any:
         """See `Aggregator`."""
         del key
-        return value if state is None else self.reducer(state, value)
+        return value if state is None else self._reduced(state, value)
 
     def merge(self, state: Any, later: Any) -> Any:
         """See `Mergeable`."""
-        return later if state is None else self.reducer(state, later)
+        return later if state is None else self._reduced(state, later)
+
+    def _reduced(self, state: Any, value: Any) -> Any:
+        reduced = self.reducer(state, value)
+        fields = getattr(value, "_fields", None) if reduced.__class__ is tuple else None
+        if fields and len(reduced) > len(fields):
+            raise DataError(
+                "reduced-rows-joined",
+                "the reducer made one tuple of two rows, as `+` does: take a field of each, as in one.{field} + other.{field}, "
+                "and return a row",
+                field=fields[0],
+            )
+        return reduced
 
     def result(self, state: Any) -> Any:
         """See `Aggregator`."""

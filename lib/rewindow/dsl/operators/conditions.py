@@ -2,7 +2,7 @@
 
     amount >= 10 and (country in ('de', 'fr') or country is null) and not is_test
 
-Names are fields of the value. If no field has that name, ``value``, ``key`` and ``timestamp`` (epoch ms) are those of the record.
+Names are fields of the value. If no field has the name, ``value``, ``key`` and ``timestamp`` (epoch ms) mean the record's own.
 Literals are integers, floats with a decimal point, 'texts' (with '' for a quote), true and false. A literal that is compared with
 a decimal is read as a decimal, so ``amount = 40.85`` is exact. A comparison (= <> != < <= > >=, between, in) with a null is null.
 ``and``, ``or`` and ``not`` treat null as SQL does. Only records for which the condition is true are kept.
@@ -96,7 +96,7 @@ class Not:
 class Both:
     """A conjunction (``decides`` is False) or disjunction (``decides`` is True).
 
-    If a side is equal to ``decides``, that is the result. Otherwise, if a side is null, the result is null.
+    If a side equals ``decides``, the result is ``decides``. Otherwise, if a side is null, the result is null.
     """
 
     decides: bool

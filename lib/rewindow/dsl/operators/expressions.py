@@ -2,8 +2,8 @@
 
     price * (pieces - 1) + 0.5
 
-Names and literals are those of `conditions`. ``+ - *`` work on integers and floats as in Python: the result of two integers is an
-integer, otherwise the result is a float. If an operand is null, the result is null.
+Names and literals are written as in `conditions`. ``+ - *`` work on integers and floats as in Python: the result of two integers
+is an integer, any other result is a float. If an operand is null, the result is null.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _INSTEAD = {
     "-": "compute it with select or filter",
     "*": "compute it with select or filter",
 }
-"""From a token of other languages to the advice what to write instead."""
+"""What to write instead of a token of another language."""
 _TRUTHS = frozenset(("true", "false"))
 _WORDS = frozenset(("and", "or", "not", "in", "is", "null", "true", "false", "between", "as"))
 

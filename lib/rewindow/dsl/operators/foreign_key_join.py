@@ -31,7 +31,7 @@ from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.state.key_value_store import KeyValueStore, PrefixStore
 
 ALWAYS, QUIET, LAST, NEVER = "always", "quiet", "last", "never"
-"""Whether and how a subscription is answered.
+"""The ways to answer a subscription.
 
 ALWAYS: it is answered. QUIET: it is answered, but an answer without a right row is ignored unless there is a result to delete.
 LAST: the subscription ends, and is answered for the last time. NEVER: the subscription ends and is not answered, because another
@@ -98,16 +98,19 @@ class ForeignKeyPublish:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyJoin:
-    """Join the rows of the copy with the answers: ``joiner(left, right)``. ``keeps_left``: also without a right row.
+    """Join the copied rows with the answers by ``joiner(left, right)`` or, with ``with_key``, ``joiner(key, left, right)``.
+
+    ``keeps_left``: also send rows without a right row.
 
     The node has two parents. One sends `Sent` rows, the other sends `Answer` rows. ``store`` is the store of the copy.
     """
 
-    joiner: Callable[[Any, Any], Any]
+    joiner: Callable[..., Any]
     store: str
     results: str
     """The store of the results."""
     keeps_left: bool
+    with_key: bool = False
 
     def __call__(self) -> Processor:
         return _Join(self)
@@ -141,7 +144,7 @@ class _Send(Processor):
         self._numbers.put(_LAST, number)
         # Keys are compared by their bytes, which decide the partition.
         has_moved = old is not None and (new is None or encode_key(old) != encode_key(new))
-        # An update that needs no answer still makes earlier answers outdated. So `ForeignKeyJoin` must send its result.
+        # An update that needs no answer still makes earlier answers outdated. So `ForeignKeyJoin` must send the update's result.
         needs_no_answer = new is None and (settings.keeps_left or not has_moved)
         sent = Sent(number, change.new is not None, change.new, needs_no_answer)
         self.context.forward(record.with_value(sent), to=self._to_copy)
@@ -247,5 +250,7 @@ class _Join(Processor):
 
     def _send(self, record: Record, left: Any, right: Any) -> None:
         is_row = left is not None and (right is not None or self._settings.keeps_left)
-        result = self._settings.joiner(left, right) if is_row else None
+        settings, result = self._settings, None
+        if is_row:
+            result = settings.joiner(record.key, left, right) if settings.with_key else settings.joiner(left, right)
         self.context.forward(record.with_value(Change(result)))

@@ -66,7 +66,7 @@ class SlidingAggregate:
 
 @dataclass(slots=True)
 class _Around:
-    """What the store has around a record: the starts of windows, the preceding record, and states to start new windows with."""
+    """The part of the store around a record: window starts, the preceding record, and states to start new windows with."""
 
     starts: list[int] = field(default_factory=list)
     before_ms: int = UNKNOWN

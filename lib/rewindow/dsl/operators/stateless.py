@@ -22,7 +22,7 @@ TopicNameExtractor = Callable[[Any, Any], str]
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Keep the records for which ``predicate(key, value)`` is true, or with ``negate`` false."""
+    """Keep the records for which ``predicate(key, value)`` is true or, with ``negate``, false."""
 
     keeps_key: ClassVar[bool] = True
     leaves_out: ClassVar[LeavesOut] = LeavesOut.BY_CONDITION
@@ -144,7 +144,7 @@ class Peek:
 
 @dataclass(frozen=True, slots=True)
 class PassThrough:
-    """Pass every record on. Used where streams are merged and where a branch starts."""
+    """Pass every record on. This supplier is used where streams are merged and where a branch starts."""
 
     keeps_key: ClassVar[bool] = True
 

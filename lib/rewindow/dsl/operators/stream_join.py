@@ -47,7 +47,7 @@ class Sided(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JoinSide:
-    """Mark the records of one side of a join: replace their values by `Sided` values."""
+    """Mark the records of one side of a join, by replacing their values by `Sided` values."""
 
     is_left: bool
 

@@ -5,9 +5,9 @@ Rules of this file:
 1. Only the stream's records send results, each with its own key and timestamp. Updates of the table send nothing.
 2. A record is joined with the row that the table has when the record is processed, whatever the timestamps. With a versioned
    table, a record is joined with the row that was valid at the record's timestamp (KIP-914). See `VersionedStore.get_as_of`.
-3. A record without a value is skipped. A record without a key has no row: a left join sends it with null at once, even if
-   other records wait; an inner join skips it. For a global table, this applies to the key that the key selector returns. The
-   record's own key may be null.
+3. A record without a value is skipped. A record without a key has no row. A left join sends such a record with null at once,
+   even if other records wait. An inner join skips it. For a global table, this applies to the key that the key selector
+   returns. The record's own key may be null.
 4. With a grace period (KIP-923), records wait for late updates of a versioned table. The node's clock is the highest
    timestamp of records that were put into the waiting store, or the watermark. A record is joined when
    ``timestamp <= clock - grace``. Records that are due together are joined in the order of timestamp, key bytes and arrival. A
@@ -148,7 +148,7 @@ class _WaitingJoin(_StreamTableJoin):
         self._lateness = context.measure(RECORD_LATENESS)
 
     def process(self, record: Record) -> None:
-        # Updates are ignored. The table is a parent only so that the watermark is lowered by the time it holds updates (D22).
+        # Updates are ignored. The table is a parent only so that the time for which it holds updates lowers the watermark (D22).
         if isinstance(record.value, Change) or self._is_skipped(record):
             return
         key, value, timestamp, _ = record

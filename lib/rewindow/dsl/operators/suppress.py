@@ -26,7 +26,7 @@ from rewindow.streams.timing import Timing
 
 
 class BufferFull(StrEnum):
-    """What a bounded buffer does when it is full."""
+    """The reaction of a bounded buffer to being full."""
 
     EMIT_EARLY = "emit_early"
     SHUT_DOWN = "shut_down"
@@ -186,7 +186,8 @@ class _Suppress(Processor):
 
     def _emit(self, key: object, new: object, prior: object, timestamp: int) -> None:
         if new is None and self._settings.is_final:
-            # Either no result was sent, or a final result was: a closed session may still be merged while it is retained.
+            # Nothing has to be deleted. Either no result was sent, or the sent result is final, although a closed session may
+            # still be merged while it is retained.
             return
         self._emitted.record()
         self.context.forward(Record(key, Change(new, prior), timestamp))

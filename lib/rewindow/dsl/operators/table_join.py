@@ -22,25 +22,26 @@ from rewindow.streams.state.stores import Stamped
 class TableJoinSide:
     """Join the updates of one side with the rows of the other side.
 
-    ``joiner`` takes this side's value first. ``keeps_own``: the result has this side's rows even without a match;
-    ``keeps_other``: the other side's. ``is_versioned``: this side is a versioned table, whose late updates are dropped and
-    counted.
+    ``joiner`` takes this side's value first, after the key if ``with_key``. ``keeps_own``: the result has this side's rows even
+    without a match. ``keeps_other``: the result has the other side's rows even without a match. ``is_versioned``: this side is a
+    versioned table, whose late updates are dropped and counted.
     """
 
     other: TableView
-    joiner: Callable[[Any, Any], Any]
+    joiner: Callable[..., Any]
     keeps_own: bool = False
     keeps_other: bool = False
     is_versioned: bool = False
+    with_key: bool = False
 
     def __call__(self) -> Processor:
         return _Side(self)
 
-    def joined(self, own: Any, other: Any) -> Any:
+    def joined(self, key: Any, own: Any, other: Any) -> Any:
         """Return the joined value, given the values of this and the other side. None stands for a missing row."""
-        if other is None:
-            return None if own is None else self.joiner(own, None)
-        return None if own is None and not self.keeps_other else self.joiner(own, other)
+        if own is None and (other is None or not self.keeps_other):
+            return None
+        return self.joiner(key, own, other) if self.with_key else self.joiner(own, other)
 
     def describe(self) -> str:
         """See `topology.describe_supplier`."""
@@ -83,7 +84,7 @@ class _Side(Processor):
             return
         timestamp = record.timestamp if other is None else max(record.timestamp, other.timestamp)
         value = None if other is None else other.value
-        joined = Change(settings.joined(change.new, value), settings.joined(change.old, value))
+        joined = Change(settings.joined(key, change.new, value), settings.joined(key, change.old, value))
         self.context.forward(Record(key, joined, timestamp, record.headers))
 
 

@@ -24,10 +24,11 @@ Derive = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class TableSource:
-    """Keep a topic as a table: the last value of each key, in offset order. A null value deletes; a null key is skipped.
+    """Keep a topic as a table: the last value of each key, in offset order.
 
-    In a versioned store, the current row of a key is that with the highest timestamp. An older update is sent as a
-    `PastChange`. An update that is older than the start of the history is not sent, but counted.
+    A null value deletes the row of the key. A record with a null key is skipped. In a versioned store, the current row of a
+    key is the row with the highest timestamp. An older update is sent as a `PastChange`. An update that is older than the
+    start of the history is not sent, but counted.
     """
 
     keeps_key: ClassVar[bool] = True
@@ -95,7 +96,7 @@ class TableToStream:
 
 
 def kept_by(predicate: Callable[[Any, Any], bool], *, negate: bool = False) -> Derive:
-    """Return a function that keeps the values for which ``predicate(key, value)`` is true, or with ``negate`` false."""
+    """Return a function that keeps the values for which ``predicate(key, value)`` is true or, with ``negate``, false."""
     return lambda key, value: value if bool(predicate(key, value)) is not negate else None
 
 

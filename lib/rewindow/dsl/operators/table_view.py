@@ -104,7 +104,7 @@ class ViewOfView(TableView):
 
 @dataclass(frozen=True, slots=True)
 class DerivedView(ViewOfView):
-    """A view of a filter, a mapping or the results of an aggregate: its values are derived from another view's values."""
+    """A view of a filter, a mapping or the results of an aggregate. Its values are derived from another view's values."""
 
     derive: Callable[[Any, Any], Any]
     """``derive(key, value)`` returns the value, or None for no row."""
@@ -120,9 +120,10 @@ class JoinedView(TableView):
 
     left: TableView
     right: TableView
-    joiner: Callable[[Any, Any], Any]
+    joiner: Callable[..., Any]
     keeps_left: bool = False
     keeps_right: bool = False
+    with_key: bool = False
 
     @property
     def stores(self) -> tuple[str, ...]:
@@ -193,7 +194,8 @@ class _JoinedLookup(_NeverVersioned):
         inputs = [side for side in (left, right) if side is not None]
         if not inputs:
             return None
-        value = view.joiner(left and left.value, right and right.value)
+        values = (left and left.value, right and right.value)
+        value = view.joiner(key, *values) if view.with_key else view.joiner(*values)
         return None if value is None else Stamped(value, max(side.timestamp for side in inputs))
 
 

@@ -1,8 +1,8 @@
 """Verbs that run a user's code with a context: processors of values, transformers of streams and tables, side effects.
 
-A supplier that makes an object of another class is refused. A transformer of a table runs for the table's updates
-(`TableTransform`) and for the rows that joins look up in the table (`TransformedView`). `ForEach` calls an action at least once
-for each record, with an idempotency key.
+Each verb requires objects of one class from its supplier, and refuses others. A transformer of a table runs for the table's
+updates (`TableTransform`) and for the rows that joins look up in the table (`TransformedView`). `ForEach` calls an action at
+least once for each record, with an idempotency key.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ class TransformValues:
 class TableTransform:
     """Replace each value by the result of a transformer, which is also called for tombstones.
 
-    With a store, the old value of an update is the result that was stored before. Without a store, the old value is the result
-    for the parent's old value if ``calls_old``; the transformer is called for it after the new value. Otherwise the update has no
-    old value.
+    With a store, the old value of an update is the result that was stored before. Without a store, ``calls_old`` decides. If it
+    is true, the transformer is also called for the parent's old value, after the new value, and its result is the old value. If
+    it is false, the update has no old value.
     """
 
     keeps_key: ClassVar[bool] = True
@@ -126,7 +126,7 @@ class TableTransform:
 
 @dataclass(frozen=True, slots=True)
 class TransformedView(ViewOfView):
-    """A view whose values are those of another view, transformed when they are looked up.
+    """A view that transforms the values of another view when they are looked up.
 
     Each node that opens the view has its own transformer.
     """
@@ -195,7 +195,7 @@ def _checked(made: object, wanted: type[Made], verb: str) -> Made:
 
 
 class _LookupContext(ValueContext):
-    """The context of a transformer in a `TransformedView`. It has no schedules: those of the node belong to its processor."""
+    """The context of a transformer in a `TransformedView`. It has no schedules, because they belong to the node's processor."""
 
     __slots__ = ()
 

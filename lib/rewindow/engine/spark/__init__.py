@@ -1,1 +1,1 @@
-"""Scheduling on Spark: sessions, sources, shuffles, cluster code. With `tables.governed`, the only importer of pyspark."""
+"""Scheduling on Spark: sessions, sources, shuffles, cluster code. Only `tables.governed` and `app` also use pyspark."""

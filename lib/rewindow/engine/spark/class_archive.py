@@ -1,7 +1,7 @@
 """A class archive (CDS) for the JVM: Spark's and Delta's classes, parsed and verified in advance.
 
-The archive saves about two of four seconds at startup and one of three seconds in the first job. The archive is optional:
-Spark also works without an archive, or with an archive of another path or jar, which the JVM ignores.
+The archive saves about two of four seconds at startup and one of three seconds in the first job. The archive is optional. The
+JVM ignores an archive that was made for other jars or paths, and Spark works without one.
 """
 
 from __future__ import annotations

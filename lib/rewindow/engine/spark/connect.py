@@ -34,8 +34,9 @@ _WISHES: Final = {"spark.sql.execution.arrow.maxRecordsPerBatch": "65536"}
 def connect_session(url: str, *, cores: int, conf: Mapping[str, str], ships: Sequence[Path] = ()) -> SparkSession:
     """Connect to a Spark Connect server; return the session.
 
-    ``url`` is ``sc://...``, or ``platform`` for the session that a platform provides to its jobs (without a platform, that of
-    SPARK_REMOTE). ``cores`` is the number of concurrent tasks. ``conf`` has settings of the session, not of the server.
+    ``url`` is ``sc://...``, or ``platform`` for the session that a platform provides to its jobs (without a platform, the
+    session of SPARK_REMOTE). ``cores`` is the number of concurrent tasks. ``conf`` has settings of the session, not of the
+    server.
     ``ships`` are zips from which workers import. Raises `ConfigError` (78) if no session is provided, or if the server does
     not answer or rejects a setting.
     """

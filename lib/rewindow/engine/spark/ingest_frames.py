@@ -1,7 +1,7 @@
-"""Build the DataFrame of a source's due rows, with the columns that the log writer expects. Reads nothing.
+"""Build the DataFrame of a source's due rows, with the columns that the log writer expects. Building it reads no rows.
 
-Spark takes each path as a pattern: ``x[1].csv`` would match ``x1.csv``. So wildcards in paths are escaped. Spark's own
-switch, the option ``__globPaths__``, has no effect over Spark Connect.
+Spark takes each path as a pattern, so ``x[1].csv`` would match ``x1.csv``. Therefore, wildcards in paths are escaped. Spark's
+own switch, the option ``__globPaths__``, has no effect over Spark Connect.
 
 Integers become longs, floats doubles, dates ISO text, timestamps epoch milliseconds, nested values JSON text. Times
 without a zone are in the feed's zone. -0.0 becomes 0.0, so that equal numbers have equal bytes.
@@ -35,7 +35,8 @@ from rewindow.engine.worker.landing.log_columns import (
     source_types,
     unknown_column,
 )
-from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP, order_name
+from rewindow.engine.worker.landing.source_rows import no_position
+from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, FILE, NO_TIME, PARTITION, ROW, TIMESTAMP, order_name
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED
 from rewindow.errors import SourceError
 from rewindow.streams.serde.schema import Column
@@ -107,7 +108,7 @@ def time_ms(spec: LogSpec, name: str, sources: Mapping[str, SourceColumn]) -> Ex
     if isinstance(kind, _INTEGERS):
         return _in_ms(source.read.cast("long"), spec.units.get(name, MILLISECONDS))
     if isinstance(kind, T.StringType):
-        # Only texts with a date are times: Spark takes `10:00` as that time on the current day.
+        # Only texts with a date are times, because Spark takes `10:00` as that time on the current day.
         instant = F.when(source.read.rlike(_DATE), source.read.try_cast("timestamp"))
         local = F.to_utc_timestamp(instant, spec.zone)
         return F.unix_millis(F.when(source.read.rlike(_ZONED), instant).otherwise(local))
@@ -209,7 +210,7 @@ def _text_key(key: Expression, kind: T.DataType) -> Expression:
 
 
 def _types_within(kind: T.DataType) -> Iterator[T.DataType]:
-    """Yield a type and all types nested in it: of items, fields and map values, at any depth, but not of map keys."""
+    """Yield a type and, at any depth, the types of its items, fields and map values, but not of map keys."""
     yield kind
     match kind:
         case T.ArrayType():
@@ -285,14 +286,21 @@ class SourceFrame:
         arrival, wrong = self._arrived(sources, pieces)
         fault = F.lit(None).cast("string") if wrong is None else wrong
         key = [(converted[column.name], column.type) for column in columns.key]
+        partition = partition_column(key, is_scalar=columns.scalar_key, partitions=partitions)
+        if spec.topic_positions:
+            partition, offset = (sources[name].read.cast("long") for name in spec.topic_positions)
+            is_valid = F.coalesce((partition >= 0) & (partition < partitions) & (offset >= 0), F.lit(False))
+            fault = F.coalesce(fault, F.when(~is_valid, F.lit(no_position(spec, partitions))))
+            partition = F.when(is_valid, partition).otherwise(0).cast("int")
         return frame.select(
-            partition_column(key, is_scalar=columns.scalar_key, partitions=partitions).alias(PARTITION),
+            partition.alias(PARTITION),
             arrival.alias(ARRIVED),
             self._timestamp(sources, arrival).alias(TIMESTAMP),
             fault.alias(FAULT),
             *converted.values(),
             *self._no_time(sources),
             *(sources[name].read.alias(order_name(name)) for name in spec.order if name not in converted),
+            *(_file_order(has_rows=bool(pieces)) if spec.in_file_order else ()),
         )
 
     def _arrived(
@@ -356,7 +364,7 @@ class SourceFrame:
             self._facts(pieces, look.partition_columns), _PIECE, "left"
         )
         unknown = F.raise_error(F.concat(F.lit("rewindow did not request the file "), F.col(_PIECE)))
-        # A row of a file that was not requested fails the landing. Otherwise its row would be lost without an error.
+        # A row of a file that was not requested fails the landing. Otherwise the row would be lost without an error.
         joined = joined.where(F.coalesce(_KNOWN, unknown))
         typed = [F.col(f"`{field.name}`").cast(field.dataType).alias(field.name) for field in schema.fields]
         return joined.select(*typed, _PIECE_ARRIVAL)
@@ -403,10 +411,10 @@ class SourceFrame:
 
 
 def exact_paths(pieces: Sequence[Piece]) -> list[str]:
-    """Return the paths of files as patterns that match only them.
+    """Return the paths of files as patterns that match only these files.
 
-    Raises `SourceError` (66) for a path with a wildcard and a colon: in a pattern, Hadoop takes the part before the colon as
-    a scheme.
+    Raises `SourceError` (66) for a path with a wildcard and a colon, because Hadoop takes the part of a pattern before a colon
+    as a scheme.
     """
     for piece in pieces:
         if _WILDCARD.search(piece.path) and ":" in _without_scheme(piece.path):
@@ -440,6 +448,12 @@ def _path_of_row() -> Expression:
     """Return the path of a row's file, decoded from the URI that Spark provides."""
     decoded = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
     return F.regexp_replace(decoded, "^file:/+", "/")
+
+
+def _file_order(*, has_rows: bool) -> list[Expression]:
+    """Return the columns of `FILE_ORDER`. A frame without rows has no files, so its columns have constants."""
+    file, row = (_path_of_row(), F.col("_metadata.row_index")) if has_rows else (F.lit(""), F.lit(0))
+    return [file.alias(FILE), row.alias(ROW)]
 
 
 def _named(piece: Piece) -> str:

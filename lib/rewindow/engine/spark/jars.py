@@ -1,7 +1,7 @@
-"""The Java that runs Spark, and the two Delta jars: fetched once into a cache, and verified by digest.
+"""The Java that runs Spark, and the two Delta jars, which are fetched into a cache once and verified by digest.
 
-Spark's setting `spark.jars.packages` is not used: it would resolve 33 jars at each start, and fails if ~/.m2 contains a POM
-without its jar. Two jars are enough for tables that are opened by path. The Ivy that PySpark ships fetches these jars by
+Spark's setting `spark.jars.packages` is not used, because it would resolve 33 jars at each start, and fails if ~/.m2 contains a
+POM without its jar. Two jars are enough for tables that are opened by path. The Ivy that PySpark ships fetches these jars by
 coordinate, from its default repository or from the mirror in the Ivy settings file that REWINDOW_IVY_SETTINGS names.
 """
 

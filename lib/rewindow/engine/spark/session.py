@@ -111,7 +111,7 @@ def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
         "-Duser.timezone=UTC",
         f"-Dlog4j2.configurationFile={log4j}",
         f"-Drewindow.log.level={'warn' if debug else 'off'}",
-        # Small runs end before the second compiler pays off: without it, the JVM starts faster and uses half the CPU.
+        # Small runs end before the second compiler pays off. Without it, the JVM starts faster and uses half the CPU.
         "-XX:TieredStopAtLevel=1",
         "-XX:+UseSerialGC",
         *archive_options(),
@@ -122,7 +122,7 @@ def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
         "spark.driver.extraJavaOptions": " ".join(java_options),
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
-        # `spark.jars` is not used: it copies the jars at each start, and the archive cannot contain classes of copied jars.
+        # `spark.jars` would copy the jars at each start, and the archive cannot contain classes of copied jars.
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -132,7 +132,7 @@ def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(cores),
         # By default, Delta reads a snapshot with 50 tasks, which takes longer than a small write.
         "spark.databricks.delta.snapshotPartitions": "1",
-        # User code runs once: no speculative tasks, and local mode does not retry.
+        # User code runs once, because there are no speculative tasks and local mode does not retry.
         "spark.speculation": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -229,7 +229,7 @@ def _start(master: str, settings: Mapping[str, str], python_path: Sequence[str |
 
 
 def _cluster_conf(master: str, cores: int, ships: Sequence[str | Path] = (), *, debug: bool = False) -> dict[str, str]:
-    """Return the settings of a session with remote executors: those of a local session, adapted to several JVMs."""
+    """Return the settings of a session with remote executors: the settings of a local session, adapted to several JVMs."""
     settings = local_conf(cores, debug=debug)
     if not _is_loopback(master):
         del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
@@ -272,7 +272,7 @@ def _text(value: str | float | bool) -> str:  # noqa: FBT001  # a YAML scalar, i
 def _environment(python_path: Sequence[str | Path], python: str, *, on_loopback: bool) -> Iterator[None]:
     """Set the environment variables that Spark reads when it starts, and restore them afterwards.
 
-    PYTHONHASHSEED is not set here: PySpark gives the workers the driver's value, or 0 if the driver has none.
+    PYTHONHASHSEED is not set here, because PySpark gives the workers the driver's value, or 0 if the driver has none.
     """
     inherited = os.environ.get("PYTHONPATH")
     paths = [*(str(Path(path).absolute()) for path in python_path), *([inherited] if inherited else [])]

@@ -47,7 +47,7 @@ def _find(root: Path, named: str) -> Path:
             file=named,
             project=root,
         )
-    # Several versions may match a glob: take the last by name.
+    # Several versions may match a glob. Take the last one by name.
     path = candidates[-1]
     if path.suffix not in {".whl", ".zip"} or not zipfile.is_zipfile(path):
         raise ConfigError(

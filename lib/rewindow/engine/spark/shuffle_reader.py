@@ -1,8 +1,9 @@
 """The shuffle reader: Spark reads a log for tasks that cannot open the files of their partition, with one shuffle.
 
 Spark does not shuffle records but packs: a worker converts thousands of records to one Arrow file per task, cut into pieces.
-The task's worker writes the pieces to local files. Then the task reads these files as with the partition-local reader. So
-both execution modes, merging of topics, the check for missing and duplicate offsets, and partitions larger than memory work.
+The task's worker writes the pieces to local files. Then the task reads these files as with the partition-local reader. So the
+rest works as usual: both executions, the merging of topics, the check for missing and duplicate offsets, and partitions larger
+than memory.
 
 For a sub-topology with a single landed log and few groups of tasks, the colocated reader replaces the shuffle reader. It needs
 no shuffle, because each Spark task reads the partitions of its own group. The Delta table of a landed log is partitioned by
@@ -18,7 +19,6 @@ from functools import partial, reduce
 from itertools import chain, count, groupby
 from operator import itemgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ from rewindow.engine.worker.nested_json import Reader, json_readers
 from rewindow.engine.worker.packing import Packing, Positions, cut, offset_bounds, packed, positions_of
 from rewindow.engine.worker.task_execution import run_task
 from rewindow.errors import StorageError
+from rewindow.storage.scratch import scratch_folder
 from rewindow.streams.serde.binding import LogShapes
 from rewindow.streams.serde.schema import Column
 
@@ -92,7 +93,7 @@ def run_shuffle(
     ``tasks`` maps a partition to its task.
     """
     topics = list(work.tables)
-    with TemporaryDirectory(prefix="rewindow-") as folder:
+    with scratch_folder() as folder:
         for partition, pieces in groupby(_pieces(batches), key=itemgetter(0)):
             files: dict[str, list[LogFile]] = {topic: [] for topic in topics}
             for number, ((_, topic, start, end, _), datas) in enumerate(groupby(pieces, key=itemgetter(0, 1, 2, 3, 4))):
@@ -144,7 +145,7 @@ def run_colocated(
     (topic,) = work.tables
     marks: list[int] = []
     made: dict[int, list[LogFile]] = {}
-    with TemporaryDirectory(prefix="rewindow-") as folder:
+    with scratch_folder() as folder:
         for number, pack in enumerate(packed(packing, _unmarked(batches, marks))):
             path = f"{folder}/{number}{SPOOLED}"
             with pa.OSFile(path, "wb") as out, pa.ipc.new_file(out, pack.rows.schema) as writer:

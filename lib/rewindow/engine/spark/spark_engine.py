@@ -4,8 +4,8 @@ The number of Spark tasks only affects time (L3). Unless Spark reads a log, reco
 
 Spark verifies page checksums, but not the CRC-32 in the name of a landed file. So the engine verifies the CRC-32 of the files
 that a frame read. The frame lists these files, without pruned files. They are verified after the computation, so that
-corruption during the computation is found, too. They are also verified after a failure: corruption may be its cause, and the
-error of a corrupt file says more.
+corruption during the computation is found, too. They are also verified after a failure, because corruption may be its cause,
+and the error of a corrupt file says more.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from pyspark.sql import DataFrame, SparkSession
 from rewindow.contracts.staged_files import TaskReport, named_checksum
 from rewindow.contracts.tasks import Execution, SubTopologyWork, TaskWork
 from rewindow.engine.spark.shuffle_reader import colocated_frame, run_colocated, run_shuffle, shuffle_frame
-from rewindow.engine.spark.spark_job import following, for_packs, json_rows, mapped
+from rewindow.engine.spark.spark_job import Driver, following, for_packs, json_rows, mapped, this_driver
 from rewindow.engine.worker.checksums import UNREADABLE, check_bytes, unreadable
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.packing import Packing
 from rewindow.engine.worker.task_execution import run_tasks
 from rewindow.errors import StorageError
-from rewindow.storage.locations import known
+from rewindow.storage.progress import counted
 
 _AT_ONCE = 4
-"""How many files to read concurrently. Neither reading nor the checksum holds the GIL."""
+"""The number of files that are read concurrently. Neither reading nor the checksum holds the GIL."""
 _ESCAPED = "file:///"
 """The prefix of local paths that Spark converted to URIs, with escapes. Delta's paths start with ``file:/``, without escapes."""
 
@@ -89,17 +89,17 @@ class SparkEngine(LocalEngine):
         groups = groups_of(work.tasks, self._slots)
         bare = replace(self.with_execution(work), tasks=())
         if not work.tables:
-            run_group = partial(_run_group, bare, groups, self._import_paths, known())
+            run_group = partial(_run_group, bare, groups, self._import_paths, this_driver())
             return self._spark.range(0, len(groups), 1, len(groups)).mapInArrow(run_group, "report string")
         logs = work.code.load_logs()
         colocated = colocated_frame(self._spark, work, groups, logs)
         if colocated is not None:
             rows, packing = colocated
-            run_groups = partial(_run_colocated, bare, groups, packing, self._import_paths, known())
+            run_groups = partial(_run_colocated, bare, groups, packing, self._import_paths, this_driver())
             return rows.mapInArrow(run_groups, "report string")
         rows = shuffle_frame(self._spark, work, groups, logs)
         tasks = {task.partition: task for task in work.tasks}
-        return rows.mapInArrow(partial(_run_rows, bare, tasks, self._import_paths, known()), "report string")
+        return rows.mapInArrow(partial(_run_rows, bare, tasks, self._import_paths, this_driver()), "report string")
 
 
 def groups_of(tasks: Sequence[TaskWork], slots: int) -> list[list[TaskWork]]:
@@ -137,21 +137,21 @@ def _run_group(
     work: SubTopologyWork,
     groups: Sequence[Sequence[TaskWork]],
     import_paths: Iterable[str],
-    buckets: Mapping[str, Mapping[str, str]],
+    driver: Driver,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     tasks = (task for batch in batches for group in batch.column(0).to_pylist() for task in groups[group])
-    return _reports(import_paths, buckets, lambda: run_tasks(work, tasks))
+    return _reports(import_paths, driver, lambda: run_tasks(work, tasks))
 
 
 def _run_rows(
     work: SubTopologyWork,
     tasks: Mapping[int, TaskWork],
     import_paths: Iterable[str],
-    buckets: Mapping[str, Mapping[str, str]],
+    driver: Driver,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    return _reports(import_paths, buckets, lambda: run_shuffle(work, tasks, batches))
+    return _reports(import_paths, driver, lambda: run_shuffle(work, tasks, counted(batches)))
 
 
 def _run_colocated(
@@ -159,18 +159,18 @@ def _run_colocated(
     groups: Sequence[Sequence[TaskWork]],
     packing: Packing,
     import_paths: Iterable[str],
-    buckets: Mapping[str, Mapping[str, str]],
+    driver: Driver,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    return _reports(import_paths, buckets, lambda: run_colocated(work, groups, packing, batches))
+    return _reports(import_paths, driver, lambda: run_colocated(work, groups, packing, counted(batches)))
 
 
 def _reports(
     import_paths: Iterable[str],
-    buckets: Mapping[str, Mapping[str, str]],
+    driver: Driver,
     run: Callable[[], Iterator[TaskReport]],
 ) -> Iterator[pa.RecordBatch]:
-    return json_rows("report", import_paths, buckets, lambda: (report.as_json() for report in run()))
+    return json_rows("report", import_paths, driver, lambda: (report.as_json() for report in run()))
 
 
 def _read_by(frame: DataFrame, work: SubTopologyWork) -> list[str]:

@@ -1,4 +1,4 @@
-"""What surrounds every Spark job, in the driver and in the workers: settings, progress, and errors in one line.
+"""The frame of every Spark job, in the driver and in the workers: settings, progress, and errors in one line.
 
 A platform may forbid some settings. Errors state the fix, without Java's stack traces.
 """
@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JNetworkError
@@ -20,7 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from rewindow.engine.spark.session import status_tracker
 from rewindow.engine.worker.failures import find_marked, mark, translate_text
 from rewindow.errors import LimitError, RewindowError
-from rewindow.storage.locations import adopt
+from rewindow.storage.locations import adopt, known
+from rewindow.storage.progress import heartbeat_of_this, work_for
 
 _ZONE = "spark.sql.session.timeZone"
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -74,10 +75,14 @@ def for_packs(spark: SparkSession, *, has_files: bool = False) -> Iterator[None]
 
 @contextmanager
 def following(spark: SparkSession, say: Callable[[float], None] | None) -> Iterator[None]:
-    """Call ``say`` with the share of finished tasks (0 to 1) during the block. Does nothing on Spark Connect."""
-    tracker = status_tracker(spark) if say is not None else None
-    if tracker is None or say is None:
+    """Call ``say`` with the share of finished tasks (0 to 1) during the block."""
+    if say is None:
         yield
+        return
+    tracker = status_tracker(spark)
+    if tracker is None:
+        with _following_server(spark, say):
+            yield
         return
     done = threading.Event()
 
@@ -99,6 +104,24 @@ def following(spark: SparkSession, say: Callable[[float], None] | None) -> Itera
     finally:
         done.set()
         thread.join()
+
+
+@contextmanager
+def _following_server(spark: SparkSession, say: Callable[[float], None]) -> Iterator[None]:
+    """Call ``say`` as `following` does. A Spark Connect server reports its progress by itself."""
+
+    def on_progress(stages: Iterable[Any] | None, **_: object) -> None:
+        stages = list(stages or ())
+        tasks = sum(stage.num_tasks for stage in stages)
+        if tasks:
+            say(sum(stage.num_completed_tasks for stage in stages) / tasks)
+
+    # Spark calls any callable, but its annotation requires a subclass.
+    spark.registerProgressHandler(on_progress)  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        spark.removeProgressHandler(on_progress)  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -144,17 +167,30 @@ def _set(spark: SparkSession, name: str, value: str) -> Iterator[None]:
             spark.conf.set(name, before)
 
 
+class Driver(NamedTuple):
+    """The data that a worker needs from the command's process: the settings of buckets, and the attempt's heartbeat file."""
+
+    buckets: Mapping[str, Mapping[str, str]]
+    heartbeat: str | None
+
+
+def this_driver() -> Driver:
+    """Return the data that the workers of this process need."""
+    return Driver(known(), heartbeat_of_this())
+
+
 def json_rows(
     column: str,
     import_paths: Iterable[str],
-    buckets: Mapping[str, Mapping[str, str]],
+    driver: Driver,
     work: Callable[[], Iterable[Mapping[str, Any]]],
 ) -> Iterator[pa.RecordBatch]:
     """Call ``work`` in a worker. Yield each mapping that it returns as a row with JSON text, in the column ``column``.
 
-    The project's modules are in ``import_paths``. ``buckets`` has the driver's settings (`storage.locations.known`).
+    The project's modules are in ``import_paths``.
     """
-    adopt(buckets)
+    adopt(driver.buckets)
+    work_for(driver.heartbeat)
     sys.path[:0] = [path for path in import_paths if path not in sys.path]
     try:
         for row in work():

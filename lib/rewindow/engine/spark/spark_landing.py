@@ -5,9 +5,9 @@ lands a large source that Arrow can read: workers read and write the files in tw
 reports.
 
 A table from Kafka has records with their own partitions and offsets. `land` copies no rows of such a table and only records
-the ranges of offsets. One aggregation over the new rows returns each partition's range, its largest timestamp, and whether the
-range contains each offset exactly once: count, sum and sum of squares must be those of the range. (Three duplicate and three
-missing offsets could cancel out. The run that reads the rows detects that.)
+the ranges of offsets. One aggregation over the new rows returns each partition's range and its largest timestamp. It also shows
+whether the range contains each offset exactly once, because then count, sum and sum of squares equal the values for the whole
+range. (Three duplicate and three missing offsets could cancel out. The run that reads the rows detects that.)
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from rewindow.engine.spark.ingest_frames import (
     unit_of_number,
 )
 from rewindow.engine.spark.partitioning import repartition_by
-from rewindow.engine.spark.spark_job import following, in_utc, json_rows, mapped, open_delta
+from rewindow.engine.spark.spark_job import Driver, following, in_utc, json_rows, mapped, open_delta, this_driver
 from rewindow.engine.worker.faults import checks_units, naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.landing.arrow_landing import merge, split
@@ -64,7 +64,8 @@ from rewindow.engine.worker.text.blocks import Part
 from rewindow.engine.worker.text.reading import PartRead, TextRead, read_into
 from rewindow.engine.worker.timestamps import arrivals_of
 from rewindow.errors import ConfigError, DataError, RewindowError
-from rewindow.storage.locations import filesystem_of, known
+from rewindow.storage.locations import filesystem_of
+from rewindow.storage.progress import counted
 from rewindow.streams.record import UNKNOWN
 
 _ARRIVALS = pa.schema(
@@ -132,7 +133,7 @@ class SparkLandingEngine:
     def intervals(
         self, spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, intervals: Intervals
     ) -> Arrivals:
-        """Return the intervals in which the rows that are not landed arrived. Runs one job over their arrivals."""
+        """Return the arrival intervals of the rows that are not landed. Runs one job over their arrivals."""
         until_ms = FAR if window.until_ms is None else window.until_ms
         with self.running():
             frame = SourceFrame(self._spark, spec, look).due(columns, replace(window, until_ms=FAR), 1)
@@ -152,7 +153,7 @@ class SparkLandingEngine:
         )
 
     def later(self, spec: LogSpec, columns: LogColumns, look: SourceLook, until_ms: int) -> Mapping[str, int]:
-        """Return a mapping from each file with rows that arrived at ``until_ms`` or later to the first such arrival (epoch ms).
+        """Return the files with rows that arrived at ``until_ms`` or later, with the first such arrival (epoch ms) of each file.
 
         Runs one job over the arrivals.
         """
@@ -173,7 +174,7 @@ class SparkLandingEngine:
     def write(self, write: LogWrite, look: SourceLook, window: ReadWindow) -> list[Block]:
         """Write the due rows of a log as staged files; return a block per landing and partition.
 
-        For a table with its own offsets, no rows are written: the new rows are only counted. Raises the worker's own
+        For a table with its own offsets, no rows are written. The new rows are only counted. Raises the worker's own
         `RewindowError`.
         """
         if write.spec.source_offsets:
@@ -181,7 +182,7 @@ class SparkLandingEngine:
                 return source_offset_blocks(
                     write, SourceFrame(self._spark, write.spec, look).source_offsets(write.columns)
                 )
-        write_rows = partial(_write_rows, write, self.project_root, known())
+        write_rows = partial(_write_rows, write, self.project_root, this_driver())
         with naming_bad_rows(write, look), self.running():
             rows = self._ordered(write, look, window).mapInArrow(write_rows, "block string").collect()
         blocks = [Block.from_json(json.loads(row.block)) for row in rows]
@@ -240,17 +241,17 @@ class SparkPasses:
     def _run(self, tasks: int, work: _Work) -> list[Mapping[str, Any]]:
         if not tasks:
             return []
-        do = partial(_do, work, self._project_root, known())
+        do = partial(_do, work, self._project_root, this_driver())
         with mapped(), following(self._spark(), self._on_share):
             rows = self._spark().range(0, tasks, 1, tasks).mapInArrow(do, "text string").collect()
         return [json.loads(row.text) for row in rows]
 
 
 def _write_rows(
-    write: LogWrite, project_root: str, buckets: Mapping[str, Mapping[str, str]], batches: Iterable[pa.RecordBatch]
+    write: LogWrite, project_root: str, driver: Driver, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    blocks = (block.as_json() for block in write_log(write, batches))
-    return json_rows("block", [project_root], buckets, lambda: blocks)
+    blocks = (block.as_json() for block in write_log(write, counted(batches)))
+    return json_rows("block", [project_root], driver, lambda: blocks)
 
 
 def _arrivals(intervals: Intervals, until_ms: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -262,11 +263,9 @@ def _arrivals(intervals: Intervals, until_ms: int, batches: Iterable[pa.RecordBa
     yield pa.RecordBatch.from_pylist(rows, schema=_ARRIVALS)
 
 
-def _do(
-    work: _Work, project_root: str, buckets: Mapping[str, Mapping[str, str]], batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def _do(work: _Work, project_root: str, driver: Driver, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     tasks = (task for batch in batches for task in batch.column(0).to_pylist())
-    return json_rows("text", [project_root], buckets, lambda: chain.from_iterable(map(work, tasks)))
+    return json_rows("text", [project_root], driver, lambda: chain.from_iterable(map(work, tasks)))
 
 
 def _read_part(read: TextRead, parts: Sequence[Part], folder: str, task: int) -> Iterator[Mapping[str, Any]]:

@@ -67,6 +67,18 @@ MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str, str], ...
     ),
     (("No space left on device",), LimitError, "disk-full", "free space on the full disk, then run again"),
     (
+        (
+            "File too large",
+            "Too many open files",
+            "Cannot allocate memory",
+            "can't start new thread",
+            "pyo3_runtime.PanicException",
+        ),
+        LimitError,
+        "worker-limit-reached",
+        "give the process larger limits (see ulimit), then run again",
+    ),
+    (
         ("worker exited unexpectedly", "Fatal Python error"),
         LimitError,
         "worker-killed",

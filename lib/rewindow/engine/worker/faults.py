@@ -22,7 +22,7 @@ from rewindow.contracts.source_fields import read_schema
 from rewindow.contracts.text_options import TEXT_FORMATS, other_form
 from rewindow.engine.worker.file_fields import local_files, shown
 from rewindow.engine.worker.landing.log_columns import source_types
-from rewindow.engine.worker.timestamps import NEVER_ARRIVED, NO_TIMESTAMP, NOT_A_TIME, Longs, is_unreadable
+from rewindow.engine.worker.timestamps import NEVER_ARRIVED, NO_TIMESTAMP, NONE_BEFORE, NOT_A_TIME, Longs, is_unreadable
 from rewindow.errors import DataError
 
 _NOTHING = "Nothing was landed. "
@@ -97,7 +97,7 @@ def fix_of(reason: str, spec: LogSpec) -> str:
     if is_unreadable(reason):
         return f"{_NOTHING}Fix the file, or set `unreadable: skip` for this log, which quarantines such rows"
     is_other_form = reason == NEVER_ARRIVED or NOT_A_TIME in reason
-    return (_other_form(reason, spec) if is_other_form else "") + _time_fix(spec)
+    return (_other_form(reason, spec) if is_other_form else "") + _time_fix(reason, spec)
 
 
 class BadRowsError(DataError):
@@ -168,9 +168,12 @@ def _other_form(reason: str, spec: LogSpec) -> str:
     return other_form(spec.source, (spec.arrived_at if "arrived_at" in reason else None) or spec.timestamp)
 
 
-def _time_fix(spec: LogSpec) -> str:
+def _time_fix(reason: str, spec: LogSpec) -> str:
     at_fault = f"{spec.extractor} or the source" if spec.extractor else "the source"
-    return f"Fix {at_fault}, or set `invalid_timestamp: skip` (quarantines the record) or `partition_time` for this log"
+    # The time of the partition stands in for a timestamp, not for an arrival, and only if a record before it has one.
+    helps = "arrived_at" not in reason and NONE_BEFORE not in reason
+    more = " or `partition_time`" if helps else ""
+    return f"Fix {at_fault}, or set `invalid_timestamp: skip` (quarantines the record){more} for this log"
 
 
 def _bad_rows(write: LogWrite, look: SourceLook, of_texts: _BadTimesOf | None) -> Iterator[tuple[str, list[str]]]:
@@ -200,8 +203,8 @@ def _time_fixes(reason: str, spec: LogSpec) -> list[str]:
     The form of times is mentioned only if a time has another form, not if a time is missing.
     """
     if NOT_A_TIME in reason and (form := _other_form(reason, spec)):
-        return [form.removesuffix(". "), _time_fix(spec)]
-    return [_time_fix(spec) if reason == NEVER_ARRIVED else fix_of(reason, spec)]
+        return [form.removesuffix(". "), _time_fix(reason, spec)]
+    return [_time_fix(reason, spec) if reason == NEVER_ARRIVED else fix_of(reason, spec)]
 
 
 def _bad_times(spec: LogSpec, column: str, kind: Any, pieces: Sequence[Piece]) -> BadTimes | None:

@@ -36,6 +36,8 @@ from rewindow.streams.serde.schema import Column
 
 PARTITION, ARRIVED, TIMESTAMP, FAULT = "_partition", "_arrival", "_timestamp", "_fault"
 """The columns of incoming batches besides keys and values. A fault is the reason why a row cannot be landed, or null."""
+FILE, ROW = "_file", "_row"
+"""The columns of incoming batches in file order (`FILE_ORDER`): what sorts as the name of the file, and the number of the row."""
 NO_TIME = "_no_time"
 """An optional column if timestamps are text. It has each text that is not a valid time; null in other rows."""
 _SHOWN_KEYLESS = 3

@@ -24,6 +24,7 @@ from rewindow.engine.worker import batch_size
 from rewindow.engine.worker.arrow_rows import Decodable, DecodedLater, arrow_type, decode, shared_texts
 from rewindow.engine.worker.checksums import UNREADABLE, open_verified, unreadable, uses_threads
 from rewindow.errors import StorageError
+from rewindow.storage.progress import counted
 from rewindow.streams.ordering import Rows
 from rewindow.streams.serde.schema import Column, Shape
 
@@ -84,7 +85,7 @@ def ordered_batches(
         if group[0].first > expected:
             break
         until = min(end, max(file.last for file in group) + 1)
-        for batch in _batches(topic, group, columns, (expected, until), dictionary, repeating, values):
+        for batch in counted(_batches(topic, group, columns, (expected, until), dictionary, repeating, values)):
             wanted = _between(batch, expected, until)
             if wanted.num_rows == 0:
                 continue
@@ -317,7 +318,8 @@ def _file_batches(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]
     try:
         with open_verified(path) as parquet:
             threads = uses_threads(parquet)
-            for batch in parquet.iter_batches(batch_size.read_rows(), columns=list(columns), use_threads=threads):
+            batches = parquet.iter_batches(batch_size.read_rows(), columns=list(columns), use_threads=threads)
+            for batch in counted(batches):
                 yield batch.select(list(columns))
     except UNREADABLE as error:
         raise StorageError(

@@ -15,6 +15,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout
+from dataclasses import replace
 from itertools import chain, groupby, islice
 
 import numpy as np
@@ -28,12 +29,12 @@ from rewindow.engine.worker.landing.sorted_runs import (
     merged,
     read_run,
     released,
-    scratch_folder,
     sorted_chunks,
     write_runs,
 )
 from rewindow.engine.worker.log_blocks import (
     ARRIVED,
+    FAULT,
     PARTITION,
     TIMESTAMP,
     OpenBlock,
@@ -44,7 +45,8 @@ from rewindow.engine.worker.log_blocks import (
 )
 from rewindow.engine.worker.nested_json import canonical_json, json_readers
 from rewindow.engine.worker.timestamps import Extractor
-from rewindow.errors import ConfigError, SourceError
+from rewindow.errors import ConfigError, DataError, SourceError
+from rewindow.storage.scratch import scratch_folder
 from rewindow.streams.record import UNKNOWN
 
 
@@ -62,6 +64,8 @@ def write_log(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[Bl
     try:
         # The rows of an output are ordered by key, so they are sorted by time before they get offsets.
         ordered = interleaved(write, batches) if write.spec.is_output else batches
+        topic = _TopicOffsets(write) if write.spec.topic_positions else None
+        ordered = topic.checked(ordered) if topic else ordered
         for partition, rows in chain.from_iterable(map(by_partition, _canonical(write, ordered))):
             start = 0
             while start < rows.num_rows:
@@ -69,17 +73,53 @@ def write_log(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[Bl
                 if block is None or (block.landing, block.partition) != (landing, partition):
                     if block is not None:
                         positions[block.partition] = block.position
-                        yield block.close()
+                        yield _closed(block, topic)
                     block = OpenBlock(write, landing, partition, positions.get(partition, (0, UNKNOWN)), extractor)
                 part = rows.slice(start, count)
                 block.add(_without_arrival(part) if write.spec.is_output else part, behind)
                 start += count
         if block is not None:
-            yield block.close()
+            yield _closed(block, topic)
             block = None
     finally:
         if block is not None:
             block.abort()
+
+
+def _closed(block: OpenBlock, topic: _TopicOffsets | None) -> Block:
+    closed = block.close()
+    return closed if topic is None else replace(closed, base=topic.last[closed.partition] + 1 - closed.end)
+
+
+class _TopicOffsets:
+    """The last offset of each partition of a recorded topic. The topic may have gaps, but no offset occurs twice."""
+
+    def __init__(self, write: LogWrite) -> None:
+        self._write = write
+        self.last = {number: write.starts[number][0] + base - 1 for number, base in write.bases.items()}
+
+    def checked(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield sorted batches. Raises `DataError` (65) for an offset that occurs again, or was landed before."""
+        (name,) = self._write.spec.order
+        for batch in batches:
+            for partition, rows in by_partition(batch):
+                column = rows.column(name if name in rows.schema.names else order_name(name)).cast(pa.int64())
+                last = self.last.get(partition, UNKNOWN)
+                offsets = np.concatenate(([last], longs(column.filter(rows.column(FAULT).is_null()), UNKNOWN)))
+                again = np.flatnonzero(np.diff(offsets) <= 0)
+                if len(again):
+                    raise DataError(
+                        "topic-offset-repeated",
+                        "feed {feed}, topic {topic}: offset {offset} of partition {partition} occurs again in {source}, or is "
+                        "lower than landed ones. Nothing was landed. Remove copies, and land files in the order of offsets",
+                        feed=self._write.feed,
+                        topic=self._write.spec.topic,
+                        offset=int(offsets[again[0] + 1]),
+                        partition=partition,
+                        source=self._write.spec.source.name,
+                    )
+                self.last[partition] = int(offsets[-1])
+            yield batch
 
 
 def load_extractor(name: str) -> Extractor:

@@ -21,6 +21,7 @@ from rewindow.streams.record import MAX_MS, UNKNOWN, Record
 Longs = npt.NDArray[np.int64]
 NO_TIMESTAMP = "no timestamp"
 NEVER_ARRIVED = "it has no arrived_at"
+NONE_BEFORE = "before it in its partition"
 NOT_A_TIME = "is not a valid time"
 UNREADABLE = "the parser could not read it"
 Extractor = Callable[[Record, int], Any]
@@ -91,9 +92,7 @@ def judge(
         # The partition time of a record is the largest valid timestamp before it.
         running = np.maximum.accumulate(np.concatenate(([partition_time], np.where(keep, times, UNKNOWN))))[:-1]
         if (unknown := filled & (running == UNKNOWN)).any():
-            raise InvalidTimestampError(
-                int(np.argmax(unknown)), "no valid timestamp, and none before it in its partition"
-            )
+            raise InvalidTimestampError(int(np.argmax(unknown)), f"no valid timestamp, and none {NONE_BEFORE}")
         times = np.where(filled, running, times)
         keep |= filled
     refusals = tuple(
@@ -132,7 +131,7 @@ def extract(
             raise InvalidTimestampError(row, reason)
         if time < 0 and policy.invalid == PARTITION_TIME and fault is None:
             if partition_time == UNKNOWN:
-                raise InvalidTimestampError(row, f"{reason}, and no valid one before it in its partition")
+                raise InvalidTimestampError(row, f"{reason}, and no valid one {NONE_BEFORE}")
             time = partition_time
         elif time > bounds[row]:
             time, reason = UNKNOWN, _TOO_FAR

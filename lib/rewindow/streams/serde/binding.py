@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from rewindow.streams.topology import SubTopology
 
 LogShapes = Mapping[str, tuple[Shape, Shape]]
-"""From topic to the shapes of its key and its value."""
+"""The shapes of each topic's key and value."""
 
 
 class LogType(NamedTuple):
@@ -101,7 +101,7 @@ class OptionalType(NamedTuple):
 
 
 class ListType(NamedTuple):
-    """A list of the values of one field of the row type ``row``, or of whole values if ``field`` is None. Stored as JSON text."""
+    """The type of a list of values of the field ``field`` of the row type ``row``, or of whole values if None: JSON text."""
 
     row: Any
     field: str | None
@@ -342,7 +342,7 @@ def _version_key_shape(key: Shape) -> Shape:
 
 
 def _version_shape(value: Shape) -> Shape:
-    """Return the shape of a `Version`, given a nullable shape of its values: a tombstone differs from a row of nulls."""
+    """Return the shape of a `Version`, given a nullable shape of its values, because a tombstone differs from a row of nulls."""
     return Shape(
         value.columns,
         lambda version: value.encode(version.value),

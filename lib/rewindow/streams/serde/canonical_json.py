@@ -1,6 +1,6 @@
 """Canonical JSON for Python data: equal values have equal texts, and a text can be decoded to its value.
 
-Numbers, strings, booleans and null are those of JSON. A named tuple becomes an object, a list becomes an array. Other values
+Numbers, strings, booleans and null are written as in JSON. A named tuple becomes an object, a list an array. Other values
 become an object with one key that begins with ``$``: ``$tuple``, ``$dict`` (a list of pairs, because keys need not be strings,
 ordered by the keys' texts), ``$bytes`` (hex), ``$decimal``, ``$float`` (``nan``, ``inf``, ``-inf``), ``$windowed``,
 ``$window``, ``$change``, ``$record``. Values of any other class are refused; nothing is pickled.
@@ -17,7 +17,7 @@ from typing import Any
 from rewindow.errors import DataError
 from rewindow.streams.record import Change, Record, Window, Windowed, row_class
 
-# Made once: `json.dumps` makes an encoder in each call, which takes longer than encoding a short text.
+# One encoder for all calls, because `json.dumps` makes one in each call, which takes longer than encoding a short text.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -32,7 +32,7 @@ def load_value(text: str) -> Any:
 
 
 def by_text(value: dict[Any, Any]) -> dict[Any, Any]:
-    """Return a dictionary ordered by its keys' canonical texts: dictionaries that differ only in order have equal texts."""
+    """Return a dictionary ordered by its keys' canonical texts, so that dictionaries with the same items have equal texts."""
     return value if len(value) < 2 else {key: value[key] for key in sorted(value, key=dump_value)}
 
 

@@ -1,6 +1,6 @@
 """Exact coercion of values to column types, the same for tables, checkpoints and tests.
 
-A value must have the class of its column, or it is refused: nothing is rounded, truncated or reinterpreted. There is one
+A value that does not have the class of its column is refused. Nothing is rounded, truncated or reinterpreted. There is one
 exception: an integer in a ``double`` column becomes a float, up to 2^53, because these integers are exact as floats. A decimal
 gets the column's scale, and -0.0 becomes 0.0. Stores coerce values when they are put, so a run reads the same values as after a
 restart.
@@ -88,14 +88,14 @@ _COERCERS: dict[str, Normalizer] = {"string": coerce_text, "long": coerce_long, 
 
 def are_all(values: Collection[Any], cls: type[Any]) -> bool:
     """Return whether all values have exactly this class."""
-    # Much faster than a set of the values' classes.
+    # This is much faster than a set of the values' classes.
     return list(map(type, values)).count(cls) == len(values)
 
 
 def stay_as_they_are(values: Collection[Any], normalize: Normalizer) -> bool:
-    """Return True only if ``normalize`` would return each value unchanged. Much faster than calling it for each value.
+    """Return True only if ``normalize`` would return each value unchanged. This is much faster than calling it for each value.
 
-    May return False although all values would be unchanged.
+    The result may be False although all values would be unchanged.
     """
     if not values or normalize not in _CLASS_OF or not are_all(values, _CLASS_OF[normalize]):
         return False
@@ -108,7 +108,7 @@ def stay_as_they_are(values: Collection[Any], normalize: Normalizer) -> bool:
         return True
     if normalize is coerce_text:
         return "".join(values).isascii()
-    # -0.0 must be normalized; if all values are true, none is 0.0 or -0.0.
+    # -0.0 must be normalized. If all values are true, none of them is 0.0 or -0.0.
     return bool(all(values))
 
 

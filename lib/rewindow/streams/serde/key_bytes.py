@@ -1,4 +1,4 @@
-"""The encoding of a key as bytes. The bytes decide the key's partition, and its order where nothing else decides.
+"""The encoding of a key as bytes. The bytes decide the key's partition, and the order of keys if nothing else decides it.
 
 =================  ====================================================================================
 type               bytes
@@ -67,7 +67,7 @@ def encode_key(key: Any) -> bytes:
 
 
 def encode_pair(pair: tuple[Any, Any]) -> bytes:
-    """Return the bytes of a pair. Sorted by these bytes, pairs with the same first part are adjacent, ordered by the second.
+    """Return the bytes of a pair. In the order of these bytes, pairs with the same first part are adjacent, sorted by the second.
 
     Raises `DataError` as `encode_key` does.
     """
@@ -82,7 +82,7 @@ def span_of_first(first: Any) -> tuple[bytes, bytes]:
 
 
 def encoded_size(value: Any) -> int:
-    """Return the size of a key or value in bytes: of its `encode_key`, or if that fails of its canonical JSON; 0 for null."""
+    """Return the size in bytes of a key or value as encoded by `encode_key` or, if that fails, as canonical JSON; 0 for null."""
     if value is None:
         return 0
     if value.__class__ is str and value.isascii():

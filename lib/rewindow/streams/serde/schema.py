@@ -1,7 +1,7 @@
-"""Shapes: codecs between keys or values and typed columns. Also the column types of fields and of their sums.
+"""Shapes are codecs between keys or values and typed columns. This module also has the column types of fields and sums.
 
 Shapes are built once, when a job is bound to its feed. They are built from Python types (``str``, ``int``, a `NamedTuple` class)
-or from the columns of a log. The column types:
+or from the columns of a log. The column types are:
 
 ``string`` ``long`` ``double`` ``boolean`` ``binary`` ``decimal(p,s)`` and ``json`` (canonical text, for undeclared types).
 """
@@ -268,7 +268,7 @@ def shape_of(declared: Any, name: str) -> Shape:
 
 
 def named_key(name: str, key: Sequence[str], fix: str) -> str:
-    """Return the end of a message about an unknown field: if ``name`` is a key column, that fact and the fix; else ``""``."""
+    """Return the end of a message about an unknown field: that ``name`` is a key column, and the fix; ``""`` if it is none."""
     return f": it is the key, {fix}" if name in key else ""
 
 

@@ -24,7 +24,7 @@ _FROZEN = _ATOMS | {str, float}
 
 
 class JsonType(NamedTuple):
-    """How values of one type are stored as JSON. ``normalize`` is applied before encoding, ``rebuild`` after decoding.
+    """The conversion of a type's values to JSON and back. ``normalize`` is applied before encoding, ``rebuild`` after decoding.
 
     If ``rebuild`` is None, decoded values need no rebuilding.
     """
@@ -61,7 +61,7 @@ def normalize_undeclared(value: Any) -> Any:
 
 
 def same_tuple(value: Any, items: Sequence[Any]) -> Any:
-    """Return a tuple of the class of ``value`` with these items; ``value`` itself if they are its own items."""
+    """Return a tuple of the class of ``value`` with these items; ``value`` itself if it has the same items."""
     for item, other in zip(value, items, strict=True):
         if item is not other:
             return tuple(items) if value.__class__ is tuple else value._make(items)
@@ -96,7 +96,7 @@ def copied(value: Any) -> Any:
 
 
 def json_type_of(declared: Any) -> JsonType:
-    """Return how values of a declared type are stored as JSON."""
+    """Return the `JsonType` of a declared type."""
     declared = unannotated(declared)
     if declared is float:
         return JsonType(coerce_double)
@@ -231,7 +231,7 @@ def _row_type(row_type: type[Any]) -> JsonType:
 
 
 def list_type(item: JsonType) -> JsonType:
-    """Return how lists are stored whose items all have the type ``item``."""
+    """Return the `JsonType` of lists whose items all have the type ``item``."""
 
     def normalize(value: Any) -> Any:
         return (

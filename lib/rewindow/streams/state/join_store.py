@@ -1,4 +1,4 @@
-"""Stores of records by key and time, including duplicates: for the sides of a join, and for records held until a time.
+"""Stores of records by key and time, including duplicates. They keep the sides of a join, and records held until a time.
 
 Rules of this file:
 
@@ -46,9 +46,9 @@ class RecordRows(GroupRows):
 
     def __init__(self) -> None:
         self.records: dict[Any, list[tuple[int, Any]]] = {}
-        """From key to a list of ``(timestamp, value)``, ordered by timestamp, then arrival."""
+        """By key: a list of ``(timestamp, value)``, ordered by timestamp, then arrival."""
         self.keys_at: dict[int, dict[Any, None]] = {}
-        """From timestamp to the keys that have records with this timestamp."""
+        """By timestamp: the keys that have records with this timestamp."""
         self._times: list[int] = []
         """The timestamps in ``keys_at``, as a heap."""
 
@@ -194,7 +194,7 @@ class RecordStore(GroupedStore):
             raise
         self._fetch(key)
         row_key = RecordKey(key, timestamp, self._rows.insert(key, timestamp, value))
-        # The row key is replaced, too: an equal key in the dictionary may have another class.
+        # The row key is replaced, too, because an equal key in the dictionary may have another class.
         self._changed[row_key] = self._changed.pop(row_key, True)
 
     def fetch(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[int, Any]]:
@@ -264,7 +264,7 @@ class RecordStore(GroupedStore):
                 values.pop(row_key, None)
             else:
                 values[row_key] = value
-        # Records are added by timestamp, then number: their numbers are then the same as before the restart.
+        # Records are added by timestamp, then number, so that their numbers are the same as before the restart.
         for row_key in sorted(values, key=itemgetter(1, 2)):
             self._rows.admit(row_key, values[row_key] if self._shares else copied(values[row_key]))
 
@@ -290,7 +290,7 @@ class JoinStore(RecordStore):
         super().put(key, value, timestamp)
         if timestamp > self._clock_ms:
             self._clock_ms = timestamp
-            # Expired records need no tombstones: a restore skips them, because it knows the clock.
+            # Expired records need no tombstones, because a restore knows the clock and skips them.
             for row_key, _ in self._rows.pop_before(self._expired_until() + 1):
                 self._changed.pop(row_key, None)
 

@@ -1,4 +1,4 @@
-"""The rows of a store with one row per key: in memory only, or spilling to local disk when memory is full."""
+"""The rows of a store with one row per key. They are all in memory, or spill to local disk when memory is full."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class KeyRows:
     __slots__ = ("_key_type", "admit", "changed", "encode", "get", "take_in", "values")
 
     is_single, row_bytes = True, 400
-    """See `Rows`. The bytes of a row are those of its objects and of entries in two dictionaries."""
+    """See `Rows`. The bytes of a row are the bytes of its objects and of entries in two dictionaries."""
 
     def __init__(self, key_type: KeyType, encode: Callable[[Any], bytes] = encode_key) -> None:
         """``encode`` returns the bytes of a key. Rows are ordered by these bytes."""
         self.values: dict[Any, Any] = {}
-        """From key to value: the rows in memory."""
+        """The rows in memory: the value of each key."""
         self.changed: dict[Any, bool] = {}
         """The keys written since the last `take_changes`. The value is True if no checkpoint has the key."""
         self.get: Callable[[Any], Any] = self.values.get
@@ -102,7 +102,7 @@ class KeyRows:
         return self.values
 
     def drop(self, key: Any) -> None:
-        """Apply a tombstone of a checkpoint, in a restore: delete the key's row."""
+        """Delete a key's row in a restore, because the checkpoint has a tombstone for the key."""
         self.values.pop(key, None)
 
     def end_restore(self) -> None:
@@ -297,7 +297,7 @@ class SpillingKeyRows(KeyRows):
 
 
 def note_removal(changed: dict[Any, bool], key: Any) -> None:
-    """Record in ``changed`` that a row was deleted. If no checkpoint has the row, remove its entry: it needs no tombstone."""
+    """Record in ``changed`` that a row was deleted. If no checkpoint has the row, it needs no tombstone, so remove its entry."""
     if changed.get(key):
         del changed[key]
     else:

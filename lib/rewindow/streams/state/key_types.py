@@ -49,7 +49,7 @@ class KeyType:
             raise
         common = own if self._type is None else _common(self._type, own)
         if common is _NONE:
-            # Only keys in the store count: after a restart, deleted keys would not be known either.
+            # Only keys in the store count, because deleted keys would not be known after a restart either.
             common = own
             for other in self._live():
                 common = _common(common, _type_of(other))

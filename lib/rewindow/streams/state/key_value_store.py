@@ -48,7 +48,7 @@ class KeyValueStore(Store):
         return value if self._all_frozen else copied(value)
 
     def find(self, key: Any) -> Any:
-        """Return the value of a key, or None: the method that stores of all kinds of tables have."""
+        """Return the value of a key, or None. The stores of all kinds of tables have this method."""
         return self.get(key)
 
     def put(self, key: Any, value: Any) -> None:
@@ -227,7 +227,7 @@ class PrefixStore(KeyValueStore):
     def __init__(self, builder: StoreBuilder, disk: Disk | None = None) -> None:
         super().__init__(builder, disk, encode_pair)
         self._by_first: dict[bytes, dict[Any, None]] = {}
-        """From the bytes of a first part to the keys in memory with this first part, except keys only read from the spill."""
+        """The keys in memory, by the bytes of their first part, without keys that were only read from the spill."""
         if isinstance(self._rows, SpillingKeyRows):
             self._rows.on_clear = self._by_first.clear
 

@@ -1,7 +1,7 @@
 """Savepoints: if a node with an error policy fails at a record, the writes of this attempt to the node's stores are undone.
 
-Only the stores of such nodes are slower: each write first saves the rows that it changes. Saved values need not be copied,
-because a store never changes a value in place.
+Only the stores of such nodes are slower, because each write first saves the rows that it changes. Saved values need not be
+copied, because a store never changes a value in place.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Undo:
         self._keys: Any = getattr(store, "_keys", None)
 
     def begin(self) -> None:
-        """Begin an attempt: from now on, writes are logged."""
+        """Begin an attempt. From now on, writes are logged."""
         self._log = []
         self._reset = self._keys.savepoint()
         self._store.hold(is_held=True)
@@ -53,7 +53,7 @@ class Undo:
         self._store.hold(is_held=False)
 
     def _saving(self, savepoint: Callable[..., RollBack], write: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap the method ``write``: while an attempt is running, a call first takes a savepoint."""
+        """Wrap the method ``write``, so that a call first takes a savepoint while an attempt is running."""
 
         def saving(*args: Any, **kwargs: Any) -> Any:
             if self._log is not None:

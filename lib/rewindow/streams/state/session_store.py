@@ -1,4 +1,4 @@
-"""A store of sessions: values by key and bounds ``[start, end]``. A session expires a retention after its end."""
+"""A store of sessions: values by key and bounds ``[start, end]``. A session expires when the retention after its end is over."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class SessionRows(GroupRows):
     def __init__(self) -> None:
         self.values: dict[Windowed, Any] = {}
         self._bounds_of: dict[Any, list[Bounds]] = {}
-        """From key to the sorted bounds of its sessions."""
+        """By key: the sorted bounds of its sessions."""
         self._keys_at: dict[Bounds, dict[Any, None]] = {}
-        """From bounds to the keys that have a session with these bounds."""
+        """By bounds: the keys that have a session with these bounds."""
         self._all_bounds: list[Bounds] = []
         """The sorted bounds of all sessions."""
 
@@ -133,7 +133,7 @@ def session_of(key: Any, bounds: Bounds) -> Windowed:
 def session_store(name: str, *, retention: str | timedelta, key: Any = None, value: Any = None) -> StoreBuilder:
     """Declare a session store. A session expires when the store's latest session end is ``retention`` or more after its end.
 
-    The retention is a duration (``"1h"``). It must be at least gap plus grace if sessions may still change until then.
+    The retention is a duration (``"1h"``). Give at least gap plus grace, because a session can change for that time.
     Raises `ConfigError` for a negative retention.
     """
     retention_ms = to_ms(retention)
@@ -208,8 +208,8 @@ class SessionStore(GroupedStore):
     def find_sessions(self, key: Any, earliest_end_ms: int, latest_start_ms: int) -> Iterator[tuple[Windowed, Any]]:
         """Iterate over ``(session, value)`` of a key's sessions, ordered by end, then start.
 
-        Only sessions whose end is ``earliest_end_ms`` or later, and whose start is ``latest_start_ms`` or earlier. Writes during
-        the iteration are safe and do not affect it.
+        The sessions end at ``earliest_end_ms`` or later, and start at ``latest_start_ms`` or earlier. Writes during the iteration
+        are safe and do not affect it.
         """
         self._fetch(key)
         values = self._rows.values

@@ -58,7 +58,7 @@ class Spill(Protocol):
         ...
 
     def count(self, span: Span, since: int = 0) -> int:
-        """Return how many rows of a span have a number of at least ``since``. If it is 0, count all rows that are not deleted."""
+        """Return how many rows of a span have a number of at least ``since``. With 0, count all rows that are not deleted."""
         ...
 
     def take_snapshot(self, span: Span) -> int:
@@ -72,7 +72,7 @@ class Spill(Protocol):
     def due(self, until_ms: int, count: int, after: tuple[int, bytes] = (-1, b"")) -> list[SpilledRow]:
         """Return the first ``count`` rows due at or before ``until_ms``, ordered by (due time, key bytes).
 
-        Only rows that come after the position ``after``, a pair of due time and key bytes.
+        Rows up to the position ``after``, a pair of due time and key bytes, are left out.
         """
         ...
 
@@ -100,7 +100,7 @@ class Disk(NamedTuple):
 
 
 class SpillFile:
-    """A store's spill, and the number of the next checkpoint, with which changed rows are marked."""
+    """A store's spill, and the number of the next checkpoint. Changed rows are marked with this number."""
 
     def __init__(self, name: str, disk: Disk) -> None:
         self._name, self._open = name, disk.spill
@@ -115,7 +115,7 @@ class SpillFile:
         return self.spill
 
     def number(self, is_new: bool | None, *, is_gone: bool = False) -> int:  # noqa: FBT001 - None is a third value
-        """Return the number to store with a row (see `SpilledRow`). ``is_new``: its entry in `Store._changed`, or None."""
+        """Return the number to store with a row (see `SpilledRow`). ``is_new``: the row's entry in `Store._changed`, or None."""
         return (0 if is_new is None else STEP * self._checkpoint + is_new) + (GONE if is_gone else 0)
 
     def is_new(self, number: int) -> bool | None:
@@ -123,7 +123,7 @@ class SpillFile:
         return bool(number & NEW) if number // STEP == self._checkpoint else None
 
     def take_changes(self, codec: Codec) -> Collection[tuple[Any, Any]]:
-        """Return the rows that changed since the last checkpoint, and count a new one. All rows must be on the spill."""
+        """Return the rows that changed since the last checkpoint, and count a new checkpoint. All rows must be on the spill."""
         since = STEP * self._checkpoint
         self._checkpoint += 1
         return SpilledChanges(self.open(), codec, since)

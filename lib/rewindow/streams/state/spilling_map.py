@@ -118,7 +118,7 @@ class MemoryBudget:
         self._sample_at = 1
         """The number of rows in memory at which the next sample is taken. Sampling is much slower than counting."""
         self._until_sample = self._stride = 0
-        """After how many more rows a sample is taken in any case, and the number of rows from the last check to the next."""
+        """The number of rows after which a sample is taken in any case, and the number of rows between two checks."""
         self.is_held = False
 
     def spend(self, rows: int = 1) -> None:
@@ -154,7 +154,7 @@ class MemoryBudget:
 
 
 def capacity_for(memory_bytes: int, row_bytes: int, codec: Codec, sample: Iterable[tuple[Any, Any]]) -> int:
-    """Return approximately how many rows like those of ``sample`` fit in memory. For ``row_bytes`` see `Rows`."""
+    """Return approximately how many rows like the rows of ``sample`` fit in memory. For ``row_bytes`` see `Rows`."""
     texts = [len(codec.dump(key, value)) for key, value in sample if value is not None]
     return max(1, memory_bytes // (row_bytes + _TEXT_BYTES * sum(texts) // max(1, len(texts))))
 
@@ -212,7 +212,7 @@ class SpillingMap:
         except DataError:
             # A key that cannot be encoded as bytes was never put, so it has no rows.
             return
-        # From here on, the key's current rows are those in memory, even if there are none.
+        # From here on, the rows in memory are the key's current rows, even if there are none.
         self.resident[own] = None
         spill = self._open()
         if self._is_single:
@@ -391,7 +391,7 @@ class SpillingMap:
         self.is_restoring = False
 
     def drop(self, key: Any) -> None:
-        """Apply a tombstone of a checkpoint, in a store with one row per key: delete an older row from the spill."""
+        """Delete a key's older row from the spill, because the checkpoint has a tombstone. For stores with one row per key."""
         if self.spill is not None:
             self.spill.delete([self._group_bytes(key)])
 
@@ -401,7 +401,7 @@ class SpillingMap:
         rows = []
         for row_key, value in taken.items():
             if value is not None:
-                # Called because it records the type of the store's keys.
+                # `normalize` is called because it records the type of the store's keys.
                 self._key_type.normalize(self._rows.position(row_key)[0])
                 rows.append(self._spilled_row(row_key, value, None))
         spill.write(sorted((row for row in rows if row[3] is None or row[3] > expired_ms), key=itemgetter(0)))
@@ -478,9 +478,9 @@ class SpillingMap:
         return self._bytes_of(row_key), self._codec.dump(row_key, value), self._file.number(is_new), due_ms
 
     def _group_bytes(self, key: Any) -> bytes:
-        """Return the bytes with which the rows of this key, and no other rows, begin. They are ordered as the keys' bytes."""
+        """Return the bytes with which all rows of this key begin, and no other rows. They have the order of the keys' bytes."""
         start = self._prefix + self._rows.encode(key)
-        # Zero bytes are escaped and two zero bytes mark the end, so the bytes of no key begin with those of another key.
+        # Zero bytes are escaped and two zero bytes mark the end, so a key's bytes never begin with another key's bytes.
         return start if self._is_single else start.replace(b"\0", b"\0\xff") + b"\0\0"
 
     def _bytes_of(self, row_key: Any) -> bytes:

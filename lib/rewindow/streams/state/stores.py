@@ -1,4 +1,4 @@
-"""State stores: what a processor keeps between records, epochs and runs.
+"""State stores, in which processors keep data between records, epochs and runs.
 
 The user names a store. A store belongs to one sub-topology, and each task has its own instance. Rows are read by key or in the
 order of key bytes (`streams.serde.key_bytes`), never in hash order. A run writes the changes to the changelog: one row per
@@ -94,7 +94,7 @@ class StoreBuilder:
     memory_bytes: int | None = field(default=None, compare=False)
     """For a suppress buffer: how many records and bytes memory holds before the buffer spills; None means no such limit."""
     sends_tombstones: bool = field(default=True, compare=False)
-    """For a suppress buffer: whether an entry whose value is null is sent. It is not if only final results are sent."""
+    """For a suppress buffer: whether entries whose value is null are sent. False if only final results are sent."""
     bound_normalizers: Normalizers | None = field(default=None, compare=False, repr=False)
     """Set when types are bound to the feed (`streams.serde.binding.bound`). Until then the Python types decide."""
     codec: Codec | None = field(default=None, compare=False, repr=False)
@@ -212,7 +212,7 @@ def codec_of(builder: StoreBuilder) -> Codec:
 
 
 def restore_flags(changed: dict[Any, bool], before: Mapping[Any, bool | None]) -> None:
-    """Restore the entries of `Store._changed` to those of ``before``; None means that there was no entry."""
+    """Set the entries of `Store._changed` back to ``before``, where None means that there was no entry."""
     for row_key, flag in before.items():
         changed.pop(row_key, None)
         if flag is not None:

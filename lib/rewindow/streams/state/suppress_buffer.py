@@ -54,7 +54,7 @@ class BufferRows(GroupRows):
         self._times: list[int] = []
         """The buffer times in ``_keys_at``, as a heap."""
         self._keys_at: dict[int, list[tuple[bytes, Any]]] = {}
-        """From buffer time to ``(key bytes, key)`` of its entries. There are thousands if the time is the end of a window.
+        """By buffer time: ``(key bytes, key)`` of its entries. There are thousands if the time is the end of a window.
 
         An entry whose buffer time changed is still listed under its old buffer time, too. Readers skip it there.
         """
@@ -187,7 +187,7 @@ class TimeOrderedBuffer(GroupedStore):
         return len(self) if self._sends_tombstones else len(self) - self._tombstones
 
     def measured_by(self, metrics: Metrics) -> None:
-        """Record the buffer's metrics here. See `sample`, which is called after each put, after evictions and at the start."""
+        """Record the buffer's metrics in ``metrics``. `sample` records them after each put, after evictions and at the start."""
         self._counts = metrics.measure("store", self.name, SUPPRESSION_BUFFER_COUNT)
         self._sizes = metrics.measure("store", self.name, SUPPRESSION_BUFFER_SIZE)
 
@@ -235,7 +235,7 @@ class TimeOrderedBuffer(GroupedStore):
                 size += 8 if old.__class__ is int else encoded_size(old)
         self.size += size
         self._rows.set(key, make_buffered((value, timestamp, buffer_time, prior, size)), entry)
-        # True for a key that is not in the checkpoint, which then leaves no tombstone when it is evicted.
+        # True for a key that is not in the checkpoint. Its eviction leaves no tombstone.
         if key not in self._changed:
             self._changed[key] = entry is None
         self.sample()

@@ -79,7 +79,7 @@ class VersionRows(GroupRows):
 
     def __init__(self) -> None:
         self.versions: dict[Any, list[tuple[int, Any]]] = {}
-        """From key to a list of ``(valid from, value)``, ordered by time."""
+        """By key: a list of ``(valid from, value)``, ordered by time."""
 
     def position(self, row_key: VersionKey) -> tuple[Any, tuple[int, ...]]:
         """See `Rows`."""
@@ -185,7 +185,7 @@ class VersionedStore(GroupedStore):
     def get_as_of(self, key: Any, timestamp: int) -> Stamped | None:
         """Return the value that was valid at ``timestamp``, with the time from which it was valid.
 
-        None if there was no value, or if ``timestamp`` is before the history starts (see the rules of this file).
+        Return None if there was no value, or if ``timestamp`` is before the history starts (see the rules of this file).
         """
         self._fetch(key)
         versions = self._rows.versions.get(key)
@@ -251,7 +251,7 @@ class VersionedStore(GroupedStore):
         started = bisect_right(versions, self._oldest_ms, key=_TIME)
         if not started:
             return 0
-        # The version that is valid when the history starts can still be read. If it is a tombstone, no version reads the same.
+        # The version that is valid when the history starts can still be read. A tombstone there reads the same as no version.
         return started if versions[started - 1][1] is None else started - 1
 
     def _forget(self, key: Any) -> None:

@@ -1,4 +1,4 @@
-"""A store of windows: for each window start, rows by key. A window expires a retention after its start."""
+"""A store of windows: for each window start, rows by key. A window expires when the retention after its start is over."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class WindowStore(Store):
         return self._newest_start_ms
 
     def put(self, key: Any, value: Any, start_ms: Any) -> None:
-        """Set the value of a key in the window that starts at ``start_ms``; None deletes it.
+        """Set the value of a key in the window that starts at ``start_ms``; None deletes the value.
 
         A write to an expired window is dropped and counted. Raises `DataError` as `KeyValueStore.put` does, and for a start that
         is not an integer.
@@ -125,7 +125,7 @@ class WindowStore(Store):
         self._starts_of = None
 
     def take_changes(self) -> Collection[tuple[Any, Any]]:
-        """See `Store`. Expired windows need no tombstones, because a restore skips them by the clock."""
+        """See `Store`. Expired windows need no tombstones, because a restore knows the clock and skips them."""
         spilled = None if self._spill is None else self._spill.take_changes()
         if spilled is not None:
             return spilled
@@ -287,7 +287,7 @@ class WindowSpill:
 
 
 def _note_start(index: KeyRows, key: Any, start_ms: int, *, is_there: bool) -> None:
-    """Update the index of window starts: ``is_there`` says whether the key has a window that starts at ``start_ms``."""
+    """Update the index of window starts. ``is_there`` says whether the key has a window that starts at ``start_ms``."""
     starts = index.get(key) or ()
     position = bisect_left(starts, start_ms)
     if (position < len(starts) and starts[position] == start_ms) is is_there:

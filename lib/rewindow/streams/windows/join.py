@@ -21,9 +21,8 @@ DAY_MS = 86_400_000
 class JoinWindows:
     """The time range in which two records are joined: see the rule of this file.
 
-    ``grace_ms`` is how much longer, after its window has ended, a record without a partner waits for late partners. The grace
-    period excludes no record: an even later partner is still joined with the records that the other side's store retains, as in
-    Kafka.
+    After its window has ended, a record without a partner waits ``grace_ms`` longer for late partners. The grace period excludes
+    no record. Even a later partner is joined with the records that the other side's store still retains, as in Kafka.
     """
 
     before_ms: int

@@ -1,8 +1,8 @@
 """Windows whose bounds depend on records: sliding windows and sessions. They include both bounds.
 
-A window that ends at 10 includes a record at 10. So it closes one millisecond later than a time window with the same end: when
-the operator's clock is greater than ``end + grace``, for sessions greater than ``end + gap + grace``. Results are final only
-then (D10; Kafka's suppress sends them a millisecond early).
+A window that ends at 10 includes a record at 10. So it closes one millisecond later than a time window with the same end. A
+sliding window closes when the operator's clock is greater than ``end + grace``, a session when the clock is greater than
+``end + gap + grace``. Results are final only then (D10; Kafka's suppress sends them a millisecond early).
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Windows(ABC):
     @property
     @abstractmethod
     def durations(self) -> Mapping[str, int]:
-        """The durations that define the windows: from their names to milliseconds (`streams.timing.Timing`)."""
+        """The durations that define the windows, in milliseconds by name (`streams.timing.Timing`)."""
 
     def in_words(self) -> str:
         """Return the durations as text, which is part of the fingerprint."""
@@ -104,7 +104,7 @@ class TimeWindows(GridWindows):
         return cls(size_ms, size_ms, grace_of("TimeWindows", grace))
 
     def advance_by(self, advance: str | timedelta) -> TimeWindows:
-        """Return hopping windows of the same size: a window starts every ``advance``.
+        """Return hopping windows of the same size, one of which starts every ``advance``.
 
         Raises `ConfigError` unless 0 < advance <= size.
         """

@@ -17,8 +17,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import tempfile
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -34,6 +32,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from rewindow.errors import RewindowError, StorageError, one_line, unreadable
 from rewindow.storage.locations import filesystem_of, is_uri
 from rewindow.storage.objects import Objects
+from rewindow.storage.scratch import make_folder, remove_folder
 from rewindow.tables.shared.paths import EXPECTATIONS, JOURNAL, LANDINGS, METRICS, QUARANTINE, RUNS
 
 FileMark = tuple[int, int, int]
@@ -137,8 +136,8 @@ class LogCopy:
     def __init__(self, path: str) -> None:
         """Bind to a table in a bucket. Nothing is read."""
         self._path, self._objects = path, Objects(path)
-        self.root = tempfile.mkdtemp(prefix="rewindow-log-")
-        self._removal = weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
+        self.root = make_folder()
+        self._removal = weakref.finalize(self, remove_folder, self.root)
         self._log = Path(self.root) / "_delta_log"
         self._log.mkdir()
         self._is_sent = False

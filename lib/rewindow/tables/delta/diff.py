@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from zlib import crc32
 
 import numpy as np
@@ -21,14 +20,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
-from rewindow.control.plan.job_state import CommittedRun, JobState
+from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.errors import failed_io
+from rewindow.storage.scratch import scratch_folder
 from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.delta.checkpoints import store_rows
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.table_rows import content_hash, count_rows, read_batches, read_rows
+from rewindow.tables.delta.run_rows import metric_totals
+from rewindow.tables.delta.table_rows import content_hash, count_rows, read_batches
 from rewindow.tables.shared.content_hash import canonical_values, hash_rows, sorted_rows
 from rewindow.tables.shared.diff import PARTITION_ROWS, TableDiff, check_keys, compare_pairs
 from rewindow.tables.shared.paths import METRICS
@@ -42,9 +43,6 @@ _MIX = np.uint64(0xBF58476D1CE4E5B9)
 _SHIFT = np.uint64(32)
 
 Words = npt.NDArray[np.uint64]
-
-_MEASURE = ("sub_topology", "level", "node", "partition", "name", "reason")
-_SUMS = (("count", "sum"), ("total", "sum"), ("minimum", "min"), ("maximum", "max"))
 
 
 def compare_tables(
@@ -91,7 +89,7 @@ def partition_pairs(
     if count <= 1:
         yield first.read_all(), second.read_all()
         return
-    with TemporaryDirectory(prefix="rewindow-") as folder:
+    with scratch_folder() as folder:
         pair = [Path(folder, side) for side in _PAIR]
         written = [_split(reader, keys, side, count, level) for reader, side in zip((first, second), pair, strict=True)]
         for number, most in enumerate(map(max, *written)):
@@ -176,11 +174,3 @@ def branch_hashes(warehouse: str, state: JobState, name: str, reports: Reports) 
         elif table.path == METRICS:
             hashes[target] = hash_rows(metric_totals(warehouse, branch.runs))
     return hashes
-
-
-def metric_totals(warehouse: str, chain: Sequence[CommittedRun]) -> pa.Table:
-    """Return the sums and extrema of the metrics of a chain of runs, by task, node, name and reason."""
-    head = chain[-1].spec
-    runs = pa.array([run.spec.run for run in chain], pa.int64())
-    rows = read_rows(table_path(warehouse, METRICS), where=(pc.field("job") == head.job) & pc.field("_run").isin(runs))
-    return rows.group_by(list(_MEASURE), use_threads=False).aggregate(list(_SUMS))

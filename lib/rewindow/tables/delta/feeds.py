@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from rewindow.contracts.reserved_names import QUARANTINE_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
+from rewindow.control.ingest.feed_definition import LogSchema
 from rewindow.control.ingest.feed_progress import progress_lines
-from rewindow.control.ingest.landings import Feed, LogSchema
+from rewindow.control.ingest.landings import Feed
 from rewindow.control.ingest.stored_progress import Made, made_by
 from rewindow.control.plan.stored_rows import identity
 from rewindow.errors import StorageError, not_committed

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from urllib.parse import unquote
 from uuid import uuid4
@@ -23,7 +23,7 @@ from deltalake import DeltaTable
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.control.gc import UNKNOWN_MS, Garbage
 from rewindow.control.ingest.feed_progress import Progress, fold_progress
-from rewindow.control.ingest.landings import LANDING
+from rewindow.control.ingest.landings import GENERATION, LANDING
 from rewindow.control.plan.job_state import Branch, JobState
 from rewindow.control.plan.planner import Alive
 from rewindow.control.plan.retention import dead_attempts
@@ -324,6 +324,26 @@ class FeedGc:
         """Return the topics whose logs `land` has ever written. Logs that are read from their source tables are not included."""
         return list(self._progress.topics)
 
+    def drop_replaced(self, keep_ms: int) -> Iterator[str]:
+        """Remove the rows of `_replaced` generations from logs and quarantine. Yield the name of each commit before it."""
+        replaced = self._replaced(keep_ms)
+        refused = self._refused_in(replaced)
+        roots = [(self._root(topic), topic) for topic in self._progress.topics if replaced]
+        for root, name in [*roots, (table_path(self._tables.warehouse, QUARANTINE), "quarantine")]:
+            table = open_table(root) if replaced else None
+            if table is None or direct_problem(table):
+                continue
+            left = {
+                file.path for file in table_files(root, table) if file.path in refused or _is_of(file.path, replaced)
+            }
+            if left:
+                yield f"drop {name}"
+                app_id = f"rewindow.gc/{self._feed}"
+                version = (table.transaction_version(app_id) or 0) + 1
+                remove = partial(removals, names=left)
+                nothing: list[StagedFile] = []
+                commit_files(root, nothing, app_id=app_id, version=version, table=table, retract=remove)
+
     def compact(self, topic: str) -> Iterator[str | tuple[int, int]]:
         """Merge a log's small files; see `merging.compact`."""
         return compact(self._root(topic), topic, self._progress.held_paths(topic), uuid4().hex)
@@ -339,8 +359,10 @@ class FeedGc:
         ledger = self._ledger()
         check_once(Folder(ledger.path), self._feed, self._tables.state(self._feed), check_stored_feed)
         progress = self._progress
-        of_logs = [item for topic in progress.topics for item in self._of_log(topic, progress, keep_ms)]
-        yield from [*of_logs, *self._of_quarantine(progress), *self._of_ledger()]
+        replaced = self._replaced(keep_ms)
+        of_logs = [item for topic in progress.topics for item in self._of_log(topic, progress, keep_ms, replaced)]
+        of_quarantine = self._of_quarantine(progress, keep_ms, self._refused_in(replaced))
+        yield from [*of_logs, *of_quarantine, *self._of_ledger()]
 
     def delete(self, garbage: Sequence[Garbage]) -> None:
         """Delete files, if they still exist."""
@@ -351,7 +373,27 @@ class FeedGc:
         """Merge the landing ledger's files."""
         self._ledger().compact()
 
-    def _of_log(self, topic: str, progress: Progress, keep_ms: int) -> Iterator[Garbage]:
+    def _replaced(self, keep_ms: int) -> frozenset[int]:
+        """Return the generations of which a later one, at least ``keep_ms`` old, keeps no landing.
+
+        Returns none while a run reads the feed. No later run, and neither `why` nor `verify`, reads such a generation.
+        """
+        before: set[int] = set()
+        replaced: set[int] = set()
+        for row in self._tables.state(self._feed):
+            if row.kind == GENERATION:
+                is_due = not row.body["kept"] and row.recorded_at <= time.time_ns() // 1_000_000 - keep_ms
+                replaced |= before if is_due else set()
+                before.add(row.body["generation"])
+        return frozenset(replaced) if replaced and self._is_quiet() else frozenset()
+
+    def _refused_in(self, generations: Collection[int]) -> set[str]:
+        """Return the files of the quarantine with rows of these generations."""
+        landings = [row.body for row in self._tables.state(self._feed) if row.kind == LANDING] if generations else []
+        bodies = [body for body in landings if body["generation"] in generations]
+        return {file["path"] for body in bodies for files in body["quarantine"].values() for file in files}
+
+    def _of_log(self, topic: str, progress: Progress, keep_ms: int, replaced: Collection[int]) -> Iterator[Garbage]:
         """Yield files of dead landings at once, and other files when they are old and their offsets are in other files.
 
         It is not enough that the table does not name a file: a RESTORE may have removed the file, and the RESTORE may be undone.
@@ -365,6 +407,8 @@ class FeedGc:
         for name in unnamed.paths():
             if staged_by(name) in progress.dead:
                 yield from unnamed.garbage(name, "of a landing that died")
+            elif is_quiet and _is_of(name, replaced) and unnamed.is_left(name, keep_ms):
+                yield from unnamed.garbage(name, "of a replaced generation")
             elif is_quiet and name not in held and unnamed.is_left(name, max(keep_ms, UNKNOWN_MS)):
                 log_partition = _log_partition(name)
                 offsets = self._offsets(topic, name) if log_partition else None
@@ -387,12 +431,14 @@ class FeedGc:
         bounds = {file["path"]: file["stats"] for file in files}
         return {path: (of["minValues"]["offset"], of["maxValues"]["offset"]) for path, of in bounds.items()}
 
-    def _of_quarantine(self, progress: Progress) -> Iterator[Garbage]:
+    def _of_quarantine(self, progress: Progress, keep_ms: int, refused: Collection[str]) -> Iterator[Garbage]:
         root = table_path(self._tables.warehouse, QUARANTINE)
         unnamed = Unnamed(root, open_table(root), "")
-        for name in unnamed.paths() if progress.dead else ():
+        for name in unnamed.paths() if progress.dead or refused else ():
             if staged_by(name) in progress.dead:
                 yield from unnamed.garbage(name, "of a landing that died")
+            elif name in refused and unnamed.is_left(name, keep_ms):
+                yield from unnamed.garbage(name, "of a replaced generation")
 
     def _of_ledger(self) -> Iterator[Garbage]:
         root = table_path(self._tables.warehouse, LANDINGS)
@@ -408,6 +454,12 @@ class FeedGc:
 
     def _root(self, topic: str) -> str:
         return self._tables.roots(self._feed, topic)[0]
+
+
+def _is_of(name: str, generations: Collection[int]) -> bool:
+    """Return whether a file of a log has rows of one of these generations, given its path below the log's folder."""
+    log_partition = _log_partition(name)
+    return log_partition is not None and log_partition[0] in generations
 
 
 def _log_partition(name: str) -> LogPartition | None:

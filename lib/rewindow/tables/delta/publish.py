@@ -31,7 +31,7 @@ from rewindow.errors import CheckpointError, ConfigError, StorageError
 from rewindow.streams.assembly import check_suppliers
 from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.task_schedules import method_is_gone
-from rewindow.tables.delta.check_published import check_state
+from rewindow.tables.delta.check_published import check_ledger, check_state
 from rewindow.tables.delta.claims import (
     check_claim,
     check_log_claim,
@@ -59,6 +59,7 @@ from rewindow.tables.shared.publications import (
     log_id,
     missing,
     net,
+    planned_tables,
     publication_id,
     reset_id,
     was_prepared,
@@ -113,13 +114,18 @@ def _ids(ledger: str, job: str, targets: Mapping[str, int]) -> list[str]:
     ]
 
 
-def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Reports) -> Iterator[str]:
+def publish(
+    warehouse: str, job: str, state: JobState, branch: str, reports: Reports, now: Callable[[str], JobState]
+) -> Iterator[str]:
     """Publish the committed runs that a branch's tables lack; yield the name of each commit before making it.
 
-    Raises `StorageError` (74) if a table or a staged file is gone or a commit does not land, `CheckpointError` (76) for a
-    table with rows of another ledger, `ConfigError` (78) for another job's table. Commits that were made before the error stay.
+    ``now`` reads the ledger again. Raises `StorageError` (74) if a table or a staged file is gone or a commit does not land,
+    `CheckpointError` (76) for a table with rows of another ledger or with publications that the ledger lacks, `ConfigError`
+    (78) for another job's table. Commits that were made before the error stay.
     """
     yield from finish_reset(warehouse, job, state)
+    if any(planned_tables(state, branch)):
+        check_ledger(warehouse, job, state, branch, now)
     for due in due_tables(state, branch):
         path, epoch = table_path(warehouse, due.table.path), due.restart.epoch
         app_id = publication_id(state.ledger, job, due.target, due.restart.epoch)
@@ -128,6 +134,8 @@ def publish(warehouse: str, job: str, state: JobState, branch: str, reports: Rep
             check_not_lost(warehouse, job, state, branch, due, reports)
             table = _create(warehouse, job, state, branch, due.target, due.table)
         published = table.transaction_version(app_id) or 0
+        if published > len(due.publications):
+            check_ledger(warehouse, job, state, branch, now)
         ordinals = missing(due, published)
         # Another job's table is refused, unless a failed attempt left it empty.
         if ordinals and is_of_another(table, job):
@@ -305,6 +313,11 @@ class FileRefusals:
         if (journal := self._open(path)) is not None:
             check_layout(path, table_schema(journal).names)
         self._check_published(self._job.name, self._state, branch)
+
+    def check_ledgers(self, branch: str) -> None:
+        """Check that no log has landings, and no table publications, that the ledgers lack. Raises `CheckpointError` (76)."""
+        self._check_logs()
+        check_ledger(self._warehouse, self._job.name, self._state, branch, self._state_now)
 
     def check_run(self, spec: RunSpec) -> None:
         """Raise the error with which a planned run would stop because of its tables (76), state (74, 76) or schedules (76)."""

@@ -13,7 +13,6 @@ from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.planned_tasks import Restored
 from rewindow.control.plan.spec import RunSpec, TargetTotal
 from rewindow.errors import StorageError
-from rewindow.tables.delta.check_published import check_ledger
 from rewindow.tables.delta.checkpoints import find_checkpoint
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.diff import staged_rows
@@ -37,10 +36,6 @@ class Repair:
     def published(self, state: JobState, branch: str) -> list[str]:
         """Return the targets of a branch that have tables."""
         return [*state.branch(branch).tables]
-
-    def check_ledger(self, job: str, state: JobState, branch: str) -> None:
-        """Check that no table has publications that the ledger lacks. Raises `CheckpointError` (76)."""
-        check_ledger(self._tables.warehouse, job, state, branch, self._tables.state)
 
     def drift(self, job: str, state: JobState, branch: str) -> list[Drift]:
         """Return the tables of a branch that differ from what was published."""

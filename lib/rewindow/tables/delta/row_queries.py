@@ -7,7 +7,6 @@ uses one partition, and so one thread: then sums of floats and the order of rows
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from rewindow.errors import failed_io, one_line
+from rewindow.storage.scratch import scratch_folder
 
 Batches = Callable[[], Iterator[pa.RecordBatch]]
 
@@ -55,7 +55,7 @@ def row_queries(tables: Mapping[str, tuple[pa.Schema, Batches]]) -> Iterator[Row
     Raises the error of `failed_io` if the rows cannot be copied to a temporary folder.
     """
     builder = QueryBuilder(_SETTINGS)
-    with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
+    with scratch_folder() as folder:
         for name, (schema, batches) in tables.items():
             path = str(Path(folder, name))
             try:

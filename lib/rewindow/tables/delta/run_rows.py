@@ -19,7 +19,7 @@ from rewindow.control.plan.job_state import CommittedRun
 from rewindow.errors import StorageError
 from rewindow.tables.delta.commit import existing_table, open_table, table_path
 from rewindow.tables.delta.files import Folder
-from rewindow.tables.delta.table_rows import TableFile, read_file, rows_of, table_files, table_schema
+from rewindow.tables.delta.table_rows import TableFile, read_file, read_rows, rows_of, table_files, table_schema
 from rewindow.tables.shared.arrow_tables import rows_with
 from rewindow.tables.shared.audit import MEASURES, add_up_runs, reported
 from rewindow.tables.shared.paths import METRICS
@@ -119,3 +119,17 @@ def _published_measures(warehouse: str, runs: Sequence[CommittedRun]) -> Iterato
     values: dict[str, list[int] | list[str]] = {"job": [runs[0].spec.job], "_run": numbers}
     for file in table_files(path, table, runs=numbers):
         yield rows_with(read_file(folder, file, schema), values).select(MEASURES.names).cast(MEASURES)
+
+
+_MEASURE = ("sub_topology", "level", "node", "partition", "name", "reason")
+
+
+_SUMS = (("count", "sum"), ("total", "sum"), ("minimum", "min"), ("maximum", "max"))
+
+
+def metric_totals(warehouse: str, chain: Sequence[CommittedRun]) -> pa.Table:
+    """Return the sums and extrema of the metrics of a chain of runs, by task, node, name and reason."""
+    head = chain[-1].spec
+    runs = pa.array([run.spec.run for run in chain], pa.int64())
+    rows = read_rows(table_path(warehouse, METRICS), where=(pc.field("job") == head.job) & pc.field("_run").isin(runs))
+    return rows.group_by(list(_MEASURE), use_threads=False).aggregate(list(_SUMS))

@@ -17,7 +17,7 @@ from rewindow.contracts.tasks import LogFile, LogTable
 from rewindow.control.plan.spec import CHANGELOG, Commit, JournalFile, RunSpec, TableSpec, TargetTotal
 from rewindow.errors import InvariantError, StorageError
 from rewindow.storage.locations import check_spark_reads
-from rewindow.tables.delta.check_published import Checked, check_published, check_state, lagging
+from rewindow.tables.delta.check_published import Checked, check_ledger, check_published, check_state, lagging
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.ledger import LandingLedgers, Ledger
@@ -269,7 +269,7 @@ class DeltaTables:
         """
         from rewindow.tables.delta.publish import publish
 
-        yield from publish(self.warehouse, job, state, branch, self.reports)
+        yield from publish(self.warehouse, job, state, branch, self.reports, self.state)
         self._published[job, state.ledger, branch] = len(state.committed)
 
     def finish_reset(self, job: str, state: JobState) -> Iterator[str]:
@@ -301,6 +301,10 @@ class DeltaTables:
     def lagging(self, job: str, state: JobState, branch: str) -> dict[str, int]:
         """Return, by target, how many publications each table of a branch lacks. Complete tables are left out."""
         return lagging(self.warehouse, job, state, branch)
+
+    def check_ledger(self, job: str, state: JobState, branch: str) -> None:
+        """Check that no table of a branch has publications that the ledger lacks. Raises `CheckpointError` (76)."""
+        check_ledger(self.warehouse, job, state, branch, self.state)
 
     def check_published(
         self, job: str, state: JobState, branch: str, *, early: bool = False, brief: bool = False

@@ -1,1 +1,1 @@
-"""The adapter of governed tables: ledger, journal and publishing through Spark, where files may not be opened directly."""
+"""The adapter of governed tables. Ledger, journal and publishing go through Spark, because files may not be opened directly."""

@@ -32,7 +32,7 @@ _OF_ANY = (COMMIT, SNAPSHOT, FORGET)
 
 
 def may_hold(state: JobState, ledger: Sequence[LedgerRow], rows: Sequence[LedgerRow]) -> bool:
-    """Return whether ``rows``, which are to be appended, are a plan that may be held. ``ledger``: the rows before them."""
+    """Return whether the ``rows`` to append are a plan that may be held in memory. ``ledger``: the rows before them."""
     if len(rows) != 1 or rows[0].kind != PLAN or rows[0].body["branch"] != MAIN:
         return False
     recent = known_part(ledger)[1][-_RECENT:]
@@ -59,7 +59,7 @@ def stage(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskReport]) -
 def check_repeats(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskReport], feed: Feed) -> None:
     """Check that an attempt made the same rows as the attempt that it repeats, if all tasks of the repeated attempt reported.
 
-    Raises `InvariantError` (70).
+    Raises `InvariantError` (70) otherwise.
     """
     before = journal.reports(spec.repeats) if spec.repeats else []
     if not set(range(len(spec.binding.topology))) <= {report.sub_topology for report in before}:
@@ -80,7 +80,7 @@ def check_repeats(journal: SparkJournal, spec: RunSpec, reports: Sequence[TaskRe
 
 
 def audit(journal: SparkJournal, state: JobState, spec: RunSpec, staged: JournalFile, feed: Feed) -> Commit:
-    """Check what an attempt staged, as it was read back from the journal or is held in memory; return its COMMIT."""
+    """Check what an attempt staged, as read back from the journal or held in memory. Return the attempt's COMMIT."""
     reports = journal.reports(spec.attempt.id)
     if summary(spec.attempt.id, reports) != staged:
         raise StorageError(

@@ -6,7 +6,6 @@ appended, so both are in one commit.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from rewindow.control.plan.retention import decide_snapshot
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.control.plan.stored_rows import stored_json
 from rewindow.engine.worker.staging import StagingTarget
+from rewindow.storage.scratch import scratch_folder
 from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.governed.journal import (
     ROOT,
@@ -39,7 +39,7 @@ BLOCK_ROWS = 250_000
 
 
 def find_checkpoint(head: CommittedRun | None, basis: Sequence[CommittedRun], reports: Reports) -> Checkpoint:
-    """Return the checkpoint after ``head``; an empty one if it is None. ``basis``: the runs to read, see `JobState.basis`."""
+    """Return the checkpoint after the run ``head``; an empty one for None. ``basis``: the runs to read, see `JobState.basis`."""
     if head is None:
         return Checkpoint({}, {})
     states = {(report.sub_topology, report.partition): report.state for report in reports(head)}
@@ -91,7 +91,7 @@ def store_changes(
 
 
 def _filled(data: bytes, values: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
-    """Return a block's rows with all columns of the changelog. ``values``: of the partition columns, which blocks lack."""
+    """Return a block's rows with all columns of the changelog. ``values``: the partition columns, which blocks lack."""
     rows = rows_of_block(data)
     columns = [
         rows[field.name].cast(field.type)
@@ -114,7 +114,7 @@ def stage_snapshot(
     stores = sorted(run.spec.binding.stores)
     changes = store_changes(journal, run, state.basis(run.spec.run), stores, reports_of)
     files: list[StagedFile] = []
-    with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
+    with scratch_folder() as folder:
         for store in stores:
             rows = current_rows(changes.pop(store), run, store, reports_of(run))
             for file in _written(folder, run, store, rows, number, attempt):

@@ -13,8 +13,8 @@ from rewindow.control.plan.stored_rows import check_layout
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import ConfigError, RewindowError, StorageError, one_line
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit import exists, has_files, is_emptied
 from rewindow.tables.governed.names import TableName, ddl, sql_type
+from rewindow.tables.governed.table_history import exists, has_files, is_emptied, table_version
 
 _LOOKS, _LOOK_SECONDS = 5, 1.0
 """How many times to try to create a table that another process seems to be creating, and the seconds to wait each time."""
@@ -56,8 +56,8 @@ def create_table(
             actual += [(column.name, sql_type(column)) for column in added]
     due = [(column.name, sql_type(column)) for column in columns]
     if not grows and sorted(actual) != sorted(due) and (table_version(spark, name) == 0 or is_emptied(spark, name)):
-        # A failed attempt has created the table, or a reset has emptied it. But the table may belong to another job. It may also
-        # have rows, because CREATE TABLE ... AS SELECT makes version 0, too.
+        # A failed attempt has created the table, or a reset has emptied it, so the table may be replaced. It must not belong to
+        # another job or have rows, though. Version 0 has rows if CREATE TABLE ... AS SELECT made it.
         check_properties(spark, name, properties or {})
         if has_files(spark, name):
             raise other_columns(str(name), actual, due)
@@ -124,14 +124,5 @@ def _create_unless_created(spark: SparkSession, name: TableName, definition: str
 
 
 def owner(job: str, branch: str) -> str:
-    """Return the value of `OWNER`: a digest, because Spark redacts values that look like secrets (``hourly`` contains "url")."""
+    """Return the value of `OWNER`. It is a digest, because Spark redacts values that look like secrets (``hourly`` has "url")."""
     return blake2b(f"{job}/{branch}".encode(), digest_size=16).hexdigest()
-
-
-def table_version(spark: SparkSession, name: TableName) -> int | None:
-    """Return a table's Delta version; None if there is no table."""
-    if not exists(spark, name):
-        return None
-    with mapped():
-        (last,) = spark.sql(f"DESCRIBE HISTORY {name.quoted} LIMIT 1").select("version").collect()
-    return int(last["version"])

@@ -20,11 +20,11 @@ from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT, add_digests
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.engine.worker.digest import RowsDigest
-from rewindow.tables.governed.commit import exists
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.publish import own_rows, published_tables
 from rewindow.tables.governed.published import KnownTables, is_on_its_way, lacking, ordinal_at
 from rewindow.tables.governed.run_rows import NO_RUN, altered, check_counts
+from rewindow.tables.governed.table_history import exists
 from rewindow.tables.shared.drift import Drift, difference_of
 from rewindow.tables.shared.feeds import NewEpochs
 from rewindow.tables.shared.publications import Due, due_rows, net, older_ledger, publication_id
@@ -150,7 +150,7 @@ def _difference(
 
 
 def _digests(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield, for the rows in these batches, the number and the digest of each run's rows."""
+    """Yield the number and the digest of each run's rows in these batches."""
     digests: dict[int, RowsDigest] = {}
     rows = Counter[int]()
     for batch in batches:

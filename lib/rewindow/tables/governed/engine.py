@@ -1,4 +1,4 @@
-"""The engine for governed tables: tasks receive and return rows through Spark instead of opening files.
+"""The engine for governed tables. Tasks receive and return rows through Spark instead of opening files.
 
 The task itself is the same as for files. Before it starts, the worker copies the stored data of its internal logs and stores to a
 temporary folder. The task reads and writes files there, and the files that it wrote are stored as rows of the journal.
@@ -7,7 +7,6 @@ temporary folder. The task reads and writes files there, and the files that it w
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -39,6 +38,7 @@ from rewindow.engine.spark.spark_job import for_packs, mapped
 from rewindow.engine.worker.failures import mark
 from rewindow.engine.worker.packing import PIECE_BYTES
 from rewindow.errors import NotNowError, RewindowError, StorageError
+from rewindow.storage.scratch import scratch_folder
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.journal import ROOT, ROW, SparkJournal, file_row, hold_rows, journal_row
 from rewindow.tables.governed.own_table import REPORT
@@ -56,7 +56,7 @@ _WANTED = pa.schema([(GROUP, pa.int64()), (TASK, pa.int64()), (FIRST, pa.int64()
 
 
 class RowsEngine(SparkEngine):
-    """Runs sub-topologies whose tasks may neither read nor write the tables' files."""
+    """An engine for sub-topologies whose tasks may neither read nor write the tables' files."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class RowsEngine(SparkEngine):
         self._journal = journal_of("none")
 
     def run_sub_topology(self, work: SubTopologyWork) -> list[TaskReport]:
-        """Run one sub-topology: append to the journal once, and read that back. Raises the worker's own `RewindowError`."""
+        """Run one sub-topology. Its rows are appended once and read back. Raises the worker's own `RewindowError`."""
         failure: RewindowError | None = None
         journal, attempt, part = self._journal_of(work.identity.job), work.identity.attempt, work.sub_topology
         self._journal = journal
@@ -129,7 +129,7 @@ class RowsEngine(SparkEngine):
             blocks = self._journal.blocks(attempts).join(F.broadcast(wanted_frame), "path")
             names = {TOPIC: _BLOCK_TOPIC, LAST: -1, PACK: -1}
             positions = [F.lit(number).cast("long").alias(name) for name, number in names.items()]
-            # Each block becomes one array, which is exploded. A substring for each exploded row would copy the whole block.
+            # Each block becomes one array, and the array is exploded. Otherwise Spark would copy the whole block for each piece.
             pieces = blocks.select(GROUP, TASK, FIRST, *positions, F.expr(_PIECES).alias("pieces"))
             numbered = pieces.select(GROUP, TASK, FIRST, *names, F.posexplode("pieces").alias(PIECE, DATA))
             yield numbered.withColumn(PIECE, F.col(PIECE).cast("long"))
@@ -146,7 +146,7 @@ def _run_rows(
     work: SubTopologyWork, tasks: Mapping[int, TaskWork], import_paths: Iterable[str], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     sys.path[:0] = [path for path in import_paths if path not in sys.path]
-    with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
+    with scratch_folder() as folder:
         here = {partition: _relocated(task, folder) for partition, task in tasks.items()}
         made = {target: f"{folder}/made/{target}" for target in work.staging.roots}
         try:
@@ -187,7 +187,7 @@ def _write_blocks(
             blocks = batch.filter(pa.array(is_block))
             positions = [blocks.column(name).to_pylist() for name in (TASK, FIRST, PIECE)]
             for partition, number, piece, data in zip(*positions, blocks.column(DATA), strict=True):
-                # Each task has its own files: pieces for the next task may arrive while this task still reads the same block.
+                # Each task has its own files, because pieces for the next task may arrive while this task reads the same block.
                 file = Path(folder, "given", str(partition), paths[partition][number])
                 file.parent.mkdir(parents=True, exist_ok=True)
                 # The pieces of a block arrive in order.

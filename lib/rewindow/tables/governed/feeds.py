@@ -1,8 +1,8 @@
 """The feeds of a catalog: landing ledger, logs and quarantine through Spark.
 
 The k-th commit to a log has the rows that the k-th append of landings to the ledger names. So its content depends on the ledger
-alone, as in `tables.governed.publish`. Landings are appended only after all earlier landings were published. So the log has all
-commits except, perhaps, the last, and the last is always made again: if the log has it, Delta skips it without a Spark job
+alone, as in `tables.governed.publish`. Landings are appended only after all earlier landings were published. So only the last
+commit may be missing from the log. That commit is always made again, because Delta skips it without a Spark job if the log has it
 (ADR-107).
 """
 
@@ -17,13 +17,14 @@ from pyspark.sql import SparkSession
 
 from rewindow.contracts.ingest import LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.reserved_names import QUARANTINE_COLUMNS
+from rewindow.control.ingest.feed_definition import LogSchema
 from rewindow.control.ingest.feed_progress import fold_progress, progress_lines
-from rewindow.control.ingest.landings import LANDING, PLAN, Feed, LogSchema
+from rewindow.control.ingest.landings import LANDING, PLAN, Feed
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredRows, identity
 from rewindow.engine.spark.spark_job import mapped
-from rewindow.tables.governed.commit import exists, has_files, is_there, last_version, look_at
+from rewindow.tables.governed.commit import is_there
 from rewindow.tables.governed.create_table import OWNER, create_table, owner
 from rewindow.tables.governed.journal import SparkJournal, block_path, rows_of_block
 from rewindow.tables.governed.ledger import Given
@@ -41,6 +42,7 @@ from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_rows import feed_name
 from rewindow.tables.governed.publish import land_once
 from rewindow.tables.governed.source_table import look_at_output, look_at_table
+from rewindow.tables.governed.table_history import exists, has_files, last_version, look_at
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above
 from rewindow.tables.shared.ledger import dated, now_ms
@@ -51,7 +53,7 @@ _FILES_CACHED = 64
 
 
 class CatalogFeedTables:
-    """The feeds whose logs a catalog governs: the `LandingTables` of `land`."""
+    """The feeds whose logs a catalog governs. It implements the protocol `LandingTables` of `land`."""
 
     def __init__(self, spark: Callable[[], SparkSession], tables: CatalogTables) -> None:
         """Bind to the tables of a catalog. Nothing is read or created."""
@@ -110,7 +112,7 @@ class CatalogFeedTables:
             self._create_quarantine()
 
     def check_claims(self, feed: str, topics: Iterable[str]) -> None:
-        """Check nothing: a check takes a Spark job, and the first publication to a log checks for rows of another ledger."""
+        """Check nothing, because that takes a Spark job. The first publication to a log checks for rows of another ledger."""
 
     def publish(self, feed: str) -> None:
         """Bring a feed's log tables and the quarantine up to date with its ledger. Any process may do so at any time.
@@ -195,7 +197,7 @@ class CatalogFeedTables:
         return look_at_table(self._spark_of(), name, spec, position, window)
 
     def roots(self, feed: str, topic: str) -> tuple[str, str]:  # noqa: ARG002 - workers write to temporary folders
-        """Return the targets of a topic's log and of the quarantine, which take the place of folders."""
+        """Return the targets of a topic's log and of the quarantine. In a catalog, targets take the place of folders."""
         return f"log/{topic}", QUARANTINE
 
     def first_above(self, feed: str, file: HeldFile, offset: int, time_ms: int) -> int | None:
@@ -203,8 +205,8 @@ class CatalogFeedTables:
         return first_above(self._timestamps(feed, file), file, offset, time_ms)
 
     def remove_orphans(self, feed: str, topics: Sequence[str], attempts: Sequence[str]) -> None:  # noqa: ARG002
-        """Remove from the journal what attempts staged that can never land."""
-        # Commit the PLAN first: until then, a server may still execute the append of a client that died, after its rows are gone.
+        """Remove everything from the journal that these attempts staged. They can never land."""
+        # The PLAN is committed first. Until then, a server may execute the append of a dead client after this removal.
         self._tables.landings(feed).flush()
         self.journal(feed).drop(attempts)
 
@@ -240,7 +242,7 @@ class CatalogFeedTables:
         is_empty = self._is_empty(log.name)
         is_last_append = is_newest and last == log.landed.number
         if not (is_empty or log.is_shared or is_last_append):
-            # The ledger has later landings, and each is published only after the one before it.
+            # The ledger has later landings, which were appended only after these landings were published.
             return
         name = log.create()
         is_first = len(due) == 1 and log.topic not in log.landed.last

@@ -1,4 +1,4 @@
-"""The garbage collection of jobs and feeds in a catalog: blocks and reports in the journal are deleted. Ledger rows stay.
+"""The garbage collection of jobs and feeds in a catalog. It deletes blocks and reports from the journal. Ledger rows stay.
 
 Rows are deleted with DELETE statements, which can be repeated. The platform's VACUUM deletes the files that had the rows, after
 its own retention.
@@ -44,7 +44,7 @@ class CatalogJobGc:
         return len({item.attempt for item in reports})
 
     def due(self, _least: int) -> int:
-        """Return 0: the platform merges the files of outputs (OPTIMIZE)."""
+        """Return 0, because the platform merges the files of outputs (OPTIMIZE)."""
         return 0
 
     def merge(self, _least: int) -> Iterator[str | tuple[int, int]]:
@@ -108,15 +108,19 @@ class CatalogFeedGc:
         self._rows = JournalRows(tables.journal_table, feed_name(feed))
 
     def topics(self) -> list[str]:
-        """Return nothing: the files of logs belong to the catalog."""
+        """Return nothing, because the files of logs belong to the catalog."""
         return []
+
+    def drop_replaced(self, keep_ms: int) -> Iterator[str]:  # noqa: ARG002 - nothing is dropped
+        """Drop nothing: landed rows stay."""
+        return iter(())
 
     def compact(self, topic: str) -> Iterator[str | tuple[int, int]]:  # noqa: ARG002 - no topic is named
         """Merge nothing."""
         return iter(())
 
     def due(self) -> int:
-        """Return 0: `compact` merges nothing."""
+        """Return 0, because `compact` merges nothing."""
         return 0
 
     def garbage(self, keep_ms: int) -> Iterator[Garbage]:

@@ -6,7 +6,6 @@ stage are held in memory, so the run's plan, rows and COMMIT are one commit (ADR
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,13 +17,14 @@ from rewindow.control.plan.stored_rows import stored_json
 from rewindow.engine.worker.failures import as_in_a_worker
 from rewindow.engine.worker.local import VECTORIZED_SHARE, LocalEngine, SubTopologyRunner
 from rewindow.engine.worker.task_execution import run_tasks
+from rewindow.storage.scratch import scratch_folder
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.journal import ROOT, SparkJournal, block_path, file_row, hold_rows, journal_row
 from rewindow.tables.governed.own_table import REPORT
 
 
 class Staged(Protocol):
-    """Looks up staged and landed blocks by path."""
+    """The source of staged and landed blocks."""
 
     def journal(self, job: str) -> SparkJournal:
         """Return a job's journal."""
@@ -40,7 +40,7 @@ class Staged(Protocol):
 
 
 class CatalogInlineEngine(LocalEngine):
-    """Runs small sub-topologies in this process, and other sub-topologies on Spark."""
+    """An engine that runs small sub-topologies in this process, and other sub-topologies on Spark."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class CatalogInlineEngine(LocalEngine):
         execution: Execution = Execution.AUTO,
         on_task: Callable[[TaskReport], None] | None = None,
     ) -> None:
-        """``most``: a sub-topology runs here if it takes and restores at most so many records and rows together.
+        """``most``: a sub-topology runs here if its records and the rows it restores are at most so many together.
 
         ``on_task``: called with each task's report.
         """
@@ -67,7 +67,7 @@ class CatalogInlineEngine(LocalEngine):
         if not self._is_small(work):
             return self._spark().run_sub_topology(work)
         reports = []
-        with tempfile.TemporaryDirectory(prefix="rewindow-") as folder, as_in_a_worker():
+        with scratch_folder() as folder, as_in_a_worker():
             here = self._with_files(work, Path(folder, "given"))
             roots = {target: f"{folder}/made/{target}" for target in work.staging.roots}
             here = replace(here, staging=replace(work.staging, roots=roots))

@@ -1,7 +1,7 @@
 """The journal of staged rows: the tasks' reports and the blocks of rows that they staged.
 
-A block is the content of a staged file (Parquet with checksums and digest) as the value of a binary column, because tasks may not
-write files into governed tables. So a run stages the same rows with the same digests in both adapters.
+A block is the content of a staged file (Parquet with checksums and digest). So a run stages the same rows with the same digests
+in both adapters. Blocks are values of a binary column, because tasks may not write files into governed tables.
 
 Rows that this process made are held in memory. They are appended in the commit of the ledger row that makes them valid. Rows that
 Spark's workers made are appended by the workers. In both cases, an attempt without its ledger row has no effect.
@@ -12,7 +12,6 @@ Spark's workers made are appended by the workers. In both cases, an attempt with
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -32,9 +31,11 @@ from rewindow.engine.spark.spark_job import for_packs, mapped
 from rewindow.engine.worker.parquet_writer import DIGEST_BYTES
 from rewindow.engine.worker.staging import StagingTarget, stage_rows
 from rewindow.errors import NotNowError, RewindowError, StorageError
+from rewindow.storage.scratch import scratch_folder
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit import add_once, last_version
+from rewindow.tables.governed.commit import add_once
 from rewindow.tables.governed.own_table import BLOCK, METRIC, REPORT, OwnTable, rows_of
+from rewindow.tables.governed.table_history import last_version
 from rewindow.tables.shared.ledger import now_ms
 
 ROW = "sub_topology long, partition long, kind string, path string, text string, data binary"
@@ -49,7 +50,7 @@ _ROW_SCHEMA = pa.schema(
     ]
 )
 ROOT = "block:"
-"""The prefix that marks a path as that of a block. The roots of a run's targets begin with it."""
+"""The prefix of the paths of blocks. The roots of a run's targets begin with it."""
 
 
 def block_path(attempt: str, target: str, path: str) -> str:
@@ -74,7 +75,7 @@ def journal_row(part: int, partition: int, kind: str, path: str, text: str, data
 
 
 def file_row(part: int, partition: int, attempt: str, file: StagedFile, root: str) -> pa.RecordBatch:
-    """Return the journal row of a staged file, and delete the file. ``root``: the local folder that the file's path is below."""
+    """Return the journal row of a staged file, and delete the file. ``root``: the local folder of the file's path."""
     path = Path(root, file.path)
     data = path.read_bytes()
     path.unlink()
@@ -149,7 +150,7 @@ class SparkJournal:
         self._appended.add(attempt)
         named = rows.withColumn("name", F.lit(self.name)).withColumn("attempt", F.lit(attempt))
         self._table.prepare()
-        # Each part has its own application id: under a common id, Delta would skip a lower version without an error.
+        # Each part has its own application id, because under a common id Delta would skip a lower version without an error.
         add_once(_completed(named), self._table.name, _part_id(attempt, part), 1)
 
     def make_durable(self, attempt: str) -> None:
@@ -204,7 +205,10 @@ class SparkJournal:
             self._blocks.clear()
 
     def reports(self, attempt: str, part: int | None = None) -> list[TaskReport]:
-        """Return the reports of an attempt's tasks, sorted by sub-topology and partition. ``part``: only of this sub-topology."""
+        """Return the reports of an attempt's tasks, sorted by sub-topology and partition.
+
+        ``part``: return only the reports of this sub-topology.
+        """
         reports = [TaskReport.from_json(report) for report in self.texts(attempt, part)]
         return sorted(reports, key=lambda report: (report.sub_topology, report.partition))
 
@@ -214,7 +218,10 @@ class SparkJournal:
         return self.reports(attempt)
 
     def texts(self, attempt: str, part: int | None = None) -> list[Any]:
-        """Return the reports of an attempt's tasks as decoded JSON, in arbitrary order. ``part``: only of this sub-topology."""
+        """Return the reports of an attempt's tasks as decoded JSON, in arbitrary order.
+
+        ``part``: return only the reports of this sub-topology.
+        """
         if attempt not in self._texts:
             self._read_reports()
         reports = self._texts.get(attempt, [])
@@ -300,7 +307,7 @@ class SparkJournal:
             raise self._lost_blocks()
 
     def check(self, attempt: str, staged: Iterable[StagedFile]) -> None:
-        """Compare the digests of blocks that were read back or are held with those of the staged files.
+        """Compare the digests of blocks, which were read back or are held, with the digests of the staged files.
 
         Raises `StorageError` (74), which names the first block that is missing, duplicated or altered.
         """
@@ -392,7 +399,7 @@ def hold_rows(
 ) -> list[StagedFile]:
     """Let the journal hold a few rows as a block. Metrics are also held row by row, for the view of the metrics."""
     listed = list(rows)
-    with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
+    with scratch_folder() as folder:
         files = stage_rows(StagingTarget(target, folder, attempt=attempt, partition=0), columns, listed)
         journal.hold(attempt, [file_row(_DRIVER, 0, attempt, file, folder) for file in files])
     if target == METRICS_TARGET:
@@ -411,7 +418,7 @@ class Listed(NamedTuple):
 
 
 class JournalRows:
-    """The journal rows of one job or feed, without those of its ledger."""
+    """The journal rows of one job or feed, without the rows of its ledger."""
 
     def __init__(self, table: OwnTable, name: str) -> None:
         """``name``: the name of a job, or the `feed_name` of a feed. Nothing is read."""
@@ -439,7 +446,7 @@ class JournalRows:
                 yield Garbage(str(self._table.name), path, size_of.get((item.attempt, item.part), 0), why)
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Delete the rows of `Garbage.path` values, those of a few hundred attempts in one commit. Rows may be gone already."""
+        """Delete the rows that `Garbage.path` values name, a few hundred attempts per commit. Rows may be gone already."""
         for some in _in_parts(sorted(paths)):
             by_part: dict[str, list[str]] = {}
             for path in some:
@@ -463,5 +470,5 @@ def _in_parts(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
 
 
 def is_report(part: str) -> bool:
-    """Return whether a part is reports or metrics, which are kept as long as their attempt may be committed."""
+    """Return whether a part consists of reports or metrics, which are kept as long as their attempt may be committed."""
     return part in (REPORT, METRIC)

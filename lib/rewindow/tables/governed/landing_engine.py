@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial, reduce
@@ -28,6 +27,7 @@ from rewindow.engine.worker.landing.source_types import UnsuitableError
 from rewindow.engine.worker.log_blocks import PARTITION
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.errors import NotNowError, RewindowError, StorageError
+from rewindow.storage.scratch import scratch_folder
 from rewindow.tables.governed.journal import ROW, SparkJournal, file_row, journal_row
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_table import REPORT
@@ -37,7 +37,7 @@ FILE_ROWS = 250_000
 
 
 class CatalogLandingEngine(SparkLandingEngine):
-    """Lands sources on a Spark session whose workers may not write files of tables."""
+    """An engine that lands sources on a Spark session whose workers may not write files of tables."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class CatalogLandingEngine(SparkLandingEngine):
 
 
 def _not_landed(rows: DataFrame, write: LogWrite) -> DataFrame:
-    """Leave out the rows that were landed before, by their offsets. Nothing else distinguishes new rows of a governed table."""
+    """Leave out the rows that were landed before. In a governed table, only their offsets distinguish them from new rows."""
     due: Mapping[int, int] = {partition: write.starts[partition][0] + base for partition, base in write.bases.items()}
     own = F.col(PARTITION)
     if not due:
@@ -116,7 +116,7 @@ def _stage_blocks(
 ) -> Iterator[pa.RecordBatch]:
     if project_root not in sys.path:
         sys.path.insert(0, project_root)
-    with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
+    with scratch_folder() as folder:
         local = replace(write, log_root=f"{folder}/log", quarantine_root=f"{folder}/quarantine")
         try:
             for block in write_log(local, batches):
@@ -129,7 +129,7 @@ def _stage_blocks(
 
 
 class CatalogArrowEngine(ArrowLandingEngine):
-    """Lands small sources that Arrow reads in the process of the command; leaves other sources to Spark.
+    """An engine that lands small sources with Arrow in the process of the command, and leaves other sources to Spark.
 
     The journal holds the blocks in memory until the landing's ledger row is appended.
     """
@@ -150,7 +150,7 @@ class CatalogArrowEngine(ArrowLandingEngine):
 
     def _land_here(self, write: LogWrite, source: ArrowSource) -> list[Block]:
         journal = self._journal_of(write.feed)
-        with tempfile.TemporaryDirectory(prefix="rewindow-") as folder:
+        with scratch_folder() as folder:
             log_root, quarantine_root = f"{folder}/log", f"{folder}/quarantine"
             local = replace(write, file_rows=FILE_ROWS, log_root=log_root, quarantine_root=quarantine_root)
             blocks = super()._land_here(local, source)

@@ -45,8 +45,8 @@ from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity
 from rewindow.control.plan.stored_state import state_lines
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import AccessError, CheckpointError, InvariantError, NotNowError, RewindowError, not_committed
-from rewindow.tables.governed.commit import last_version
 from rewindow.tables.governed.own_table import FOLD, OwnTable, fold_name, is_text, rows_of
+from rewindow.tables.governed.table_history import last_version
 from rewindow.tables.shared.ledger import (
     JobStates,
     check_numbered,
@@ -80,12 +80,12 @@ class _Known(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """The number of ledger rows, with those that the fold covers."""
+        """The number of ledger rows, including rows that the fold covers."""
         return (self.kept.fold.rows if self.kept else 0) + sum(len(append.rows) for append in self.later)
 
     @property
     def appends(self) -> int:
-        """The number of appends, with those that the fold covers."""
+        """The number of appends, including appends that the fold covers."""
         return (self.kept.appends if self.kept else 0) + len(self.later)
 
     @property
@@ -119,7 +119,7 @@ class SparkLedger:
         self._earlier = _Earlier(self._all)
 
     def read(self) -> StoredRows:
-        """Return the rows of the job or feed, in order, with held rows.
+        """Return the rows of the job or feed, in order, including held rows.
 
         Raises `InvariantError` (70) if the rows are not numbered 1, 2, 3 ...
         """
@@ -342,7 +342,10 @@ class RecordedVersion(NamedTuple):
 
 
 class _Mark(NamedTuple):
-    """A stored fold covers at least ``appends`` appends. The next runs need no reports from before ``since_ms`` (epoch ms)."""
+    """The mark of a stored fold, which covers at least ``appends`` appends.
+
+    The next runs need no reports from before ``since_ms`` (epoch ms).
+    """
 
     appends: int
     since_ms: int
@@ -386,7 +389,7 @@ class StoredFolds:
         self._known: dict[str, KeptFold] = {}
 
     def read(self, names: Sequence[str], *, with_reports: bool) -> dict[str, Found]:
-        """Return, by name, what is stored of ledgers. One query reads all, or two if a fold is lost.
+        """Return, by name, the stored fold and rows of ledgers. One query reads them all, two if a fold is lost.
 
         ``with_reports``: read the reports in the journal, too.
         """
@@ -411,7 +414,7 @@ class StoredFolds:
             "recorded_at": [now_ms()],
         }
         stated = json.dumps(_Mark(kept.appends, since_ms))
-        # The mark comes first: a user who may not alter the view would otherwise store a fold again and again that nobody finds.
+        # The mark comes first. Otherwise a user who may not alter the view would store folds again and again that nobody finds.
         with suppress(RewindowError), mapped():
             view = self._table.view.quoted
             self._table.spark_of().sql(f"ALTER VIEW {view} SET TBLPROPERTIES ('{_PROPERTY}{name}' = '{stated}')")
@@ -432,7 +435,7 @@ class StoredFolds:
         return marks
 
     def _found(self, name: str, rows: Sequence[Row], mark: _Mark | None) -> Found | None:
-        """Return a ledger's fold and rows among rows that were read; None if rows before ``mark`` are missing, without a fold."""
+        """Pick a ledger's fold and rows from the rows that were read; None if there is a ``mark`` but no fold that reaches it."""
         own = _of(name, rows)
         if mark is None:
             return Found(own)

@@ -12,8 +12,6 @@ have the names with which they were staged, which contain their checksums.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -28,11 +26,13 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rewindow.contracts.reserved_names import LOG_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.tasks import LogFile, LogSpan
-from rewindow.control.ingest.landings import LANDING, LandedRange, LogSchema
+from rewindow.control.ingest.feed_definition import LogSchema
+from rewindow.control.ingest.landings import LANDING, LandedRange
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.engine.worker.failures import mark
 from rewindow.errors import StorageError
+from rewindow.storage.scratch import make_folder, remove_folder
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.journal import ROOT, SparkJournal, block_path, rows_of_block
@@ -45,7 +45,7 @@ QUARANTINED = ""
 _Due = tuple[tuple[int, Sequence[tuple[str, str]]], ...]
 """For each append with rows, its number, and pairs of path and attempt of its blocks."""
 _IN_ONE_TASK = 64
-"""Up to so many blocks are decoded by one task, which checks that none is missing. For more blocks, this takes another query."""
+"""Up to so many blocks are decoded by one task, which checks that none is missing. For more blocks, the check takes a query."""
 
 
 class LandedAppends(NamedTuple):
@@ -92,7 +92,7 @@ def landed_appends(kept: KeptFold | None, later: Sequence[Sequence[LedgerRow]]) 
 
 
 def to_store(landed: Sequence[LandedAppends], ranges: Mapping[TopicPartition, LandedRange]) -> dict[str, Any]:
-    """Return `KeptFold.landed`: what a stored fold keeps of landings. ``ranges``: the last landed range of each partition."""
+    """Return what a stored fold keeps of landings (`KeptFold.landed`). ``ranges``: the last landed range of each partition."""
     made = []
     for generation in landed:
         last = {topic: generation.last_of(topic) for topic in (*generation.definition["logs"], QUARANTINED)}
@@ -112,9 +112,10 @@ def is_covered(kept: KeptFold, topic: str, partition: int, spans: Sequence[LogSp
 
 
 def landed_blocks(bodies: Sequence[Mapping[str, Any]], part: str, topic: str | None = None) -> list[tuple[str, str]]:
-    """Return pairs of path and attempt of the blocks that landings name: of one topic, or of all topics if it is None.
+    """Return pairs of path and attempt of the blocks that landings name.
 
-    ``bodies``: the landings' ledger bodies. ``part``: ``files`` for blocks of logs, ``quarantine`` for those of the quarantine.
+    ``bodies``: the landings' ledger bodies. ``part``: ``files`` for blocks of logs, ``quarantine`` for blocks of the quarantine.
+    ``topic``: return only the blocks of this topic; None for all topics.
     """
     return [
         (block_path(body["attempt"], staged.target, staged.path), body["attempt"])
@@ -149,10 +150,10 @@ def _block_files(rows: Iterable[LedgerRow], topic: str, partition: int, spans: S
 
 
 class LogPublication(NamedTuple):
-    """A log or the quarantine as it is published: the table, and the landed blocks of a topic or for the quarantine.
+    """A log or the quarantine that is to be published: its table and its landed blocks.
 
-    ``create``: creates the table. ``unknown``: the SQL condition of rows that the table may not have before the first append.
-    ``is_shared``: whether others write the table, too, as feeds and jobs do with the quarantine.
+    ``create``: creates the table. ``unknown``: the SQL condition of rows that the table must not have before the first append.
+    ``is_shared``: whether other writers use the table, too. Feeds and jobs share the quarantine.
     """
 
     name: TableName
@@ -184,7 +185,7 @@ def emptied(name: TableName, feed: str) -> StorageError:
 def frame_of_log(
     spark: SparkSession, journal: SparkJournal, paths: Sequence[str], columns: Sequence[Column]
 ) -> DataFrame:
-    """Return the rows of landed blocks: from memory if all blocks are in memory, otherwise decoded by workers.
+    """Return the rows of landed blocks. Workers decode the blocks, unless all of them are in memory.
 
     Raises `StorageError` (74) if the journal lacks a block.
     """
@@ -255,8 +256,8 @@ class LogCopies:
 
     def _write(self, path: str, data: bytes) -> str:
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="rewindow-log-"))
-            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            self._folder = Path(make_folder())
+            weakref.finalize(self, remove_folder, str(self._folder))
         folder = self._folder / str(len(self._made))
         folder.mkdir()
         file = folder / path.rpartition("/")[2]

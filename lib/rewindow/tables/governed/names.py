@@ -1,4 +1,4 @@
-"""Names of a catalog's tables, which are validated when they are parsed, and columns. Both are also given as SQL."""
+"""Names of a catalog's tables, which are validated when they are parsed, and the SQL text of names and columns."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class OwnRows:
         return self._journals[name]
 
     def before_workers(self, name: str, step: Callable[[], None]) -> None:
-        """Call ``step`` in this command before workers append rows, if they do. Of one name, only the last step is called."""
+        """Call ``step`` in this command before workers append rows, if they do. For each name, only the last step is called."""
         self._steps[name] = step
 
     def append(
@@ -95,9 +95,9 @@ class OwnRows:
     ) -> bool:
         """Append rows to a ledger, in one commit. Return False if another writer's rows have their numbers.
 
-        ``attempts``: the attempts that the rows make valid; what the journal holds of them is in the same commit. ``recorded``:
-        table versions that the commit records. If there are attempts, a due fold of the ledger is stored first; ``give`` folds
-        rows.
+        ``attempts``: the attempts that the rows make valid. The same commit contains what the journal holds of these attempts.
+        ``recorded``: table versions that the commit records. ``give``: folds rows. If there are attempts and a new fold of the
+        ledger is due, the fold is stored first.
         """
         if attempts:
             self.keep_fold(name, give)

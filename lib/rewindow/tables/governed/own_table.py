@@ -20,9 +20,10 @@ from rewindow.contracts.staged_files import METRICS
 from rewindow.engine.spark.spark_job import mapped
 from rewindow.errors import RewindowError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed.commit import add_once, commit_noted, exists, recent_token
+from rewindow.tables.governed.commit import add_once, commit_noted
 from rewindow.tables.governed.create_table import create_table
 from rewindow.tables.governed.names import TableName, ddl
+from rewindow.tables.governed.table_history import exists, recent_token
 
 NAME = "rewindow_ledger"
 METRICS_VIEW = "rewindow_metrics"
@@ -92,7 +93,7 @@ class OwnTable:
 
     def texts(self, condition: Callable[[], Expression]) -> list[Row]:
         """Return the rows that satisfy a condition, without the bytes of blocks; none if there is no table."""
-        # The condition is built when there is a session: before that, PySpark does not know whether the session is remote.
+        # The condition is built once there is a session, because before that PySpark does not know whether the session is remote.
         if not self.exists():
             return []
         with mapped():
@@ -139,7 +140,7 @@ class OwnTable:
                 return
 
     def token_of(self, app_id: str, version: int) -> str | None:
-        """Return the token in the recent commit of an application id's version; None if there is no such commit."""
+        """Return the token in the commit of an application id's version; None if no recent commit has that version."""
         with mapped():
             return recent_token(self.spark_of(), self.name, app_id, version)
 
@@ -166,7 +167,7 @@ def is_text() -> Expression:
 
 
 def create_metrics_view(spark: SparkSession, view: TableName, table: TableName, kind: str) -> None:
-    """Create the view of the metrics if it does not exist. ``kind``: of the rows whose bodies are metrics as JSON."""
+    """Create the view of the metrics if it does not exist. ``kind``: the kind of rows whose bodies are metrics as JSON."""
     parsed = f"SELECT from_json(body, '{ddl(METRICS)}') AS metric FROM {table.quoted} WHERE kind = '{kind}'"  # noqa: S608 - our own names
     with mapped():
         spark.sql(f"CREATE VIEW IF NOT EXISTS {view.quoted} AS SELECT metric.* FROM ({parsed})")  # noqa: S608

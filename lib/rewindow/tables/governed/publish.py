@@ -1,9 +1,9 @@
-"""Bring a catalog's tables up to date with the ledger: each publication is one commit through Spark.
+"""Bring a catalog's tables up to date with the ledger. Each publication is one commit through Spark.
 
 As in `tables.delta.publish`, the k-th publication of a table is computed from the ledger alone. Delta skips a repeated version
 without an error, so it does no harm to repeat publications that are in the table. Before the next ordinal is published, the
-history must show the last one. Nothing in the command depends on the last ordinal, and the next command checks the table before
-it does anything else (`published`).
+history must show the previous one. The last ordinal is not looked up, because nothing in the command depends on it, and the next
+command checks the table before it does anything else (`published`).
 
 After a reset, a job first empties its tables. All publication epochs of a table share one application id. The commit that empties
 a table also closes this id, because no publication has such a high version. If a process still publishes for the former ledger
@@ -26,26 +26,13 @@ from rewindow.control.plan.planned_tasks import METRICS_TARGET
 from rewindow.control.plan.spec import CHANGELOG, MAIN, OUTPUT, RunSpec, TableSpec
 from rewindow.engine.spark.spark_job import for_packs, mapped
 from rewindow.errors import AccessError, not_committed
-from rewindow.tables.governed.commit import CLOSED, add_once, exists, last_version
-from rewindow.tables.governed.create_table import (
-    OWNER,
-    check_owners,
-    check_properties,
-    owner,
-    properties_of,
-    table_version,
-)
+from rewindow.tables.governed.commit import add_once
+from rewindow.tables.governed.create_table import OWNER, check_owners, check_properties, owner, properties_of
 from rewindow.tables.governed.journal import SparkJournal, batches_of_block, block_path
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.published import (
-    KnownTables,
-    begins_epoch,
-    changes_rows,
-    lacking,
-    ordinal_at,
-    version_of,
-)
+from rewindow.tables.governed.published import KnownTables, begins_epoch, changes_rows, lacking, ordinal_at, version_of
 from rewindow.tables.governed.run_rows import check_counts
+from rewindow.tables.governed.table_history import CLOSED, exists, last_version, table_version
 from rewindow.tables.shared.paths import EXPECTATIONS, QUARANTINE
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
@@ -59,7 +46,10 @@ from rewindow.tables.shared.publications import (
 
 
 def is_finished(state: JobState) -> bool:
-    """Return whether the tables of the last RESET are certainly empty: a run empties them before its COMMIT."""
+    """Return whether the tables of the last RESET are certainly empty.
+
+    They are once a run is committed, because a run empties them before its COMMIT.
+    """
     return state.reset is None or bool(state.committed)
 
 
@@ -92,7 +82,7 @@ def unknown_tables(
 ) -> list[str]:
     """Return the tables with rows of the job that its ledger did not publish.
 
-    Checked are these outputs and the tables that several jobs write. Raises `ConfigError` (78) for an output of another job.
+    These outputs and the tables that several jobs write are checked. Raises `ConfigError` (78) for an output of another job.
     """
     check_owners(spark, map(name_of, outputs), owner(job, MAIN))
     published = {(target, table.path) for run in state.committed for target, table in run.spec.binding.tables.items()}
@@ -111,7 +101,7 @@ def unknown_tables(
 
 
 def _ids(state: JobState, job: str, targets: Mapping[str, int]) -> list[str]:
-    """Return the application ids to close in a table; none if its targets have no published rows, as stores have none."""
+    """Return the application ids to close in a table; none if none of its targets is published, as with stores."""
     # The ids of a deleted ledger are recorded nowhere. Its tables have no targets here, and are emptied under the reset's own id.
     was = state.reset.ledger if state.reset else ""
     if targets:
@@ -123,7 +113,7 @@ _ATTEMPTS = 5
 
 
 def published_tables(state: JobState, branch: str) -> Iterator[Due]:
-    """Yield the tables of a branch to which rows are published. Stores and metrics have none: they are rows of the journal."""
+    """Yield the tables of a branch to which rows are published. Stores and metrics are rows of the journal instead."""
     for due in due_tables(state, branch):
         if is_published(due.target):
             yield due
@@ -137,7 +127,7 @@ def is_published(target: str) -> bool:
 def _unclaimed(state: JobState, spec: RunSpec) -> Iterator[tuple[str, TableSpec]]:
     """Yield targets and tables of a run to which the job's ledger has published nothing.
 
-    Publications on this branch count, and for a table that several jobs write, those on any branch.
+    Publications on this branch count. For a table that several jobs write, publications on any branch count.
     """
     claimed = {due.target for due in published_tables(state, spec.branch) if lacking(due, 0)}
     for target, table in spec.binding.tables.items():
@@ -155,10 +145,12 @@ def publish(
     name_of: Callable[[str], TableName],
     reports: Callable[[CommittedRun], Sequence[TaskReport]],
     look: KnownTables,
+    check_ledger: Callable[[], None],
 ) -> Iterator[str]:
     """Publish the committed runs that a branch's tables lack; yield the name of each commit before making it.
 
-    Raises `StorageError` (74) if a commit does not land, or if a table that lacks several publications was altered.
+    ``check_ledger`` is called for a table that has more publications than the ledger names. Raises `StorageError` (74) if a
+    commit does not land, or if a table that lacks several publications was altered.
     """
     for due in published_tables(state, branch):
         if not lacking(due, 0):
@@ -167,6 +159,8 @@ def publish(
         version = look(name, app_id, due).reached
         if not version and due.restart.epoch == 1:
             _check_claim(spark(), journal.name, branch, name, due.table.path)
+        if ordinal_at(due, version) > len(due.publications):
+            check_ledger()
         ordinals = lacking(due, ordinal_at(due, version))
         # A new table gets all publications in one commit, so rows that were rewound since are never added.
         if not version:
@@ -311,7 +305,7 @@ def own_rows(path: str, job: str) -> str:
 def _frame_of_blocks(
     spark: SparkSession, journal: SparkJournal, paths: Sequence[str], schema: T.StructType
 ) -> DataFrame:
-    """Return the rows of blocks: from memory if all blocks are in memory, otherwise decoded by workers.
+    """Return the rows of blocks. Workers decode the blocks, unless all of them are in memory.
 
     Raises `StorageError` (74) if the journal lacks a block.
     """
@@ -351,7 +345,7 @@ def land_once(
             # Nothing in this command depends on the last commit, and the next command reads the history before it publishes.
             if is_last:
                 return
-        except Exception as error:  # noqa: BLE001 - the commit may have landed: the history decides
+        except Exception as error:  # noqa: BLE001 - the commit may have landed, so the history decides
             failure = error
         if last_version(spark, name, app_id) >= version:
             return

@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterable
 from pyspark.sql import SparkSession
 
 from rewindow.control.plan.job_state import Publication
-from rewindow.tables.governed.commit import TableLook, is_newest, is_there, look_at
+from rewindow.tables.governed.commit import is_there
 from rewindow.tables.governed.ledger import RecordedVersion
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_rows import OwnRows
+from rewindow.tables.governed.table_history import TableLook, is_newest, look_at
 from rewindow.tables.shared.publications import Due, missing
 
 
@@ -98,7 +99,7 @@ class KnownTables:
 
     def know_new(self, name: TableName, app_id: str) -> None:
         """Let the COMMIT record a table to which nothing was committed since its creation."""
-        # The table is not added to `_known`: another process may publish to it before this command does.
+        # The table is not added to `_known`, because another process may publish to it before this command does.
         if self._is_kept() and is_newest(self._spark_of(), name, 0):
             self._new.append(RecordedVersion(str(name), app_id, version=0, reached=0))
 

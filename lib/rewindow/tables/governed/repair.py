@@ -1,4 +1,4 @@
-"""What `republish` needs to know about a catalog's tables: which have drifted, and of which runs the journal has lost rows."""
+"""What `republish` needs to know about a catalog: which tables have drifted, and which runs' rows the journal has lost."""
 
 from __future__ import annotations
 
@@ -31,10 +31,6 @@ class CatalogRepair:
     def published(self, state: JobState, branch: str) -> list[str]:
         """Return the targets of a branch that have tables of their own. Stores and metrics have none."""
         return [due.target for due in published_tables(state, branch)]
-
-    def check_ledger(self, job: str, state: JobState, branch: str) -> None:
-        """Check that no output has publications that the ledger lacks. Raises `CheckpointError` (76)."""
-        self._tables.check_ledger(job, state, branch)
 
     def drift(self, job: str, state: JobState, branch: str) -> list[Drift]:
         """Return the tables of a branch that differ from what was published."""

@@ -16,9 +16,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rewindow.contracts.ingest import ARRIVAL, NEW_ROWS, OLD_ROWS, Governed, LogSpec, Piece, ReadWindow, SourceLook
 from rewindow.engine.spark.spark_job import mapped, named, open_delta
 from rewindow.errors import ConfigError, SourceError
-from rewindow.tables.governed.commit import exists, is_quiet
 from rewindow.tables.governed.drift import difference_from_runs
 from rewindow.tables.governed.names import TableName
+from rewindow.tables.governed.table_history import exists, is_quiet
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.feeds import DELTA, altered, missing_source, new_epochs, output_gone, rows_changed
 
@@ -179,8 +179,8 @@ def look_at_output(
 ) -> SourceLook:
     """Return the present state of a job's output, compared with the landed position (None: nothing is landed).
 
-    Raises `SourceError` (66) if the job never ran, has no such output, or was rewound behind the landed position, and
-    `StorageError` (74) if rows that are not landed yet differ from those that were published.
+    Raises `SourceError` (66) if the job never ran, has no such output, or was rewound to before the landed position, and
+    `StorageError` (74) if rows that are not landed yet differ from the published rows.
     """
     new = new_epochs(tables, spec, position)
     name, version = tables.name_of(new.table.path), tables.version_of(new.table)

@@ -25,7 +25,7 @@ from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.governed.attempts import audit, check_repeats, may_hold, stage, staged_rows
 from rewindow.tables.governed.checkpoints import changelog_files, find_checkpoint, stage_snapshot, store_rows
-from rewindow.tables.governed.create_table import OWNER, check_owners, create_table, owner, table_version
+from rewindow.tables.governed.create_table import OWNER, check_owners, create_table, owner
 from rewindow.tables.governed.diff import compare_frames, frame_hash
 from rewindow.tables.governed.drift import check_ledger, check_published, find_drift
 from rewindow.tables.governed.journal import ROOT, JournalRows, SparkJournal, block_path
@@ -47,8 +47,10 @@ from rewindow.tables.governed.publish import (
     unpublished,
 )
 from rewindow.tables.governed.published import KnownTablesOfJobs, lacking
-from rewindow.tables.governed.quarantine import CatalogQuarantine, first_of, open_quarantine, rows_of_key, similar_value
+from rewindow.tables.governed.quarantine import CatalogQuarantine, open_quarantine
 from rewindow.tables.governed.run_rows import RunReports, block_batches
+from rewindow.tables.governed.table_history import table_version
+from rewindow.tables.governed.table_rows import first_of, rows_of_key, similar_value
 from rewindow.tables.shared.audit import INTERNAL, add_up_runs, reported, totals
 from rewindow.tables.shared.checkpoints import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
@@ -106,7 +108,7 @@ class CatalogTables:
         has_landed = self.own.append(
             job, dated(rows), give_state, attempts, self.known_tables(job).to_record() if attempts else ()
         )
-        # The rows of a snapshot contain the number of its SNAPSHOT row. The next SNAPSHOT row has another number.
+        # The rows of a snapshot contain the number of its SNAPSHOT row, so they fit no other row if that row did not land.
         if not has_landed and rows[0].kind == SNAPSHOT:
             self.journal(job).drop(attempts)
         # Without this, the view of the metrics would show the metrics of both attempts.
@@ -147,7 +149,7 @@ class CatalogTables:
         return LogTable(named(name.quoted), f"{self._home.catalog} governs it", source_offsets)
 
     def log_files(self, feed: Feed, where: TopicPartition, start: int, end: int) -> Sequence[LogFile]:  # noqa: ARG002
-        """Return nothing: Spark reads every log for the tasks (`log_table`)."""
+        """Return nothing, because Spark reads every log for the tasks (`log_table`)."""
         return ()
 
     def landed_files(self, table: LogTable, partition: int, spans: Sequence[LogSpan]) -> list[LogFile]:
@@ -245,8 +247,8 @@ class CatalogTables:
         for due in published_tables(state, branch):
             if lacking(due, 0):
                 self._create(job, branch, due.table)
-        journal = self.journal(job)
-        yield from publish(self._spark_of, journal, state, branch, self.name_of, self.reports, self.known_tables(job))
+        check, look = partial(self.check_ledger, job, state, branch), self.known_tables(job)
+        yield from publish(self._spark_of, self.journal(job), state, branch, self.name_of, self.reports, look, check)
 
     def finish_reset(self, job: str, state: JobState) -> Iterator[str]:
         """Empty the tables that the last RESET names; yield the name of each commit before making it.
@@ -302,19 +304,21 @@ class CatalogTables:
         return self._reports.of(run)
 
     def known_reports(self, run: CommittedRun) -> None:  # noqa: ARG002
-        """Return None: reports are rows of the journal, and reading them takes a query."""
+        """Return None, because reports are rows of the journal, and reading them takes a query."""
         return
 
     def check_next(self, job: str, state: JobState, branch: str) -> None:
-        """Check nothing: tables and state are rows in the catalog, and the platform is responsible for their files."""
+        """Check nothing, because tables and state are rows in the catalog, whose files are the platform's responsibility."""
 
     def step_times(self, runs: Sequence[CommittedRun]) -> Mapping[int, StepTimes]:  # noqa: ARG002
-        """Return nothing: the staged rows, the reports and the COMMIT of a small run are in one commit."""
+        """Return nothing, because one commit has the staged rows, the reports and the COMMIT of a small run."""
         return {}
 
     def later_refusals(self, job: Job, state: JobState) -> CatalogRefusals:
         """Return the checks of the published tables. Other checks are made only by the run."""
-        return CatalogRefusals(partial(self.check_published, job.name, state))
+        return CatalogRefusals(
+            partial(self.check_published, job.name, state), partial(self.check_ledger, job.name, state)
+        )
 
     def stored_tables(self) -> list[StoredTable]:
         """Return the parts of rewindow's own table, with the formats that their rows state. Raises `StorageError` (74)."""
@@ -369,7 +373,7 @@ class CatalogTables:
             return similar_value(self._frame(table), column, text)
 
     def has_foreign_rows(self, table: TableSpec) -> bool:  # noqa: ARG002
-        """Return False: only `check_published` finds out without reading rows whether an output was changed."""
+        """Return False, because without reading rows only `check_published` finds out whether an output was changed."""
         return False
 
     def log_path(self, feed: str, topic: str) -> str:
@@ -431,15 +435,19 @@ class CatalogTables:
 
 
 class CatalogRefusals:
-    """The checks that a run makes outside planning: only those of published tables (`LaterRefusals`)."""
+    """The checks of published tables, which a run makes outside planning. It implements `LaterRefusals`."""
 
-    def __init__(self, check_published: Callable[[str], None]) -> None:
-        """``check_published`` checks the tables of a branch."""
-        self._check_published = check_published
+    def __init__(self, check_published: Callable[[str], None], check_ledgers: Callable[[str], None]) -> None:
+        """``check_published`` checks the tables of a branch, ``check_ledgers`` only whether the ledger has their publications."""
+        self._check_published, self._check_ledgers = check_published, check_ledgers
+
+    def check_ledgers(self, branch: str) -> None:
+        """Check that no output has publications that the ledger lacks. Raises `CheckpointError` (76)."""
+        self._check_ledgers(branch)
 
     def check_published(self, branch: str) -> None:
         """Check that a branch's outputs have the rows that were published. Raises `StorageError` (74)."""
         self._check_published(branch)
 
     def check_run(self, spec: RunSpec) -> None:
-        """Check nothing: the run itself checks its tables when it creates missing ones."""
+        """Check nothing, because the run itself checks its tables when it creates missing ones."""

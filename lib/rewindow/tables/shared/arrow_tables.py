@@ -1,4 +1,4 @@
-"""Typed rows as Arrow tables: their schema, the rows with given values, and their values for `json`."""
+"""Arrow tables of typed rows: make their schema, filter their rows, and convert their values for `json`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from array import array
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import reduce
 from itertools import accumulate
 from math import isfinite
 from typing import Any
@@ -74,3 +75,16 @@ def json_value(value: Any) -> Any:
     if isinstance(value, float) and not isfinite(value):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     return str(value) if isinstance(value, Decimal) else value
+
+
+def current_rows(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Return the last row of each key of an output. A key is left out if all value columns of its last row are null (a deletion).
+
+    The last row has the highest `_epoch`, then `_partition`, then `_offset`. In a partition, `_offset` is the order of sending.
+    """
+    ordered = rows.sort_by([(name, "ascending") for name in ("_epoch", "_partition", "_offset")])
+    numbered = ordered.select(list(keys)).append_column("_number", pa.array(range(ordered.num_rows), pa.int64()))
+    last = numbered.group_by(list(keys)).aggregate([("_number", "max")])["_number_max"]
+    current = ordered.take(last.combine_chunks().sort())
+    values = [name for name in rows.column_names if not name.startswith("_") and name not in keys]
+    return current.filter(reduce(pc.or_, (current[name].is_valid() for name in values))) if values else current

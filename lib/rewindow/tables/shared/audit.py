@@ -1,7 +1,7 @@
 """Check the reports of an attempt's tasks for lost and doubled records, and add up the reports.
 
-The metrics of several runs are combined by task: counts and totals are summed, the minimum of minima and the maximum of maxima
-is taken, and of current values the newest.
+`add_up_runs` combines the metrics of several runs by task. It sums counts and totals, takes the lowest minimum and the highest
+maximum, and keeps the newest current value.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MEASURES = arrow_schema([column for column in METRICS if column.name in {"_run",
 def audit_counts(spec: RunSpec, feed: Feed, reports: Sequence[TaskReport]) -> None:
     """Check that each task reported once and took exactly the records of the run's epochs and of its upstream tasks.
 
-    Raises `InvariantError` (70): the engine lost or doubled records, and a retry would not help.
+    Raises `InvariantError` (70) otherwise, because the engine lost or doubled records. A retry would not help.
     """
     parts = len(spec.binding.topology)
     tasks = [
@@ -162,7 +162,9 @@ def add_up_runs(rows: pa.Table) -> list[dict[str, Any]]:
 
 
 def _add_up(name: str, column: pa.Array, by_run: Rows, groups: Rows) -> list[int | None]:
-    """Return for each group the sum, minimum, maximum or last of its values, as the column requires; None without values.
+    """Return for each group the sum, minimum, maximum or last of its values, as the column requires.
+
+    A group without values gets None.
 
     ``by_run``: the positions of the rows in the order of their runs. ``groups``: the group of each row, in that order.
     """
@@ -171,7 +173,7 @@ def _add_up(name: str, column: pa.Array, by_run: Rows, groups: Rows) -> list[int
     values[is_known] = np.from_dlpack(column.drop_null())
     of, values = groups[is_known[by_run]], values[by_run][is_known[by_run]]
     added = np.zeros(groups.max(initial=-1) + 1, np.int64)
-    added[of] = 0 if name in _SUMS else values  # of several values of a group, the last is kept
+    added[of] = 0 if name in _SUMS else values  # if a group has several values, the last is kept
     if name != "current":
         _EXTREMA.get(name, np.add).at(added, of, values)
     known = set(of.tolist())

@@ -1,4 +1,4 @@
-"""The checkpoint that a run resumes from, and a store's current keys and values, made from the rows of its changelog."""
+"""The checkpoint that a run resumes from, and functions that compute a store's current keys and values from its changelog."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from rewindow.streams.state.stores import JOIN, SESSION, WINDOW
 _BOUND = {WINDOW: -2, SESSION: -1}
 """From the kind of a store to the index of the key column that decides when a row expires: the start or end of a window.
 
-The columns are found by index, because the key's have other names if fields of the value are named like the bounds of windows.
+The columns are found by index. They have other names if fields of the value are already named like the bounds of windows.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint(Restored):
-    """What a run resumes from. ``rows`` and ``bytes``: how much of changelog files must be read."""
+    """What a run resumes from. ``rows``, ``bytes``: how many rows and bytes of changelog files a restore reads."""
 
     rows: int = 0
     bytes: int = 0
 
 
 def since_last_added(chain: Sequence[CommittedRun], target: str) -> Sequence[CommittedRun]:
-    """Return the part of a chain since a store was last added. A store that was removed and added again begins empty."""
+    """Return the runs of a chain since a store was last added to the job, because an added store begins empty."""
     gone = [number for number, run in enumerate(chain, start=1) if target not in run.spec.binding.tables]
     return chain[gone[-1] :] if gone else chain
 
@@ -61,9 +61,9 @@ def in_order(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def snapshot_rows(rows: pa.Table, number: int, columns: Sequence[Column]) -> Iterator[tuple[int, pa.Table]]:
-    """Yield pairs of a partition and its rows of a store's snapshot, with the columns of the changelog.
+    """Yield each partition of a store's snapshot with its rows, which have the columns of the changelog.
 
-    ``rows``: the result of `current_rows`. ``number``: the `_run` of the snapshot. ``columns``: those of the changelog.
+    ``rows``: the result of `current_rows`. ``number``: the `_run` of the snapshot. ``columns``: the columns of the changelog.
     """
     rows = rows.append_column("_run", pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows))
     rows = rows.append_column("_tombstone", pa.repeat(pa.scalar(value=False), rows.num_rows))
@@ -86,7 +86,7 @@ def _clocks(reports: Iterable[TaskReport], store: str) -> dict[int, int]:
 
 
 def _without_expired(rows: pa.Table, time_column: str, retention_ms: int, clocks: Mapping[int, int]) -> pa.Table:
-    """Leave out expired rows: ``time_column`` is ``retention_ms`` or more behind the clock of the row's partition."""
-    # The changelog has no tombstones for expired rows.
+    """Leave out expired rows, whose ``time_column`` is ``retention_ms`` or more below the partition's clock."""
+    # The changelog has no tombstones for expired rows, so their time decides.
     oldest = [clocks.get(partition, UNKNOWN) - retention_ms for partition in rows[PARTITION].to_pylist()]
     return rows.filter(pc.greater(rows[time_column], pa.array(oldest, pa.int64())))

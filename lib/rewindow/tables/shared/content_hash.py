@@ -1,4 +1,4 @@
-"""The content hash of rows (L2): two sets of rows have the same hash if and only if they hold the same rows, in any order."""
+"""The content hash of rows (L2). Two sets of rows have the same hash if and only if they hold the same rows, in any order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sorted_rows(rows: pa.Table) -> pa.Table:
 
 
 def canonical_values(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column's values as they are compared: -0.0 becomes 0.0 and every NaN the same NaN."""
+    """Return a column's values in the form in which they are compared. -0.0 becomes 0.0, and every NaN becomes the same NaN."""
     if not pa.types.is_floating(column.type):
         return column
     # Adding 0.0 turns -0.0 into 0.0.

@@ -1,6 +1,6 @@
 """Differences between two tables: the first row that only one table has, or a comparison key by key.
 
-To compare, the rows of both tables are sorted and grouped by key.
+`compare` sorts the rows of both tables and groups them by key.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class TableDiff:
     only_first: int
     only_second: int
     samples: Sequence[tuple[Row, Sequence[Row], Sequence[Row]]] = field(default=())
-    """For each sample key: the key, its rows in the first table, its rows in the second; without equal rows (`rows_apart`)."""
+    """For each sample key: the key and its rows in the first and in the second table, without equal rows (`rows_apart`)."""
     only_epoch: int = 0
-    """How many of the ``different`` keys have rows that differ only in `_epoch`: another landing completed the same rows."""
+    """How many of the ``different`` keys have rows that differ only in `_epoch`. Another landing completed these rows."""
 
     @property
     def apart(self) -> int:
@@ -77,9 +77,10 @@ def compare_pairs(pairs: Iterable[tuple[pa.Table, pa.Table]], keys: Sequence[str
 
 
 def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: int = 5) -> TableDiff:
-    """Compare two tables key by key: the rows of each key in order, in all columns except `IGNORED`.
+    """Compare two tables key by key. The rows of a key are compared in order, in all columns except `IGNORED`.
 
-    Values are equal as in the content hash: -0.0 equals 0.0, NaN equals NaN. Raises `UsageError` (2) if the key columns differ.
+    Values are equal as in the content hash, so -0.0 equals 0.0 and NaN equals NaN. Raises `UsageError` (2) if the key columns
+    differ.
     """
     check_keys(first.schema, second.schema, keys)
     both = DiffRows(first, second, keys)
@@ -101,26 +102,32 @@ def compare(first: pa.Table, second: pa.Table, keys: Sequence[str], *, samples: 
 
 
 def rows_apart(first: Sequence[Row], second: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Return the rows of a key in each of two tables, without equal rows.
+    """Return the rows of a key in each of two tables, in order, without those that the other table has as often.
 
-    If both tables have equally many rows, rows at the same position are compared. Otherwise equal rows are left out only at the
-    beginning and at the end.
+    If the tables have the same rows in different orders, the rows at positions that differ are returned.
     """
-    if len(first) == len(second):
-        pairs = [(row, other) for row, other in zip(first, second, strict=True) if not _are_equal(row, other)]
-        return [row for row, _ in pairs], [other for _, other in pairs]
-    shortest = min(len(first), len(second))
-    begin = next((index for index in range(shortest) if not _are_equal(first[index], second[index])), shortest)
-    least = shortest - begin
-    end = next((index for index in range(least) if not _are_equal(first[-1 - index], second[-1 - index])), least)
-    return list(first[begin : len(first) - end]), list(second[begin : len(second) - end])
+    sides = [[_comparable_row(row) for row in rows] for rows in (first, second)]
+    if (counts := Counter(sides[0])) == Counter(sides[1]):
+        moved = [index for index, (row, other) in enumerate(zip(*sides, strict=True)) if row != other]
+        return [first[index] for index in moved], [second[index] for index in moved]
+    ours, theirs = counts - Counter(sides[1]), Counter(sides[1]) - counts
+    return _counted_rows(first, sides[0], ours), _counted_rows(second, sides[1], theirs)
 
 
-def _are_equal(row: Row, other: Row) -> bool:
-    return row.keys() == other.keys() and all(
-        value == other[name] or (value != value and other[name] != other[name])  # noqa: PLR0124 - NaN equals NaN here
-        for name, value in row.items()
-    )
+def _counted_rows(rows: Sequence[Row], comparable_rows: Sequence[Any], counts: Counter[Any]) -> list[Row]:
+    """Return as many of each of the rows as ``counts`` says, the first ones."""
+    taken = []
+    for row, same in zip(rows, comparable_rows, strict=True):
+        if counts[same] > 0:
+            counts[same] -= 1
+            taken.append(row)
+    return taken
+
+
+def _comparable_row(row: Row) -> tuple[tuple[str, Any], ...]:
+    """Return a row as a value that equals that of an equal row: NaN equals NaN, and the order of columns does not matter."""
+    values = {name: repr(value) if isinstance(value, list | dict) else value for name, value in row.items()}
+    return tuple((name, math.nan if (value := values[name]) != value else value) for name in sorted(values))
 
 
 def check_keys(first: pa.Schema, second: pa.Schema, keys: Sequence[str]) -> None:
@@ -169,7 +176,7 @@ def first_difference(before: pa.Table | None, now: pa.Table | None, *, ignored: 
 
 def _only_difference(row: Sequence[Any], other: Sequence[Any]) -> int | None:
     """Return the position of the only value in which two rows differ; None if they differ in several values or in none."""
-    # `is not`: every NaN is the same object here (`_comparable`), but `!=` would call NaN unequal to itself.
+    # `is not` comes first because `!=` would call NaN unequal to itself. `_comparable` made every NaN the same object.
     pairs = enumerate(zip(row, other, strict=True))
     different = [index for index, (old, new) in pairs if old is not new and old != new]
     return different[0] if len(different) == 1 else None
@@ -203,7 +210,7 @@ def _comparable(column: pa.ChunkedArray) -> list[Any]:
 class DiffRows:
     """The rows of two tables in groups by key. A group has the first table's rows in order, then the second table's.
 
-    A side is 0 for the first table and 1 for the second.
+    ``side`` is 0 for the first table and 1 for the second.
     """
 
     def __init__(self, first: pa.Table, second: pa.Table, keys: Sequence[str]) -> None:
@@ -240,9 +247,9 @@ class DiffRows:
         return is_only
 
     def different(self) -> tuple[Bools, Bools]:
-        """Return two masks of groups: the rows of both sides differ; they differ only in `EPOCH`.
+        """Return two masks of groups: groups whose rows differ between the tables, and those whose rows differ only in `EPOCH`.
 
-        A group that only one side has is in neither mask.
+        A group that only one table has is in neither mask.
         """
         first_sizes, second_sizes = self._sizes
         differs: Bools = first_sizes != second_sizes
@@ -279,7 +286,7 @@ class DiffRows:
         return [name for name in self._tables[side].column_names if name not in self._keys and name not in IGNORED]
 
     def _positions(self, groups: Numbers) -> Numbers:
-        """Return where, in the common order of all rows, the first table's rows of these groups are."""
+        """Return the positions of the first table's rows of these groups in the common order of all rows."""
         sizes = self._sizes[0][groups]
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         positions: Numbers = np.repeat(self._starts[groups], sizes) + within
@@ -292,7 +299,7 @@ class DiffRows:
 
 
 def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column whose values can be compared with `==`: floats are replaced by their bits, so NaN equals NaN."""
+    """Return a column whose values can be compared with `==`. Floats are replaced by their bits, so NaN equals NaN."""
     if not pa.types.is_floating(column.type):
         return column
     whole = canonical_values(column.cast(pa.float64()))

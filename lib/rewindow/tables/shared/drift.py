@@ -38,9 +38,9 @@ def _republish(job: str, branch: str) -> str:
 
 
 def difference_of(wanted: Mapping[int, int], actual: Mapping[int, int], state: JobState) -> str:
-    """Describe the first run of which a table does not have the published number of rows.
+    """Describe the first run whose number of rows in a table differs from the published number.
 
-    ``wanted``, ``actual``: from run id to the number of rows that were published, and that the table has.
+    ``wanted``: how many rows of each run id were published. ``actual``: how many rows of each run id the table has.
     """
     names = {run.spec.run: f"run {run.spec.name}" for run in state.committed}
     for run in sorted({*wanted, *actual}):

@@ -1,4 +1,4 @@
-"""What both adapters share about feeds: folding landing ledgers, and another job's output as a source, epoch by epoch."""
+"""What both adapters share about feeds: they fold landing ledgers, and land another job's output epoch by epoch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rewindow.tables.shared.warehouse import Warehouse
 
 DELTA = "delta"
-"""The kind of a position in a Delta table: table id, version, arrival, and versions that arrived too late for the landing."""
+"""The kind of a position in a Delta table. It states the table id, version, arrival, and versions too late for the landing."""
 
 LOG_PARTITIONS = ("generation", "partition")
 
@@ -62,7 +62,7 @@ def generations(
 def first_above(timestamps: npt.NDArray[np.int64], file: HeldFile, offset: int, time_ms: int) -> int | None:
     """Return the first offset of a landed file, from ``offset`` on, whose timestamp is above ``time_ms``, or None.
 
-    ``timestamps``: those of all rows of the file.
+    ``timestamps``: the timestamps of all rows of the file.
     """
     above = np.flatnonzero(timestamps[offset - file.start :] > time_ms)
     return offset + int(above[0]) if len(above) else None
@@ -93,7 +93,7 @@ def rows_changed(table: str, version: int, operation: str) -> DataError:
 class NewEpochs:
     """A job's output with its epochs that are published and not landed yet.
 
-    ``on_hold``: the name of the first run on hold, whose epochs and those of later runs are missing; an empty text for none.
+    ``on_hold``: the name of the first run on hold; an empty text for none. The epochs of that run and of later runs are missing.
     """
 
     job: str
@@ -131,7 +131,7 @@ def output_gone(table: str) -> SourceError:
 
 
 def altered(job: str, table: str, change: str) -> StorageError:
-    """Return the error of an output whose rows, which are to be landed, differ from the published rows."""
+    """Return the error of an output that is to be landed, but whose rows differ from the published rows."""
     return StorageError(
         "job-output-altered",
         "{table} {change}: it was altered outside rewindow (UPDATE, DELETE, RESTORE, a rewrite, deleted "
@@ -228,7 +228,7 @@ def _watermarks(tables: Warehouse, feed: str, generation: int) -> Callable[[int]
 def standing_landings(tables: Warehouse, feed: str, job: str) -> tuple[int, int]:
     """Return how many of a feed's first landings contain only rows of runs that the job still has; and the number of landings.
 
-    The feed reads outputs of the job. Only published runs count, so landings with rows of a run on hold do not stand.
+    The feed reads outputs of the job. Landings with rows of a run on hold are not counted, because only published runs count.
     """
     bodies = landing_bodies(tables.feed_rows(feed))
     state = tables.state(job)
@@ -260,7 +260,7 @@ def _at(runs: Sequence[CommittedRun], epoch: int) -> int:
 
 
 def _last(run: CommittedRun) -> int:
-    """Return the last epoch of a run. A run that seals its branch has one epoch after that of its last landing."""
+    """Return the last epoch of a run. A run that seals its branch has one epoch after the epoch of its last landing."""
     return run.spec.input.last + 1 if run.spec.final else run.spec.input.last
 
 

@@ -103,10 +103,10 @@ def load_body(text: str, table: str) -> tuple[dict[str, Any], str]:
 
 
 class Bodies:
-    """Parses the bodies of a ledger's rows. Plans that have the binding of the plan before share the parsed binding."""
+    """A parser of the bodies of a ledger's rows. A plan with the same binding as the plan before it shares the parsed binding."""
 
     def __init__(self, table: str) -> None:
-        """Bind to a ledger, for error messages."""
+        """``table``: the name of the ledger in error messages."""
         self._table = table
         self._binding: Any = None
         self._text = ""
@@ -114,7 +114,7 @@ class Bodies:
     def load(self, text: str) -> tuple[dict[str, Any], str]:
         """Return what `load_body` returns."""
         position = text.find(self._text) if self._text else -1
-        # The match cannot be inside a JSON string: there, the quotation marks of the key would be escaped.
+        # The match cannot be inside a JSON string, because the quotation marks of the key would be escaped there.
         if position >= 0:
             body, token = load_body(f"{text[:position]}{_BINDING}0{text[position + len(self._text) :]}", self._table)
             if body.get("binding") == 0:

@@ -1,7 +1,7 @@
 """Observe the new rows of an output with Arrow, batch by batch: nulls, repeated keys, bounds and allowed values.
 
-Each batch is read once, with only the needed columns. Kept in memory are the columns that must be unique and the first offending
-rows.
+Each batch is read once, with only the needed columns. The columns that must be unique and the first offending rows stay in
+memory.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _is_outside(expectation: Expectation, column_type: pa.DataType, columns: Map
 
 @dataclass
 class _Failing:
-    """Counts the rows that ``failing`` selects, and keeps the first ones. ``fault`` and ``expected`` are texts for people."""
+    """A counter of the rows that ``failing`` selects. It keeps the first. ``fault`` and ``expected`` are texts for people."""
 
     expectation: Expectation
     shown: Sequence[str]
@@ -153,7 +153,7 @@ class _Failing:
 
 @dataclass
 class _Repeated:
-    """Finds rows with the same values in the columns ``names``. Nulls are equal."""
+    """A counter of rows that repeat values in the columns ``names``. Nulls are equal."""
 
     expectation: Expectation
     names: Sequence[str]
@@ -205,7 +205,7 @@ def counted(count: int, word: str) -> str:
 
 
 def examples_of(rows: pa.Table | None) -> list[str]:
-    """Return rows as text, the bounds of windows as times."""
+    """Return a text for each row, with timestamps and the bounds of windows as times."""
     dicts = rows.to_pylist() if rows is not None else []
     return [", ".join(f"{name}={_text(name, value)}" for name, value in row.items()) for row in dicts]
 

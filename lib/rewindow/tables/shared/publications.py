@@ -64,7 +64,7 @@ def _due(state: JobState, name: str, target: str, table: TableSpec) -> Due:
 
 
 def was_prepared(state: JobState, due: Due) -> bool:
-    """Return whether a committed run has written a table. If so, the table was created, and if it is missing, it was lost."""
+    """Return whether a committed run has written a table. If so, the table was created. If it is missing now, it was lost."""
     return any(
         (table := run.spec.binding.tables.get(due.target)) is not None and table.path == due.table.path
         for run in state.committed
@@ -72,7 +72,7 @@ def was_prepared(state: JobState, due: Due) -> bool:
 
 
 def missing(due: Due, published: int) -> range:
-    """Return the ordinals of the publications that a table lacks, without those before a restart.
+    """Return the ordinals of the publications that a table lacks, without publications before a restart.
 
     ``published``: the ordinal of the last publication in the table's publication epoch; 0 for none.
     """
@@ -80,7 +80,7 @@ def missing(due: Due, published: int) -> range:
 
 
 def net(publications: Sequence[Publication]) -> Publication:
-    """Return the net effect of several publications: one publication that adds the runs whose rows the table has after them."""
+    """Combine several publications into one. It adds the runs that still have rows in the table after the last of them."""
     runs: dict[int, CommittedRun] = {}
     for publication in publications:
         for run in publication.removes:
@@ -154,7 +154,7 @@ def older_ledger(table: str, job: str, published: int, named: int) -> Checkpoint
 
 def due_rows(due: Due, published: int) -> Counter[int]:
     """Return how many rows of each run a table has after its first ``published`` publications."""
-    # Outputs are counted before each run, so their stored counts are used instead of going through all publications.
+    # The rows of outputs are counted before each run. Their stored counts save going through all publications.
     is_output = due.target.startswith(OUTPUT)
     stored, later = _stored(due.publications, published) if is_output else (None, due.publications[:published])
     rows = Counter(stored.rows(due.target) if stored else {})
@@ -169,12 +169,12 @@ def due_rows(due: Due, published: int) -> Counter[int]:
 
 
 def due_attempts(due: Due, published: int) -> frozenset[str]:
-    """Return the attempts whose rows a table has after its first ``published`` publications."""
+    """Return the ids of the attempts that wrote a table's rows, as of its first ``published`` publications."""
     return _attempts(*_stored(due.publications, published))
 
 
 def published_attempts(publications: Sequence[Publication]) -> frozenset[str]:
-    """Return the attempts whose rows a table has after all its publications."""
+    """Return the ids of the attempts that wrote a table's rows, as of its last publication."""
     return _attempts(*_stored(publications, len(publications)))
 
 

@@ -1,7 +1,7 @@
 """Which rows of the quarantine a command reads, and the protocol by which an adapter returns rows.
 
 A later generation of a feed replaces landings. The rows that replaced landings rejected stay in the table, and no column marks
-these rows. Adapters leave them out, because the landing ledger states which rows each landing added.
+these rows. Adapters recognize these rows by the landing ledger, which states the rows of each landing, and leave them out.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Stores:
         self._binding = run.spec.binding
 
     def describe(self) -> list[Row]:
-        """Return for each store its number of entries, how much a restore reads, the last run that changed it, its columns."""
+        """Return for each store its number of entries, what a restore reads, the last run that changed it, and its columns."""
         return [self._describe(store) for store in sorted(self._binding.stores)]
 
     def rows(self, store: str, where: Mapping[str, str] | None = None) -> pa.Table:

@@ -179,7 +179,11 @@ class Warehouse(Scratch, Protocol):
 
 
 class LaterRefusals(Protocol):
-    """The checks that a run makes outside planning, and that may refuse the run."""
+    """The checks that a run makes outside planning. Each of them may refuse the run."""
+
+    def check_ledgers(self, branch: str) -> None:
+        """Check that no table has publications that the ledgers of the job and its feed lack. Raises `CheckpointError` (76)."""
+        ...
 
     def check_published(self, branch: str) -> None:
         """Check a branch's published tables as a run does before and after planning. Raises as the run would."""

@@ -170,8 +170,12 @@ final class Build {
                 BiFunction<Object, Object, String> select = Words.selector(node.get("by"));
                 KeyValueMapper<Object, Object, String> selector = select::apply;
                 types.put(name, "string");
-                return node.get("how").asText().equals("inner")
-                    ? ((KStream) parent).join(other, selector, JOINER, Named.as(name))
+                boolean isInner = node.get("how").asText().equals("inner");
+                if (node.path("keys").asBoolean()) {
+                    return isInner ? ((KStream) parent).join(other, selector, KEYS_JOINER, Named.as(name))
+                        : ((KStream) parent).leftJoin(other, selector, KEYS_JOINER, Named.as(name));
+                }
+                return isInner ? ((KStream) parent).join(other, selector, JOINER, Named.as(name))
                     : ((KStream) parent).leftJoin(other, selector, JOINER, Named.as(name));
             }
             case "group_by_key":
@@ -258,6 +262,8 @@ final class Build {
         }
     }
 
+    private static final ValueJoinerWithStreamAndMappedKey<Object, Object, Object, Object, Object> KEYS_JOINER =
+        (key, mapped, left, right) -> String.join("|", Words.text(key), Words.text(mapped), Words.text(left), Words.text(right));
     private static final ValueJoiner<Object, Object, Object> JOINER = (left, right) -> Words.text(left) + "|" + Words.text(right);
 
     private String[] keyedStore(JsonNode node) {

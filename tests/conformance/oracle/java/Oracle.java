@@ -56,7 +56,7 @@ public final class Oracle {
         settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "dummy:1");
         settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, config.path("cache_bytes").asLong(0));
         settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
-        settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
+        settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Words.Values.class);
         settings.put(StreamsConfig.MAX_TASK_IDLE_MS_CONFIG, config.path("max_task_idle_ms").asLong(0));
         settings.put(StreamsConfig.DEFAULT_DSL_STORE_CONFIG, config.path("store").asText("rocksdb").equals("in_memory") ? "in_memory" : "rocksDB");
         settings.put(StreamsConfig.STATE_DIR_CONFIG, System.getProperty("java.io.tmpdir") + "/oracle-" + ProcessHandle.current().pid());
@@ -246,10 +246,16 @@ public final class Oracle {
     private static List<ObjectNode> versions(VersionedKeyValueStore<Object, Object> store, JsonNode steps) {
         Set<Object> keys = new TreeSet<>();
         Set<Long> times = new TreeSet<>();
-        steps.forEach(step -> {
-            keys.add(step.get("key").asText());
-            times.add(step.get("ts").asLong());
-        });
+        for (JsonNode step : steps) {
+            for (JsonNode one : step.has("batch") ? step.get("batch") : List.of(step)) {
+                if (one.has("ts")) {
+                    times.add(one.get("ts").asLong());
+                }
+                if (one.hasNonNull("key")) {
+                    keys.add(one.get("key").asText());
+                }
+            }
+        }
         List<ObjectNode> rows = new ArrayList<>();
         for (Object key : keys) {
             for (long time : times) {

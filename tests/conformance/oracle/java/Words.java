@@ -22,6 +22,19 @@ final class Words {
 
     private Words() {}
 
+    /** The default serde of values, for a buffer below a verb without serdes. A text never begins with the first byte of a number. */
+    public static final class Values extends Serdes.WrapperSerde<Object> {
+        public Values() {
+            super(
+                (topic, value) -> value instanceof Long
+                    ? Serdes.Long().serializer().serialize(topic, (Long) value)
+                    : Serdes.String().serializer().serialize(topic, (String) value),
+                (topic, bytes) -> bytes != null && bytes.length == 8 && (bytes[0] == 0 || bytes[0] == -1)
+                    ? Serdes.Long().deserializer().deserialize(topic, bytes)
+                    : Serdes.String().deserializer().deserialize(topic, bytes));
+        }
+    }
+
     static Object key(JsonNode said) {
         List<String> items = new ArrayList<>();
         said.forEach(item -> items.add(item.asText()));

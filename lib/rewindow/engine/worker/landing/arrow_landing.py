@@ -40,7 +40,6 @@ from rewindow.engine.worker.landing.sorted_runs import (
     read_run,
     released,
     row_order,
-    scratch_folder,
     sorted_chunks,
     write_runs,
 )
@@ -58,6 +57,7 @@ from rewindow.engine.worker.landing.text_source import OnWorkers, TextFiles, tex
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
 from rewindow.errors import RewindowError
+from rewindow.storage.scratch import scratch_folder
 
 _Schedule = Callable[[LogWrite, ArrowSource], list[Block]]
 """Runs both passes of a large landing in workers."""

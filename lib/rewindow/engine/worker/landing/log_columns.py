@@ -59,8 +59,7 @@ def source_types(spec: LogSpec, schema: str, hidden: Sequence[str] = ()) -> dict
         ]
         raise _unknown(spec, [(name, "columns") for name in wrong], [*names, *meant])
     types: dict[str, tuple[tuple[str, ...], Any]] = {}
-    for path, kind in every:
-        name = renames.get(".".join(path), ".".join(path))
+    for name, path, kind in ((name, *column) for column in every for name in spec.names_of(".".join(column[0]))):
         if name in types:
             raise ConfigError(
                 "source-column-ambiguous",
@@ -97,8 +96,8 @@ def log_columns(spec: LogSpec, schema: str) -> LogColumns:
     roles = _roles(spec)
     if missing := _missing(spec, list(types)):
         raise missing
-    taken = {*spec.key, *roles["arrived_at"], *roles["timestamp"], *(spec.source_offsets or ())}
-    for name in spec.source_offsets or ():
+    taken = {*spec.key, *roles["arrived_at"], *roles["timestamp"], *spec.position_columns}
+    for name in spec.position_columns:
         if landed_type(types[name]) != "long":
             raise ConfigError(
                 "offset-column-not-integer",
@@ -145,7 +144,7 @@ def missing_columns(spec: LogSpec, names: Sequence[str]) -> ConfigError | None:
     # If a column in `columns:` does not exist, its new name is missing, too. The message names only the column: the cause.
     if wrong:
         return _unknown(spec, wrong, names)
-    return _missing(spec, [renames.get(name, name) for name in (*names, *maybe)])
+    return _missing(spec, [name for source in (*names, *maybe) for name in spec.names_of(source)])
 
 
 def _roles(spec: LogSpec) -> dict[str, Sequence[str]]:
@@ -155,7 +154,7 @@ def _roles(spec: LogSpec) -> dict[str, Sequence[str]]:
         "order": spec.order,
         "value": spec.value or (),
         "arrived_at": (spec.arrived_at,) if spec.arrived_at else (),
-        **{role: (name,) for role, name in zip(("partition", "offset"), spec.source_offsets or (), strict=False)},
+        **{role: (name,) for role, name in zip(("partition", "offset"), spec.position_columns, strict=False)},
         "timestamp": () if spec.timestamp == ARRIVAL or spec.extractor else (spec.timestamp,),
     }
 
@@ -267,6 +266,6 @@ def _check_name(spec: LogSpec, name: str, taken: set[str]) -> None:
             column=name,
             source=spec.source.name,
             reason=reason,
-            quoted=name if name.isidentifier() else f'"{name}"',
+            quoted=name if name.isidentifier() else json.dumps(name, ensure_ascii=not name.isprintable()),
             hint=hint,
         )

@@ -3,18 +3,10 @@
 A run has a range of batches per partition. Merging keeps one batch of each run in memory. Nulls come first, texts are in the
 order of their UTF-8 bytes, and NaN is last, as Spark sorts. Rows mostly arrive in order, and few rows have equal values in the
 first columns. So a column is compared only in rows that are equal in all columns before it.
-
-A process holds a lock on a file in its temporary folder. The system releases the lock when the process ends, in whatever way.
-So a folder whose lock is free belongs to no living process, even if another process has the same process number now.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
-import shutil
-import socket
-import tempfile
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +14,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from math import isnan
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -33,30 +24,12 @@ import pyarrow.compute as pc
 from pyarrow import fs
 
 from rewindow.contracts.ingest import LogColumns, LogSpec
-from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP, by_partition, order_name
+from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, FILE, PARTITION, ROW, TIMESTAMP, by_partition, order_name
 from rewindow.engine.worker.text.pages import not_read_back, not_written
 from rewindow.storage.locations import filesystem_of
 
-PREFIX = "rewindow-land-"
-_LOCK = "lock"
+_PREFIX = "rewindow-land-"
 _ABANDONED_S = 86_400
-
-
-@contextmanager
-def scratch_folder() -> Iterator[str]:
-    """Yield a new folder for temporary files, and remove it afterwards. Removes the folders of killed processes first."""
-    _remove_abandoned()
-    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
-        taking = Path(folder, f"{_LOCK}.taking")
-        with taking.open("w") as lock:
-            lock.write(socket.gethostname())
-            lock.flush()
-            # On a file system without locks, `flock` fails. Then the file is not renamed, so the folder never looks abandoned.
-            with suppress(OSError):
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # The file is renamed only after it is locked, so that no process finds it unlocked.
-                taking.rename(Path(folder, _LOCK))
-            yield folder
 
 
 @contextmanager
@@ -70,31 +43,16 @@ def shared_folder(root: str) -> Iterator[str]:
     system.create_dir(location, recursive=True)
     for info in system.get_file_info(fs.FileSelector(location)):
         # A bucket has no modification times of folders, so a folder's name contains the time of its creation.
-        made_s = info.base_name.removeprefix(PREFIX).partition("-")[0]
+        made_s = info.base_name.removeprefix(_PREFIX).partition("-")[0]
         if made_s.isdigit() and int(made_s) < time.time() - _ABANDONED_S:
             system.delete_dir(info.path)
-    folder = f"{root}/{PREFIX}{int(time.time())}-{uuid4().hex}"
+    folder = f"{root}/{_PREFIX}{int(time.time())}-{uuid4().hex}"
     system.create_dir(f"{location}/{folder.rpartition('/')[2]}")
     try:
         yield folder
     finally:
         with suppress(OSError):
             system.delete_dir(f"{location}/{folder.rpartition('/')[2]}")
-
-
-def _remove_abandoned() -> None:
-    """Remove this user's folders whose processes ran on this machine and are certainly dead. Never raises `OSError`."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with suppress(OSError):
-            if not folder.is_symlink() and folder.stat().st_uid == os.getuid() and _is_abandoned(folder / _LOCK):
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_abandoned(lock: Path) -> bool:
-    """Return whether the process that held a lock ran on this machine and is dead. Raises `OSError` if it may be alive."""
-    with lock.open("r+") as held:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return held.read() == socket.gethostname()
 
 
 _SHARE = 7
@@ -109,8 +67,11 @@ _SMALL = np.iinfo(np.int16).max
 def row_order(spec: LogSpec, columns: LogColumns) -> list[str]:
     """Return the columns that decide the order of rows.
 
-    These are partition, arrival, the declared columns, timestamp, all other landed columns, and fault (ADR-136).
+    These are partition, arrival, the declared columns, timestamp, all other landed columns, and fault (ADR-136). In file order,
+    they are partition, arrival, file and row.
     """
+    if spec.in_file_order:
+        return [PARTITION, ARRIVED, FILE, ROW]
     landed = [column.name for column in columns.all]
     declared = [name if name in landed else order_name(name) for name in spec.order]
     others = [name for name in landed if name not in spec.order]

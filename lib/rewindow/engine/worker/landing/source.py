@@ -66,6 +66,7 @@ from rewindow.engine.worker.landing.source_types import (
     check_whole,
     column_repeated,
     fields_of,
+    footer_of,
     schema_of,
     shown_type,
     spark_schema,
@@ -81,7 +82,6 @@ from rewindow.engine.worker.landing.text_source import (
 )
 from rewindow.engine.worker.timestamps import arrivals_of
 from rewindow.errors import RewindowError, SourceError
-from rewindow.storage.locations import filesystem_of
 
 _TABLES = ("delta", JOB)
 _VERSION, _LEGACY = b"org.apache.spark.version", b"org.apache.spark.legacyDateTime"
@@ -177,7 +177,7 @@ def check_for_spark(spec: LogSpec, look: SourceLook, error: UnsuitableError) -> 
     if spec.source.format == "parquet":
         for piece in pieces:
             try:
-                schema = _footer(piece.path).schema
+                schema = footer_of(piece.path).schema
             except UnsuitableError:
                 check_not_empty((piece,))
                 # Spark itself reports all other errors in the file.
@@ -194,10 +194,12 @@ def open_source(
     types = fields_of(look.schema or read_schema(spec, columns))
     reader = _reader(spec, columns, types, window, partitions)
     _check_columns(reader, look)
-    fresh, rest = _due(look, window)
-    portions = [_portion(reader, fresh, piece, look) for piece in look.fresh]
-    if rest is not None:
-        portions += [_portion(reader, rest, piece, look) for piece in look.rest]
+    numbers = look.file_numbers()
+    portions = [
+        _portion(reader, replace(due, file=numbers[piece.name]), piece, look)
+        for due, pieces in _due(look, window)
+        for piece in pieces
+    ]
     rows = sum(count for _, count in portions)
     return ArrowSource(reader, tuple(portion for portion, count in portions if count), rows)
 
@@ -218,17 +220,19 @@ def open_text(
     types = text_types(spec, columns)
     reader = _reader(spec, columns, types, window, partitions)
     _check_times(reader)
-    fresh, rest = _due(look, window)
     portions: list[Portion] = []
-    for due, pieces in ((fresh, look.fresh), *([(rest, look.rest)] if rest is not None else [])):
+    numbers = look.file_numbers()
+    for due, pieces in _due(look, window):
         for file in read(pieces):
             values = text_directories_of(spec, file.piece.path, look.base)
             if spec.source.format == CSV:
                 check_has(spec, file.piece.path, file.names, reader.needed() - set(dict(values)))
-            piece = replace(file.piece, values=values)
-            portions += [
-                replace(due, piece=piece, row_groups=(0,), page=page, first_line=line) for page, line in file.pages()
-            ]
+            whole = replace(
+                due, piece=replace(file.piece, values=values), row_groups=(0,), file=numbers[file.piece.name]
+            )
+            for page, line in file.pages():
+                portions.append(replace(whole, page=page, first_line=line))
+                whole = replace(whole, first_row=whole.first_row + page.rows)
     rows = sum(portion.page.rows for portion in portions if portion.page is not None)
     return ArrowSource(reader, tuple(portions), rows)
 
@@ -249,7 +253,7 @@ def _readable(
     """
     named = named_columns(spec)
     for piece in pieces:
-        file, footer = shown(spec.source, piece.path), _footer(piece.path)
+        file, footer = shown(spec.source, piece.path), footer_of(piece.path)
         names = Counter(name.lower() for name in _roots(footer))
         if repeated := next((name for name, count in names.items() if count > 1), None):
             raise column_repeated(spec, file, repeated, names[repeated])
@@ -281,7 +285,7 @@ def _not_inferred(spec: LogSpec, pieces: Sequence[Piece], reason: str) -> Iterat
     """Yield an error for each column whose type keeps Spark from inferring other types. ``reason``: why Spark has to infer."""
     for piece in pieces:
         try:
-            unreadable = unreadable_types(_footer(piece.path).schema)
+            unreadable = unreadable_types(footer_of(piece.path).schema)
         except UnsuitableError:
             # Spark reports what is wrong with a file that has no readable footer.
             continue
@@ -315,18 +319,18 @@ def _reader(
     return RowReader(spec, columns, types, partitions, needs_arrival=needs_arrival)
 
 
-def _due(look: SourceLook, window: ReadWindow) -> tuple[Portion, Portion | None]:
-    """Return two portions without files, which have the bounds of the due arrivals.
+def _due(look: SourceLook, window: ReadWindow) -> list[tuple[Portion, Sequence[Piece]]]:
+    """Return the fresh files and, if rows of these may be due, the files of earlier landings.
 
-    The first is for fresh files, the second for files of earlier landings; None if no rows of these are due.
+    With each comes a portion without a file, which has the bounds of the due arrivals.
     """
     until, through = window.until_ms, window.through_ms
     fresh = Portion(Piece(""), (), None, until)
     if look.overlapping and through is not None and until is not None:
         fresh = replace(fresh, until_ms=through)
     if until is None or through is None:
-        return fresh, None
-    return fresh, Portion(Piece(""), (), through, until, with_unknown=False)
+        return [(fresh, look.fresh)]
+    return [(fresh, look.fresh), (Portion(Piece(""), (), through, until, with_unknown=False), look.rest)]
 
 
 def _check_kind(spec: LogSpec, look: SourceLook) -> None:
@@ -346,7 +350,7 @@ def _check_columns(reader: RowReader, look: SourceLook) -> None:
         if source is None or (column.type == "json" and not reader.spec.is_output):
             raise UnsuitableError(f"the column {column.name} is nested or has another type now")
     spec = reader.spec
-    others = {*spec.order, *([spec.arrived_at] if spec.arrived_at else [])}
+    others = {*spec.order, *spec.position_columns, *([spec.arrived_at] if spec.arrived_at else [])}
     others |= set() if spec.timestamp == ARRIVAL or spec.extractor else {spec.timestamp}
     if not others <= set(reader.sources):
         raise UnsuitableError("it lacks a column, or the column is nested")
@@ -356,7 +360,7 @@ def _check_columns(reader: RowReader, look: SourceLook) -> None:
 
 
 def _portion(reader: RowReader, due: Portion, piece: Piece, look: SourceLook) -> tuple[Portion, int]:
-    footer = _footer(piece.path)
+    footer = footer_of(piece.path)
     needed = {name: reader.types[name] for name in reader.needed()}
     if directories := directory_values(piece.path, look.base):
         check_values(reader.spec, directories, needed)
@@ -379,16 +383,6 @@ def _is_over(reader: RowReader, due: Portion, footer: pq.FileMetaData, number: i
         return False
     last = reader.latest(due.piece, footer.row_group(number))
     return last is not None and last < due.from_ms
-
-
-def _footer(path: str) -> pq.FileMetaData:
-    """Return a file's footer. Raises `UnsuitableError` if it cannot be read: Spark then reports what is wrong."""
-    try:
-        system, location = filesystem_of(path)
-        with system.open_input_file(location) as stream:
-            return pq.read_metadata(stream)
-    except (OSError, pa.ArrowException) as error:
-        raise UnsuitableError(f"{path}: {error}") from error
 
 
 def _check_calendar(path: str, footer: pq.FileMetaData, columns: Collection[str]) -> None:

@@ -25,13 +25,14 @@ from rewindow.engine.worker.faults import BadRowsError, fix_of
 from rewindow.engine.worker.landing.source_types import (
     INTEGERS,
     TIMES,
+    UnsuitableError,
     arrow_type,
     as_landed,
     as_time,
     in_micros,
     shown_type,
 )
-from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, NO_TIME, PARTITION, TIMESTAMP, order_name
+from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, FILE, NO_TIME, PARTITION, ROW, TIMESTAMP, order_name
 from rewindow.engine.worker.text.pages import Page
 from rewindow.engine.worker.text.rows import BadValueError, TextRows
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED, UNREADABLE
@@ -42,6 +43,7 @@ from rewindow.streams.serde.key_bytes import encode_key
 _READ_ROWS = 1 << 18
 _READ_BYTES = 32 << 20
 """The most rows and (uncompressed) bytes of a batch."""
+_CODED = frozenset({"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"})
 _NULL_PARTITION = 0
 """The partition of records without a key."""
 _MOST_KEPT = 1 << 16
@@ -55,7 +57,8 @@ class Portion:
     """Some row groups of a file, or a page of a text file. Their rows that arrived in ``[from_ms, until_ms)`` are due.
 
     A bound of None is no bound. ``with_unknown``: whether rows without an arrival are due. ``first_line`` is the number of lines
-    before the page's part of the file.
+    before the page's part of the file, and ``first_row`` the number of its rows before the page. ``file`` is the number of the
+    file among all files of the look, by name.
     """
 
     piece: Piece
@@ -65,6 +68,8 @@ class Portion:
     with_unknown: bool = True
     page: Page | None = None
     first_line: int = 0
+    first_row: int = 0
+    file: int = 0
 
     def due(self, arrived: pa.Array) -> pa.Array:
         """Return a mask of the rows that are due, given their arrivals (epoch ms)."""
@@ -93,8 +98,7 @@ class RowReader:
     @property
     def sources(self) -> dict[str, str]:
         """From a column's name after the renames to its name in the source."""
-        renames = self.spec.renames or {}
-        return {renames.get(source, source): source for source in self.types}
+        return {name: source for source in self.types for name in self.spec.names_of(source)}
 
     def needed(self) -> set[str]:
         """Return the names of the source's columns that have to be read."""
@@ -107,13 +111,15 @@ class RowReader:
         type, and `LimitError` (71) if the rows do not fit into memory.
         """
         with _fitting(portion.piece.path), self._naming():
-            for rows in self._found(portion, self.needed()):
+            for rows, first_row in self._found(portion, self.needed()):
                 arrived, faults = self._arrived(rows)
                 due = portion.due(arrived)
+                file_order = self._file_order(portion, first_row, rows.rows)
                 if pc.all(due).as_py():
-                    yield from self._converted(rows, arrived, faults)
+                    yield from self._converted(rows, arrived, faults, file_order)
                 else:
-                    yield from self._converted(rows.filter(due), arrived.filter(due), faults.filter(due))
+                    file_order = {name: column.filter(due) for name, column in file_order.items()}
+                    yield from self._converted(rows.filter(due), arrived.filter(due), faults.filter(due), file_order)
 
     def arrivals(self, portion: Portion) -> Iterator[tuple[pa.Array, pa.Array]]:
         """Yield the arrivals of the due rows of a portion (epoch ms), and the faults of these rows.
@@ -122,7 +128,7 @@ class RowReader:
         """
         name = self.spec.arrived_at
         with self._naming():
-            for batch in self._found(portion, {self.sources[name]} if name else set()):
+            for batch, _ in self._found(portion, {self.sources[name]} if name else set()):
                 arrived, faults = self._arrived(batch)
                 due = portion.due(arrived)
                 faults = pc.coalesce(batch.faults(), faults) if isinstance(batch, TextRows) else faults
@@ -166,13 +172,21 @@ class RowReader:
         # The statistics of nanoseconds are cut off, so the last arrival may be a little later than `last`.
         return None if last is None else last + 1
 
-    def _found(self, portion: Portion, names: set[str]) -> Iterator[_StoredRows | TextRows]:
+    def _file_order(self, portion: Portion, first_row: int, rows: int) -> dict[str, pa.Array]:
+        """Return the columns of `FILE_ORDER`; none if another order is declared."""
+        if not self.spec.in_file_order:
+            return {}
+        numbers = pa.array(np.arange(first_row, first_row + rows))
+        return {FILE: pa.repeat(pa.scalar(portion.file, pa.int64()), rows), ROW: numbers}
+
+    def _found(self, portion: Portion, names: set[str]) -> Iterator[tuple[_StoredRows | TextRows, int]]:
+        """Yield rows of a portion, with the number of the file's rows before them."""
         if portion.page is not None:
-            yield self.text_rows(portion)
+            yield self.text_rows(portion), portion.first_row
             return
         keys = [source for column in self.columns.key if self.types[source := self.sources[column.name]] == "string"]
-        for batch in _batches(portion, names, [key for key in keys if key in names]):
-            yield _StoredRows(batch, portion.piece, self.types)
+        for batch, first_row in _batches(portion, names, [key for key in keys if key in names]):
+            yield _StoredRows(batch, portion.piece, self.types), first_row
 
     @contextmanager
     def _naming(self) -> Iterator[None]:
@@ -189,7 +203,7 @@ class RowReader:
             ) from error
 
     def _converted(
-        self, batch: _StoredRows | TextRows, arrived: pa.Array, faults: pa.Array
+        self, batch: _StoredRows | TextRows, arrived: pa.Array, faults: pa.Array, file_order: Mapping[str, pa.Array]
     ) -> Iterator[pa.RecordBatch]:
         if not batch.rows:
             return
@@ -209,13 +223,21 @@ class RowReader:
         if isinstance(batch, TextRows):
             faults = pc.coalesce(batch.faults(), faults)
             no_time = self._no_time(batch, timestamp)
+        partition = partitions_of(keys, is_scalar=self.columns.scalar_key, partitions=self.partitions)
+        if spec.topic_positions:
+            partition, offset = (batch.column(sources[name]).cast(pa.int64()) for name in spec.topic_positions)
+            is_in_range = pc.and_(pc.greater_equal(partition, 0), pc.less(partition, self.partitions))
+            is_valid = pc.and_(is_in_range, pc.greater_equal(offset, 0)).fill_null(fill_value=False)
+            faults = pc.coalesce(faults, pc.if_else(is_valid, None, no_position(spec, self.partitions)))
+            partition = pc.if_else(faults.is_valid(), _NULL_PARTITION, partition).cast(pa.int32())
         columns = {
-            PARTITION: partitions_of(keys, is_scalar=self.columns.scalar_key, partitions=self.partitions),
+            PARTITION: partition,
             ARRIVED: arrived,
             TIMESTAMP: timestamp,
             FAULT: faults,
             **landed,
             **ordered,
+            **file_order,
             **no_time,
         }
         yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
@@ -255,22 +277,30 @@ class RowReader:
         return as_time(batch.column(source), kind, zone, self.spec.units.get(name, MILLISECONDS))
 
 
+def no_position(spec: LogSpec, partitions: int) -> str:
+    """Return why a record of a recorded topic is refused that has no valid partition or offset."""
+    return f"{UNREADABLE}: {' and '.join(spec.position_columns)} are not a partition from 0 to {partitions - 1} and an offset"
+
+
 @contextmanager
 def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file. The columns ``coded`` are read dictionary-encoded.
+    """Open a Parquet file. Of the columns ``coded``, those that Arrow can read so are read dictionary-encoded.
 
-    Raises `StorageError` (74) if the file cannot be opened, or cannot be read within the block.
+    If the file cannot be opened, or cannot be read within the block, raises `UnsuitableError` if Arrow lacks what it takes, and
+    otherwise `StorageError` (74).
     """
     try:
         system, location = filesystem_of(path)
         with system.open_input_file(location) as stream:
             footer = pq.read_metadata(stream)
-            stored = [name for name in coded if name in footer.schema.names]
+            stored = [name for name in coded if _is_coded(footer, name)]
             file = pq.ParquetFile(stream, metadata=footer, read_dictionary=stored, page_checksum_verification=True)
             yield file
     except MemoryError:
         # Arrow's error for lack of memory is also a `pa.ArrowException`, and must not be translated below.
         raise
+    except pa.ArrowNotImplementedError as error:
+        raise UnsuitableError(f"{path}: {error}") from error
     except (OSError, pa.ArrowException) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise StorageError(
@@ -279,6 +309,13 @@ def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFil
             file=path,
             reason=reason,
         ) from error
+
+
+def _is_coded(footer: pq.FileMetaData, name: str) -> bool:
+    """Return whether Arrow can read a column dictionary-encoded: not if a page has another encoding, such as a DELTA one."""
+    paths = [footer.schema.column(index).path for index in range(footer.num_columns)]
+    groups = map(footer.row_group, range(footer.num_row_groups))
+    return name in paths and all(_CODED.issuperset(group.column(paths.index(name)).encodings) for group in groups)
 
 
 def partitions_of(keys: Sequence[pa.Array], *, is_scalar: bool, partitions: int) -> pa.Array:
@@ -362,7 +399,8 @@ def _fitting(path: str) -> Iterator[None]:
         ) from error
 
 
-def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Yield batches of a portion of a Parquet file, with the number of the file's rows before each."""
     # Columns with values outside the file are not read, because the file may have columns of these names with other values.
     outside = dict(portion.piece.values)
     with open_parquet(portion.piece.path, [name for name in coded if name not in outside]) as file:
@@ -370,7 +408,10 @@ def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> It
         for number in portion.row_groups:
             group = file.metadata.row_group(number)
             rows = max(1, min(_READ_ROWS, group.num_rows * _READ_BYTES // max(group.total_byte_size, 1)))
-            yield from file.iter_batches(rows, row_groups=[number], columns=stored)
+            first_row = sum(file.metadata.row_group(before).num_rows for before in range(number))
+            for batch in file.iter_batches(rows, row_groups=[number], columns=stored):
+                yield batch, first_row
+                first_row += batch.num_rows
 
 
 def _ordered(column: pa.Array) -> Any:

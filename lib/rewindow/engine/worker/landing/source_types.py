@@ -20,6 +20,7 @@ from rewindow.contracts.ingest import LogSpec
 from rewindow.contracts.instants import MILLISECONDS
 from rewindow.contracts.reserved_names import other_name
 from rewindow.errors import SourceError, StorageError
+from rewindow.storage.locations import filesystem_of
 
 INTEGERS = ("byte", "short", "integer", "long")
 TIMES = ("timestamp", "timestamp_ntz")
@@ -322,6 +323,8 @@ def _unreadable_type(column: pq.ColumnSchema) -> str | None:
 
 
 _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
+_SIGNATURE_BYTES = 28
+"""The signature behind the footer of a file whose columns are encrypted, but not its footer."""
 _SHOWN: Mapping[str, str] = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"}
 _PANDAS = ': pandas writes whole numbers with a null as DOUBLE, unless they have its nullable type, `astype("Int64")`'
 _UNSIGNED_DIGITS = 20
@@ -352,6 +355,30 @@ def check_types(spec: LogSpec, path: str, schema: pq.ParquetSchema, wanted: Mapp
             )
 
 
+def footer_of(path: str) -> pq.FileMetaData:
+    """Return a file's footer. Raises `UnsuitableError` if it cannot be read: Spark then reports what is wrong.
+
+    Raises `SourceError` (66) if the file is encrypted. Arrow would end the process when it meets an encrypted column.
+    """
+    try:
+        system, location = filesystem_of(path)
+        with system.open_input_file(location) as stream:
+            end = stream.read_at(8, max(0, stream.size() - 8))
+            is_encrypted = end.endswith(_ENCRYPTED)
+            if not is_encrypted:
+                footer = pq.read_metadata(stream)
+                is_encrypted = int.from_bytes(end[:4], "little") == footer.serialized_size + _SIGNATURE_BYTES
+    except (OSError, pa.ArrowException) as error:
+        raise UnsuitableError(f"{path}: {error}") from error
+    if is_encrypted:
+        raise SourceError(
+            "parquet-encrypted",
+            "{file} is encrypted, and `land` has no keys. Nothing was landed. Write it without encryption",
+            file=path,
+        )
+    return footer
+
+
 def check_whole(spec: LogSpec, path: str) -> None:
     """Raise `StorageError` (74) if a local file does not end as Parquet files do."""
     file = Path(path)
@@ -359,7 +386,7 @@ def check_whole(spec: LogSpec, path: str) -> None:
         return
     with file.open("rb") as stream:
         stream.seek(max(0, file.stat().st_size - len(_MAGIC)))
-        is_whole = stream.read() in (_MAGIC, _ENCRYPTED)
+        is_whole = stream.read() == _MAGIC
     if not is_whole:
         raise StorageError(
             "parquet-file-truncated",

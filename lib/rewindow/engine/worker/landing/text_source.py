@@ -30,7 +30,7 @@ from rewindow.engine.worker.faults import BadRowsError, fix_of
 from rewindow.engine.worker.file_fields import declared_schema, directory_columns, shown, stored_fields
 from rewindow.engine.worker.landing.directories import Values, directory_values
 from rewindow.engine.worker.landing.log_columns import shown_type, source_types
-from rewindow.engine.worker.landing.sorted_runs import scratch_folder, shared_folder
+from rewindow.engine.worker.landing.sorted_runs import shared_folder
 from rewindow.engine.worker.landing.source_types import UnsuitableError, schema_of, with_fields
 from rewindow.engine.worker.source_files import COMPRESSED
 from rewindow.engine.worker.text.accepted_values import ALL_KINDS, inferred_kind, kinds_of
@@ -42,6 +42,7 @@ from rewindow.engine.worker.text.rows import text_kinds
 from rewindow.engine.worker.timestamps import UNREADABLE
 from rewindow.errors import SourceError
 from rewindow.storage.locations import filesystem_of
+from rewindow.storage.scratch import scratch_folder
 
 _IN_MEMORY = 64 << 20
 _ROW_BYTES = 64
@@ -82,12 +83,13 @@ class TextFile:
             yield from ((page, before) for page in part.pages)
             before += part.lines
 
-    def fault(self) -> tuple[int, str] | None:
-        """Return the number of the first line that cannot be read, from 1, and what is wrong; None if all can be read."""
+    def fault(self) -> tuple[int, str, bool] | None:
+        """Return the fault that ended the pass, as in `PartRead`, but with the line from 1; None if all lines can be read."""
         before = 0
         for part in self.parts:
             if part.fault is not None:
-                return before + part.fault[0] + 1, part.fault[1]
+                line, reason, is_of_record = part.fault
+                return before + line + 1, reason, is_of_record
             before += part.lines
         return None
 
@@ -191,7 +193,7 @@ def csv_names(spec: LogSpec, path: str, options: TextOptions) -> tuple[str, ...]
     try:
         names = header_of(path, options)
     except BadTextError as error:
-        raise _bad(spec, path, error.line + 1, error.reason) from error
+        raise _bad(spec, path, error.line + 1, error.reason, is_of_record=False) from error
     if options.header or spec.source.schema is None or not names:
         return names
     return tuple(field["name"] for field in json.loads(declared_schema(spec, spec.source.schema))["fields"])
@@ -209,10 +211,11 @@ def _parts(piece: Piece, size: int, options: TextOptions) -> list[Part]:
 def _check(spec: LogSpec, file: TextFile) -> None:
     fault = file.fault()
     if fault is not None:
-        raise _bad(spec, file.piece.path, *fault)
+        line, reason, is_of_record = fault
+        raise _bad(spec, file.piece.path, line, reason, is_of_record=is_of_record)
 
 
-def _bad(spec: LogSpec, path: str, line: int, reason: str) -> BadRowsError:
+def _bad(spec: LogSpec, path: str, line: int, reason: str, *, is_of_record: bool) -> BadRowsError:
     where = f"{shown(spec.source, path)}, line {line}"
     return BadRowsError(
         "text-row-invalid",
@@ -220,7 +223,8 @@ def _bad(spec: LogSpec, path: str, line: int, reason: str) -> BadRowsError:
         topic=spec.topic,
         where=where,
         reason=reason,
-        fix=fix_of(UNREADABLE, spec),
+        # `unreadable: skip` leaves out single records, but no header, and no bytes behind which nothing can be trusted.
+        fix=fix_of(UNREADABLE, spec) if is_of_record else "Nothing was landed. Fix the file",
     )
 
 
@@ -239,12 +243,16 @@ def text_schema(spec: LogSpec, look: SourceLook, files: TextFiles) -> str:
 
 
 def _with_directories(spec: LogSpec, schema: str, look: SourceLook) -> str:
-    """Return a schema (JSON) with the columns in the names of directories added.
+    """Return a schema (JSON) with the columns in the names of directories added. A declared type stays.
 
     Raises `SourceError` (66) for such a column if the files have a column whose name differs in case only.
     """
     try:
-        return with_fields(schema, directory_types(spec, (*look.rest, *look.fresh), look.base))
+        types = directory_types(spec, (*look.rest, *look.fresh), look.base)
+        declared = json.loads(schema)["fields"] if spec.source.schema is not None else ()
+        return with_fields(
+            schema, types | {field["name"]: field["type"] for field in declared if field["name"] in types}
+        )
     except UnsuitableError as error:
         names = ", ".join(sorted({name for piece in look.fresh for name in directory_columns(piece.path, look.base)}))
         raise SourceError(

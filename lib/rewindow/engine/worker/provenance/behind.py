@@ -1,7 +1,8 @@
-"""Find the records behind a row: replay its task until it sends the row, then check that the records found suffice.
+"""Find the records from which a row was made. Replay the row's task until it sends the row, then check the found records.
 
-The check replays only these records. If this replay does not give the row again, rows that a table replaced or entries of
-other keys contributed to it. Then their records are added, and the check is repeated. A result says whether a check succeeded.
+The check replays only these records. If this replay does not give the row again, rows that a table replaced, or entries of
+other keys, contributed to the row. Then their records are added, and the check is repeated. The result says whether a check
+succeeded.
 """
 
 from __future__ import annotations
@@ -56,10 +57,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """The records and punctuations behind a row.
+    """The records and punctuations from which a row was made.
 
     ``records`` contributed to the row, in the order in which they were processed. ``clocks`` are records that only advanced a
-    clock. ``sent`` is what the task was handling when it sent the row. ``senders`` are the records of logs that led to ``sent``.
+    clock. ``sent`` is the event that the task was handling when it sent the row. ``senders`` are the records of logs that led to
+    ``sent``.
     ``is_released``: whether ``sent`` only released a waiting row, or is no record. ``is_checked``: whether replaying only the
     records ``named`` gave the row again. ``is_exact``: whether each of ``records`` certainly contributed.
     """
@@ -75,7 +77,7 @@ class Behind:
 
     @property
     def named(self) -> list[Cause]:
-        """All records in the order of the replay: those that contributed, advanced a clock, or led to the row being sent."""
+        """The ``records``, ``clocks`` and ``senders`` together, in the order of the replay."""
         return _in_order([*self.records, *self.clocks, *self.senders])
 
 
@@ -124,7 +126,7 @@ def find(
     drop: Callable[[Drop], None] | None = None,
     on_write: OnWrite | None = None,
 ) -> Behind | None:
-    """Return what is behind the wanted row; None if the replay does not send this row.
+    """Return the records from which the wanted row was made; None if the replay does not send this row.
 
     ``read`` gets the search, so that it can stop reading when the row was sent. ``drop`` and ``on_write`` are passed to
     `Traced.replay`.
@@ -142,9 +144,10 @@ def find(
 
 
 def _behind(sent: Sent, traced: Traced, depth: Depth, *, with_clocks: bool) -> Behind:
-    """Return what is behind a row. ``is_checked`` is set already, although the caller still has to check the result.
+    """Return the records and punctuations from which a row was made.
 
-    ``with_clocks``: also include the records behind the highest timestamp so far, which decides the task's stream time.
+    ``is_checked`` is set already, although the caller still has to check the result. ``with_clocks``: also include the records
+    that led to the highest timestamp so far, which decides the task's stream time.
     """
     external = traced.external
     own = sent.origin.cause

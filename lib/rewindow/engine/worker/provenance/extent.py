@@ -1,4 +1,4 @@
-"""Which records can be behind a row. A replay needs only these records. This is derived from the operators of the topology."""
+"""Decide, from the operators of a topology, which records can have contributed to a row. A replay needs only these records."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _clocks(traced: Traced) -> tuple[str, ...]:
 
 
 def changes_keys(node: Node) -> bool:
-    """Whether a node gives records other keys."""
+    """Return whether a node changes the keys of records."""
     return isinstance(node, ProcessorNode) and type(node.supplier).__name__ in _RENAMES
 
 

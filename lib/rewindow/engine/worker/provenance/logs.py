@@ -1,6 +1,6 @@
-"""Read the records of logs from which a row may be made: records since a time, of one key, or with given offsets.
+"""Read the records of logs from which a row may be made: the records since a time, of one key, or with given offsets.
 
-Row groups that cannot have such records, by their statistics, are not read.
+Row groups whose statistics exclude such records are not read.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class LogRecords:
     ) -> pa.Table:
         """Return the rows that ``mask`` takes and whose offsets and timestamps are within ``ranges``, sorted by offset.
 
-        ``ranges`` maps a column to its smallest and largest value. For other columns, they only exclude row groups.
+        ``ranges`` maps a column to its smallest and largest value. The ranges of other columns only exclude row groups.
         """
         names = list(dict.fromkeys(("offset", "timestamp", *columns)))
         shapes = self.shapes[topic]

@@ -1,15 +1,17 @@
-"""Origins: from what a store's entry or an output row was made in a replay, as a graph of causes.
+"""Origins: a graph of the causes from which a replay made the entries of stores and the output rows.
 
 An origin belongs to an entry of a store or to an output row. It has one cause: the record or punctuation that the task was
 handling. It points to the origins of the entries that the task read for this cause. So all records and punctuations that
 contributed to a row can be reached from the row's origin.
 
-A task may read several entries for one cause. For example, a punctuation may visit all keys. The *near* origins of a row are
-those of entries with the row's own key and window; if no entry of its key was read, those of all entries that were read. The
-other origins are *far*. If a row was also made from entries of other keys, it needs far origins. Only a replay shows that.
+A task may read several entries for one cause. For example, a punctuation may visit all keys. The *near* origins of a row are the
+origins of entries with the row's own key and window. If no entry of its key was read, they are the origins of all entries that
+were read. The other origins are *far*. A row that was also made from entries of other keys needs far origins. Only a replay
+shows whether it does.
 
 The row of a table is made only from its newest record. The table's node also reads the row that the record *replaced*, and
-forwards it. A node below may need the replaced row, such as a filter that deletes a row. Only a replay shows that.
+forwards it. A node below may need the replaced row, for example a filter that deletes a row. Only a replay shows whether it
+does.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import NamedTuple
 
 
 class Depth(IntEnum):
-    """Which origins of an entry are followed. A larger depth follows more."""
+    """The choice of the origins of an entry that are followed. A larger depth follows more."""
 
     NEAR = 0
     """The near origins, without rows that a table replaced."""
@@ -31,9 +33,9 @@ class Depth(IntEnum):
 
 
 class Cause(NamedTuple):
-    """What a task was handling: a record, a punctuation, or the end of an epoch.
+    """The event that a task was handling: a record, a punctuation, or the end of an epoch.
 
-    Topic, offset and timestamp are those of the record; for a punctuation, of the record whose time fired it. ``node`` and
+    Topic, offset and timestamp belong to the record or, for a punctuation, to the record whose time fired it. ``node`` and
     ``due_ms`` are set only for a punctuation: the node of its schedule, and when it was due. At the end of an epoch, no record
     is being handled, so ``topic`` is None. ``order_ms`` is the record's order key (L1), ``rank`` its topic's number in the task.
     """
@@ -96,14 +98,14 @@ class Origin:
 
 
 class Found(NamedTuple):
-    """The causes behind a row, in no particular order. ``is_sure``: whether each cause certainly contributed."""
+    """The causes of a row, in no particular order. ``is_sure``: whether each cause certainly contributed."""
 
     causes: dict[Cause, None]
     is_sure: bool
 
 
 def causes_of(row: Origin, depth: Depth, *, is_released: bool = False) -> Found:
-    """Return the causes behind a row, without the cause of the row's own origin."""
+    """Return the causes of a row, without the cause of the row's own origin."""
     causes: dict[Cause, None] = {}
     is_sure, waiting = row.is_sure, list(row.above(depth, is_released=is_released))
     visited = {id(row), *map(id, waiting)}

@@ -150,7 +150,7 @@ def _pops_one(watcher: Watcher, store: Store, method: _Method) -> _Method:
 
 
 def _each(name: str) -> _Wrap:
-    """Replace a method for many entries by calls of the watched method ``name``. Its argument: keys, or a dict of rows by key."""
+    """Replace a method that takes keys, or a dict of rows by key, by calls of the watched method ``name`` for each of them."""
 
     def wrap(watcher: Watcher, store: Store, method: _Method) -> _Method:
         del watcher, method
@@ -289,7 +289,7 @@ class Traced:
         return frozenset(source.topic for part in parts for source in part.sources if not source.is_internal)
 
     def tasks(self) -> list[tuple[SubTopology, Sequence[int]]]:
-        """Return pairs (sub-topology, partitions), upstream first, of what has to be replayed for the output.
+        """Return the tasks that have to be replayed for the output, as pairs (sub-topology, partitions), upstream first.
 
         Each sub-topology has only the nodes that lead to the output.
         """
@@ -383,6 +383,8 @@ class _TaskReplay:
         task, watcher = self.task, self._watcher
         for epoch in epochs:
             watcher.epoch = epoch.number
+            if epoch.semantics is not None:
+                task.adopt(epoch.semantics)
             topics = [
                 events(rank, self._rows(source, epoch.number, read)) for rank, source in enumerate(self._part.sources)
             ]

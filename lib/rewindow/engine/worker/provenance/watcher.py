@@ -35,7 +35,7 @@ _NO_RECORD = (None, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
 
 
 def entry_of(key: Any) -> tuple[Any, Any]:
-    """Return (key, position) of a store's key. For a windowed key, these are the key within it and its window."""
+    """Return (key, position) of a store's key. For a windowed key, these are the key inside the windowed key and the window."""
     if key.__class__ is not Windowed:
         return key, None
     own, (start_ms, end_ms, is_session) = key
@@ -84,7 +84,7 @@ class Watcher:
             self.first = self.first or self.latest
 
     def cause(self) -> Cause:
-        """Return what the task is handling. If that has changed since the last call, forget the entries that were read before."""
+        """Return the event that the task is handling. If the event is a new one, forget the entries that were read before."""
         node, due_ms = None, UNKNOWN
         if self._context.firing is not None and self._context.scheduled_ms != UNKNOWN:
             node, due_ms = self._node, self._context.scheduled_ms
@@ -128,8 +128,9 @@ class Watcher:
     def wrote(self, entry: Entry, *, from_reads: bool = True, adds: bool = False, replaces: bool = False) -> None:
         """Note that an entry was written.
 
-        ``from_reads``: whether it was made from the entries of its key that were read. ``adds``: whether its previous content is
-        kept. ``replaces``: whether it was made from the record alone, and the entries of its key that were read are replaced.
+        ``from_reads``: whether the entry was made from the entries of its key that were read. ``adds``: whether the entry's
+        previous content is kept. ``replaces``: whether the entry was made from the record alone, and replaces the entries of its
+        key that were read.
         """
         if self._is_muted:
             return

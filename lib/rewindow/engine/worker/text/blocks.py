@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
@@ -39,14 +40,36 @@ _CONTENTS: Mapping[bytes, str] = {
     b"\xff\x06\0\0sNaPpY": "snappy",
     b"7z\xbc\xaf\x27\x1c": "7z",
     b"PAR1": "Parquet",
+    b"Obj\x01": "Avro",
+    b"\x1f\x9d": "compress",
 }
 """From the first bytes of files that are not text to the kind of the file."""
 _READ_BY: Mapping[str, str] = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
 _NOT_READ = {
     suffix: suffix[1:]
-    for suffix in (".xz", ".zip", ".lz4", ".snappy", ".deflate", ".br", ".7z", ".lzo", ".z", ".tar", ".tgz")
+    for suffix in (
+        ".xz",
+        ".zip",
+        ".lz4",
+        ".snappy",
+        ".deflate",
+        ".br",
+        ".7z",
+        ".lzo",
+        ".z",
+        ".lzma",
+        ".sz",
+        ".tar",
+        ".tgz",
+    )
 }
+_TAR, _TAR_AT = b"ustar", 257
+_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f]")
+"""Control characters that no first line of UTF-8 has."""
+_HEAD_BYTES = 512
+_NOT_UTF_8 = "its bytes are not UTF-8: it is not text, or has another `encoding`"
 _COMPRESS = "Decompress it, or compress it with gzip, bzip2 or zstd, then land again"
+_NOT_UTF_8 = "its bytes are not UTF-8 (another encoding is named like `options: {encoding: cp1252}`)"
 
 
 class Part(NamedTuple):
@@ -106,7 +129,7 @@ def read_texts(part: Part, options: TextOptions) -> Iterator[bytes]:
         try:
             decoder.decode(chunk)
         except UnicodeDecodeError as error:
-            raise BadTextError(line + chunk.count(b"\n", 0, error.start), "its bytes are not UTF-8") from error
+            raise BadTextError(line + chunk.count(b"\n", 0, error.start), _NOT_UTF_8) from error
         if (nul := chunk.find(b"\0")) >= 0:
             raise BadTextError(line + chunk.count(b"\n", 0, nul), "it has the character NUL")
         line += chunk.count(b"\n")
@@ -114,7 +137,7 @@ def read_texts(part: Part, options: TextOptions) -> Iterator[bytes]:
     try:
         decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
-        raise BadTextError(line, "its bytes are not UTF-8") from error
+        raise BadTextError(line, _NOT_UTF_8) from error
 
 
 def decompressed(path: str) -> Iterator[bytes]:
@@ -139,7 +162,7 @@ def _checked(data: bytes, line: int) -> bytes:
         # `decode` is a fast check: it compares 8 bytes of ASCII at a time.
         data.decode()
     except UnicodeDecodeError as error:
-        raise BadTextError(line + data.count(b"\n", 0, error.start), "its bytes are not UTF-8") from error
+        raise BadTextError(line + data.count(b"\n", 0, error.start), _NOT_UTF_8) from error
     if (nul := data.find(b"\0")) >= 0:
         raise BadTextError(line + data.count(b"\n", 0, nul), "it has the character NUL")
     return data
@@ -192,7 +215,9 @@ def _without_mark(path: str, head: bytes, options: TextOptions) -> bytes:
                     file=path,
                     encoding=name,
                 )
-    kind = next((kind for begin, kind in _CONTENTS.items() if head.startswith(begin)), None)
+    kind = _kind_of(head)
+    if kind is None and options.is_utf_8 and options.header and (found := _BINARY.search(head.partition(b"\n")[0])):
+        kind = None if found[0].decode() in {"\0", options.delimiter, options.quote, options.escape} else "binary data"
     if kind is not None:
         raise SourceError(
             "file-not-text", "{file} is not text, but {kind}. {fix}", file=path, kind=kind, fix=_advice(path, kind)
@@ -200,10 +225,19 @@ def _without_mark(path: str, head: bytes, options: TextOptions) -> bytes:
     return head
 
 
+def _kind_of(head: bytes) -> str | None:
+    """Return the kind of a file that is not text, given its first bytes; None if they may be text."""
+    if head[_TAR_AT:].startswith(_TAR):
+        return "tar"
+    return next((kind for begin, kind in _CONTENTS.items() if head.startswith(begin)), None)
+
+
 def _advice(path: str, kind: str) -> str:
     suffix = next((suffix for suffix, name in _READ_BY.items() if name == kind), None)
     if suffix is not None:
         return f"Its name does not say so: rename it to {PurePosixPath(path).name}{suffix}"
+    if kind in {"Avro", "binary data"}:
+        return "Write it as CSV, JSON or Parquet"
     return "Land it with `format: parquet`" if kind == "Parquet" else _COMPRESS
 
 
@@ -257,6 +291,18 @@ def _lines_within(stream: IO[bytes], part: Part) -> Iterator[bytes]:
 
 
 def _decompressed(path: str, stream: IO[bytes], kind: str) -> Iterator[bytes]:
+    head = stream.read(_HEAD_BYTES)
+    stream.seek(0)
+    found = _kind_of(head)
+    # A zstd file may begin with a frame that is skipped, and a cut file has fewer bytes than its mark.
+    if head and found != kind and (found is not None or not _BINARY.search(head)):
+        raise SourceError(
+            "file-not-compressed-so",
+            "{file} is not compressed by {compression}, as its name says, but is {kind}. Rename or decompress it",
+            file=path,
+            compression=kind,
+            kind=found or "text",
+        )
     try:
         with _decompressor(stream, kind) as text:
             yield from iter(lambda: text.read(_READ_BYTES), b"")

@@ -186,7 +186,7 @@ def _without(data: bytes, starts: Longs, ends: Longs, rows: Sequence[int]) -> by
 
 
 def _spread(columns: Mapping[str, pa.Array], rows: int, faults: Mapping[int, str]) -> dict[str, pa.Array]:
-    """Return columns for all records, given the columns of the records without faults: a record with a fault has nulls."""
+    """Extend the columns of the records without faults to all records. A record with a fault gets nulls."""
     if not faults:
         return dict(columns)
     is_bad = np.zeros(rows, np.bool_)

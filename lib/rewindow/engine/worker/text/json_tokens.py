@@ -45,6 +45,8 @@ def members(text: str, *, constants: bool = False) -> list[Member]:
     if not text.startswith("{", position):
         is_list = text.startswith("[", position)
         raise TokenError("a list, which needs `lines: multiple`" if is_list else _located("no object", position))
+    if text.strip() == "{":
+        raise TokenError("the beginning of an object over several lines, which needs `lines: multiple`")
     fields = list(_parts(text, position, "}", constants=constants))
     if len({field.name for field in fields}) < len(fields):
         _unique([(field.name, None) for field in fields])

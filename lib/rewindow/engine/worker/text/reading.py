@@ -31,6 +31,7 @@ from rewindow.engine.worker.text.csv_records import csv_header, csv_rows, whole_
 from rewindow.engine.worker.text.json_records import escaped, json_records
 from rewindow.engine.worker.text.json_types import JsonType, inferred, merge
 from rewindow.engine.worker.text.pages import Page, Records, written
+from rewindow.storage.progress import counted
 
 _LARGEST_OBJECT = 64 << 20
 """The most bytes of an object."""
@@ -233,8 +234,8 @@ class PartRead:
     """What was noted about a part of a file, and its pages.
 
     ``names`` are the columns, ``filled`` the columns with a value, ``kinds`` the types that all values of a column fit. ``rows``
-    and ``lines`` are numbers. ``fault`` is the line, from 0, at which the pass ended, and what is wrong with it; None if the
-    pass reached the end.
+    and ``lines`` are numbers. ``fault`` is the line, from 0, at which the pass ended, what is wrong with it, and whether
+    only this record is wrong, so that it can be left out; None if the pass reached the end.
     """
 
     part: Part
@@ -244,7 +245,7 @@ class PartRead:
     rows: int = 0
     lines: int = 0
     pages: tuple[Page, ...] = ()
-    fault: tuple[int, str] | None = None
+    fault: tuple[int, str, bool] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return a JSON-serializable dictionary, for workers. The pages must be in files."""
@@ -264,7 +265,8 @@ class PartRead:
             for name, kind in data["kinds"].items()
         }
         pages = tuple(Page(rows, None, path, start, size) for rows, path, start, size in data["pages"])
-        fault = None if data["fault"] is None else (data["fault"][0], data["fault"][1])
+        line, reason, is_of_record = data["fault"] or (0, "", False)
+        fault = (line, reason, is_of_record) if data["fault"] else None
         names, filled = tuple(data["names"]), tuple(data["filled"])
         return cls(Part(*data["part"]), names, filled, kinds, data["rows"], data["lines"], pages, fault)
 
@@ -277,7 +279,7 @@ class PartReader:
         self._names: dict[str, bool] = dict.fromkeys(read.names.get(part.path, ()), False)
         self._kinds: dict[str, Any] = {}
         self._rows, self._last = 0, Block(b"", 0)
-        self._fault: tuple[int, str] | None = None
+        self._fault: tuple[int, str, bool] | None = None
 
     def noted(self, pages: Sequence[Page]) -> PartRead:
         """Return what was noted. ``pages``: the pages to which the batches were written."""
@@ -298,7 +300,7 @@ class PartReader:
                     return
         except BadTextError as error:
             # The pass ends here even with `unreadable: skip`, because the rows after such a line cannot be trusted.
-            self._fault = error.line, error.reason
+            self._fault = error.line, error.reason, False
 
     def _records(self) -> Iterator[tuple[Block, Records]]:
         read, options = self._read, self._read.options
@@ -351,7 +353,7 @@ class PartReader:
         faults = records.faults
         if faults and not self._read.keeps_faults:
             row = min(faults)
-            self._fault = block.line + int(records.lines[row]), faults[row]
+            self._fault = block.line + int(records.lines[row]), faults[row], True
             columns, count = {name: column.slice(0, row) for name, column in columns.items()}, row
         for name, column in columns.items():
             self._names[name] = self._names.get(name, False) or column.null_count < count
@@ -392,7 +394,7 @@ def _locate(types: JsonType, start: int, lines: _Longs) -> None:
 def read_into(read: TextRead, part: Part, folder: str) -> PartRead:
     """Read a part into a file of pages in a folder."""
     reader = PartReader(read, part)
-    return reader.noted(written(reader.batches(), folder))
+    return reader.noted(written(counted(reader.batches()), folder))
 
 
 def header_of(path: str, options: TextOptions) -> tuple[str, ...]:

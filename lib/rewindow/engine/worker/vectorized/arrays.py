@@ -1,6 +1,7 @@
 """Convert between Arrow columns and NumPy arrays, and keep the state of groups as arrays of equal length.
 
-A slot of a `GroupFrame` is the index of a group's row. The exceptions of this module hand work over to record execution.
+A slot of a `GroupFrame` is the index of a group's row. After one of the exceptions of this module, record execution does the
+work.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def texts_column(items: Sequence[Any], column_type: str) -> pa.Array:
 
 
 class GroupFrame:
-    """Columns of equal length, with a row for each group. Views from `__getitem__` become invalid by `extend` and `keep`."""
+    """Columns of equal length, with a row for each group. `extend` and `keep` invalidate the views from `__getitem__`."""
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
         """Define the columns by name. They have no rows yet."""
@@ -123,7 +124,7 @@ class GroupFrame:
         self._arrays = {name: np.empty(0, dtype) for name, (dtype, _) in columns.items()}
         self.size = 0
         self.bounds: dict[str, int] = {}
-        """From a column with sums to an upper bound of its absolute values. Without an entry, all values are 0."""
+        """An upper bound of the absolute values of each column with sums. If a column has no entry, all its values are 0."""
 
     def __getitem__(self, name: str) -> Array:
         """Return a column."""

@@ -1,7 +1,7 @@
-"""Batches of records between the log and the windows or a join.
+"""Batches of records on their way from a topic to the windows or to a join.
 
-The records of a repartition topic are read as columns here, in the order in which `log_reader` reads them as records. The batches
-of several topics are merged into the order in which the task takes records (`streams.ordering`, L1).
+This module reads the records of a repartition topic as columns, in the order in which `log_reader` reads them as records. It
+merges the batches of several topics into the order in which the task takes records (`streams.ordering`, L1).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Columns = Mapping[str, pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The timestamps, the key columns, and the needed value columns (by name) of some records."""
+    """Some records as columns: their timestamps, their keys, and the value columns (by name) that the task needs."""
 
     timestamps: Array
     keys: Sequence[pa.Array]
@@ -141,11 +141,11 @@ def merged(topics: Sequence[Iterator[Batch]]) -> Iterator[Merged]:
     """Merge the batches of an epoch into the task's order. At most one batch of each topic is in memory."""
     pending = [_Pending(batches) for batches in topics]
     while waiting := [(topic.last_ms, rank) for rank, topic in enumerate(pending) if topic.fill()]:
-        # Of the last records of the current batches, take the earliest. All records that precede it are in these batches.
+        # Find the earliest of the last records of the current batches. All records that precede it are in these batches.
         last_ms, last = min(waiting)
         parts = [topic.take(last_ms, with_ties=rank <= last) for rank, topic in enumerate(pending)]
         orders = np.concatenate([part.orders for part in parts])
-        # The sort is stable, so of records with equal order keys, those of the first topic come first.
+        # The sort is stable, so among records with equal order keys, the first topic's records come first.
         order = np.argsort(orders, kind="stable")
         positions = np.empty(len(order), np.int64)
         positions[order] = np.arange(len(order))
@@ -198,7 +198,7 @@ class _Pending:
         return True
 
     def take(self, last_ms: int, *, with_ties: bool) -> _Part:
-        """Remove and return the records with order keys below ``last_ms``; ``with_ties``, also those with this order key."""
+        """Remove and return the records with order keys below ``last_ms``. ``with_ties``: also those with this order key."""
         batch, orders = self._part
         count = int(np.searchsorted(orders, last_ms, "right" if with_ties else "left"))
         self._part = _Part(batch.slice(count, len(orders) - count), orders[count:])

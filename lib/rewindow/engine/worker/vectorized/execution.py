@@ -1,4 +1,4 @@
-"""Run one task of one sub-topology in vectorized execution, from files to files.
+"""Run one task of one sub-topology in vectorized execution, from its input files to its staged files.
 
 restore -> for each epoch: take batches in offset order, end the epoch -> stage outputs and changes -> report.
 """

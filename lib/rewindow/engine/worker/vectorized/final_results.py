@@ -67,7 +67,7 @@ class WindowTask(VectorizedTask):
 
     @property
     def open_from_ms(self) -> int:
-        """The time after which windows must start to still accept records."""
+        """Windows that start after this time still accept records."""
         return self.clocks.observed(self.plan.window_node) - self.windows.closes_after_ms
 
     @property
@@ -150,16 +150,16 @@ class WindowTask(VectorizedTask):
         held, ends = frame["held"], frame["start"] + self.windows.size_ms
         is_due = held & (ends <= due_ms)
         held[is_due] = False
-        # With the earliest end, most epochs find out without reading all groups that no result is due.
+        # In most epochs, the earliest end shows that no result is due, so that not all groups have to be read.
         self._next_end_ms = int(ends[held].min()) if held.any() else MAX_MS
-        # The checkpoint's buffer has entries of the restored groups, so tombstones have to be staged for them.
+        # The checkpoint's buffer has entries of the restored groups. Tombstones have to be staged for these entries.
         restored = np.flatnonzero(is_due & frame["restored"])
         if len(restored) and plan.suppress:
             self.sent_entries.append((frame["start"][restored], self.keys.columns(frame["key"][restored])))
         slots = self.in_order(np.flatnonzero(is_due & ~self.groups.without_value()))
         results = self.results(slots)
         if plan.suppress and plan.is_single and results[0].null_count:
-            # The final result of such a window is null. It would be a tombstone, but the window never sent a result to delete.
+            # A null result would be sent as a tombstone. There is nothing to delete, because the window sent no result before.
             kept = np.asarray(results[0].is_valid())
             slots, results = slots[kept], [results[0].filter(pa.array(kept))]
         if len(slots) == 0:
@@ -170,7 +170,7 @@ class WindowTask(VectorizedTask):
         return [*self.keys.columns(frame["key"][slots]), *bounds, *results, pa.array(frame["timestamp"][slots])]
 
     def _forget(self) -> None:
-        """Drop groups whose windows are past retention, and keys without groups, if there are many of them."""
+        """Drop the groups whose windows are past retention, and the keys without groups, if there are many."""
         frame = self.groups.frame
         expired = frame["start"] <= self.newest_ms - self.plan.store.retention_ms
         # Dropping groups copies all other groups, so groups are dropped only when a quarter of them is expired.
@@ -221,7 +221,7 @@ class _Groups:
         least = int(starts.min()) // self._step
         self._fit(least, int(starts.max()) // self._step, key_count)
         encoded = pa.array((starts // self._step - self._base) * self._width + keys).dictionary_encode()
-        # The distinct codes are found with Arrow's hash table, because a batch has few, and sorting its rows takes longer.
+        # Arrow's hash table finds the distinct codes. A batch has few of them, so this is faster than sorting its rows.
         codes, inverse = np.asarray(encoded.dictionary), np.asarray(encoded.indices).astype(np.intp)
         slots = self._slots_of(codes)
         return Rows(slots[inverse], slots, inverse, np.bincount(inverse, minlength=len(slots)))
@@ -257,7 +257,10 @@ class _Groups:
         self._recode()
 
     def _stamp_from_first_value(self, rows: Rows, timestamps: Array, valid: Array | None) -> None:
-        """Set each group's timestamp: the largest of the rows since its first value or, without a value, that of its last row."""
+        """Set each group's timestamp to the largest timestamp of its rows since its first value.
+
+        A group without a value gets the timestamp of its last row.
+        """
         stamps, number = self.frame["timestamp"], self.frame[f"{self._folds[0].name}.number"]
         is_new = number[rows.distinct] == 0
         if valid is None:
@@ -265,7 +268,7 @@ class _Groups:
             np.maximum.at(stamps, rows.slots, timestamps)
             return
         count = len(timestamps)
-        # Rows are assigned in reverse order. The last assignment to a slot wins, so each slot keeps its first row with a value.
+        # Rows are assigned in reverse order. The last assignment wins, so the result is the first row with a value.
         first_rows = np.full(len(rows.distinct), count)
         with_value = np.flatnonzero(valid)[::-1]
         first_rows[rows.inverse[with_value]] = with_value
@@ -274,13 +277,13 @@ class _Groups:
         counts = np.arange(count) >= first_rows[rows.inverse]
         np.maximum.at(stamps, rows.slots[counts], timestamps[counts])
         without = first_rows[rows.inverse] == count
-        # If a slot occurs several times, the last assignment wins: the timestamp of the last row.
+        # If a slot occurs several times, the last assignment wins, which is the timestamp of its last row.
         stamps[rows.slots[without]] = timestamps[without]
 
     def _fit(self, least: int, most: int, key_count: int) -> None:
         """Choose a width of codes that suffices for all windows and keys. Raises `UnfitError` if codes exceed 64 bits."""
-        # A code is the window's number times the width, plus the key's number. The width grows in powers of two, so codes are
-        # rarely computed again.
+        # A code is the window's number times the width, plus the key's number. The width grows in powers of two, so that the
+        # codes of existing groups rarely change.
         if self.frame.size == 0 or least < self._base or key_count > self._width:
             if self.frame.size:
                 least = min(least, int(self.frame["start"].min()) // self._step)
@@ -349,7 +352,7 @@ def stage(task: WindowTask, targets: Mapping[str, StagingTarget], *, partition: 
 
 
 def _entries(task: WindowTask) -> list[pa.Array]:
-    """Return as columns the buffer entries that this run wrote and that are still held."""
+    """Return the columns of the buffer entries that this run wrote and that are still held."""
     plan, frame = task.plan, task.groups.frame
     slots = task.in_order(np.flatnonzero(frame["touched"] & frame["held"]))
     results = task.results(slots)
@@ -378,7 +381,7 @@ def _open_rows(
 
 
 def _entry_sizes(task: WindowTask, slots: Array) -> Array:
-    """Return the bytes of buffer entries, as a suppress with a bound in bytes counts them (`streams.state.suppress_buffer`)."""
+    """Return the sizes of buffer entries in bytes, which a suppress limits (`streams.state.suppress_buffer`)."""
     frame = task.groups.frame
     keys = task.keys.sizes(frame["key"][slots])
     now, before = task.plan.sizes.of(frame, slots)

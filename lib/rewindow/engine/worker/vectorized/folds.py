@@ -24,7 +24,7 @@ from rewindow.engine.worker.vectorized.arrays import (
 from rewindow.engine.worker.vectorized.json_columns import Texts
 
 ITEM_BYTES = 4
-"""The bytes that each item of a row takes in the encoded row, besides its own bytes."""
+"""The bytes of an item's length, which precedes each item in an encoded row."""
 
 Operands = Mapping[int | Texts, Operand]
 """The inputs of folds for some records. The key is what a fold reads: the index of a value column, or `Texts`."""
@@ -45,12 +45,12 @@ class Rows(NamedTuple):
 
 
 class Fold(ABC):
-    """One aggregate. Its state is in columns of the frame of groups. Their names start with ``name``."""
+    """One aggregate. Its state is in columns of the frame of groups. The names of these columns start with ``name``."""
 
     state_types: Sequence[str]
     result_type: str
     operand: int | Texts | None = None
-    """What the fold reads of the values: the index of a column, texts, or nothing (None)."""
+    """The input of the fold: the index of a value column, texts, or None if the fold reads no values."""
     is_null_at_first = False
     """Whether state and result of a group are null before its first value that is not null."""
 
@@ -67,7 +67,7 @@ class Fold(ABC):
 
     @abstractmethod
     def merge(self, frame: GroupFrame, slots: Array, others: Array) -> None:
-        """Merge the states of the groups ``others`` into those of the groups ``slots``, which are distinct."""
+        """Merge the states of the groups ``others`` into the states of the groups ``slots``. The slots are distinct."""
 
     @abstractmethod
     def restore(self, frame: GroupFrame, slots: Array, state: Sequence[pa.Array]) -> None:
@@ -126,7 +126,7 @@ class ValueFold(Fold):
     """An aggregate of the values that are not null. Without such values, the aggregate is null.
 
     The frame has the number of values, and whether the group's last row had a value. With `keeps_before`, it also has the state
-    before the last value. That is needed if encoded sizes vary (decimals, texts), or if sizes are measured as text.
+    before the last value. The state before is needed if encoded sizes vary (decimals, texts), or if sizes are measured as text.
     """
 
     operand: int
@@ -164,7 +164,7 @@ class ValueFold(Fold):
         if valid is None:
             last[rows.distinct] = True
         else:
-            # If a slot occurs several times, the last assignment wins: that of the last row.
+            # If a slot occurs several times, the last assignment wins, which is the value of its last row.
             last[rows.slots] = valid
 
     def merge(self, frame: GroupFrame, slots: Array, others: Array) -> None:
@@ -199,7 +199,7 @@ class ValueFold(Fold):
 
     @abstractmethod
     def check(self, frame: GroupFrame, values: Array, times: int) -> None:
-        """Raise `UnfitError` if folding values would not be exact. A group gets at most ``times`` of them."""
+        """Raise `UnfitError` if folding values would not be exact. A group gets at most ``times`` of these values."""
 
     def _sizes(self, frame: GroupFrame, slots: Array) -> tuple[Any, Any]:
         size = fixed_size(self.result_type)

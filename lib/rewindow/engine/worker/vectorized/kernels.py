@@ -1,7 +1,7 @@
-"""Folds of values over whole columns. Their results equal those of record execution bit for bit.
+"""Folds of values over whole columns. Their results equal the results of record execution bit for bit.
 
 `numpy.ufunc.at` processes rows one by one, so floats are added in offset order, as in record execution. Sums of integers and
-decimals are exact in 64 bits. If a sum might overflow, even temporarily, `UnfitError` hands over to record execution.
+decimals are exact in 64 bits. If a sum might overflow, even temporarily, `UnfitError` hands the task over to record execution.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ class _PickFold(ValueFold):
         """See `ValueFold`. Does nothing, because a picked value is always exact."""
 
     def _fold(self, frame: GroupFrame, slots: Array, values: Array) -> None:
-        # If a slot occurs several times, the last assignment wins: that of the last row.
+        # If a slot occurs several times, the last assignment wins, which is the value of its last row.
         state = frame[self.name]
         if self._is_first:
             is_new = frame[self.number][slots] == 0
@@ -284,7 +284,7 @@ def _sum_type(operand_type: str) -> str:
 
 
 def _collected(aggregate: Collect, value: Shape) -> Texts:
-    """Return the texts that `Collect` collects: those of one value column, or of rows of all columns."""
+    """Return the texts that `Collect` collects: the values of one column, or rows of all columns."""
     if aggregate.field is None and value.row_type is not None:
         return Texts(tuple(range(len(value.columns))), value.columns, is_row=True)
     index = 0 if aggregate.field is None else value.names.index(aggregate.field)

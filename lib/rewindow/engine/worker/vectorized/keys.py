@@ -17,7 +17,7 @@ from rewindow.streams.serde.key_bytes import encode_key
 from rewindow.streams.serde.schema import Shape
 
 SPARSE = 8
-"""With more possible positions per row than this, rows are sorted. Otherwise they are put at their positions in an array."""
+"""If there are more possible positions per row than this, rows are sorted. Otherwise rows are put into an array by position."""
 
 _LONG = struct.Struct(">q")
 
@@ -35,7 +35,7 @@ class KeyTable:
         self._recent: list[tuple[pa.Array, Array]] = []
         """Pairs (dictionary, numbers of its keys) of the last two dictionaries. A task may read two topics alternately."""
         self._ranks = np.empty(0, np.int64)
-        """The rank of each key in the order of key bytes. Out of date if its length differs from the number of keys."""
+        """The rank of each key in the order of key bytes. The ranks are out of date if their number is not the number of keys."""
 
     def __len__(self) -> int:
         """The number of keys."""
@@ -116,7 +116,7 @@ class KeyTable:
         return np.array(sorted(range(len(encoded)), key=encoded.__getitem__), np.int64)
 
     def _order_by_bytes(self, starts: Array, numbers: Array) -> Array:
-        """Return `order` for windows whose keys may be a prefix of another key that continues with a zero byte."""
+        """Return `order` for keys with zero bytes. With starts appended, ``a`` and a zero byte may sort before ``a``."""
         encoded = [encode_key(key) for key in self._values(self.columns(numbers))]
         rows = [(start, key + _LONG.pack(start)) for start, key in zip(starts.tolist(), encoded, strict=True)]
         return np.array(sorted(range(len(rows)), key=rows.__getitem__))
@@ -166,7 +166,7 @@ def _numbered(numbers: dict[Any, int], keys: list[Any]) -> list[int]:
         numbers.update(zip(keys, range(len(keys)), strict=True))
         if len(numbers) == len(keys):
             return list(range(len(keys)))
-        # Fewer numbers than keys: some keys are equal in Python although they differ in the column, such as 0.0 and -0.0.
+        # There are fewer numbers than keys if some keys are equal in Python but differ in the column, such as 0.0 and -0.0.
         numbers.clear()
     known_numbers = list(map(numbers.get, keys))
     if None not in known_numbers:

@@ -1,6 +1,6 @@
-"""Decide which sub-topologies vectorized execution can run, from the graph and its types. Pure.
+"""Decide which sub-topologies vectorized execution can run, from the graph and its types alone.
 
-It runs sub-topologies of two forms. The form with windows: a log or a repartition topic -> where, select, Python functions ->
+Sub-topologies can have two forms. The form with windows: a log or a repartition topic -> where, select, Python functions ->
 group by key -> time or session windows -> built-in aggregates -> final results -> where, select, Python functions -> a table or
 a repartition topic.
 
@@ -80,10 +80,10 @@ def choose_execution(
 
 
 def why_one_by_one(topology: Topology, part: SubTopology, settings: Settings, *, has_quarantine: bool) -> str:
-    """Return, as text, the settings because of which a sub-topology has to process records one by one; empty without any.
+    """Return the settings that force a sub-topology to process records one by one, as text; empty if there are none.
 
-    These settings concern single records, whatever the nodes do: records are quarantined, retried or left out.
-    ``has_quarantine``: whether the job writes to a quarantine.
+    These settings quarantine, retry or leave out single records, whatever the nodes do. ``has_quarantine``: whether the job
+    writes to a quarantine.
     """
     reasons = [_policy_words(name, policy) for name, policy in policies_of(part, settings.on_error).items()]
     if has_quarantine:
@@ -222,9 +222,9 @@ def _check_sessions(plan: FinalResultsPlan, windows: SessionWindows, aggregate: 
 
 
 def _chain(part: SubTopology) -> tuple[SourceNode, list[Any], Any, Any, list[Any]]:
-    """Return the source, the nodes before the windows, the window node, the suppress node or None, and the nodes behind.
+    """Return the source, the nodes before the windows, the window node, the suppress node or None, and the nodes after it.
 
-    The nodes behind are those that follow `to_stream`; the last is the sink.
+    The last list has the nodes that follow `to_stream`, with the sink as its last node.
     """
     if len(part.sources) > 1:
         raise NotVectorizableError(f"it merges {len(part.sources)} topics")
@@ -338,7 +338,7 @@ def _plan_join(topology: Topology, part: SubTopology, logs: LogShapes) -> JoinPl
 
 
 class _Graph:
-    """Walks the nodes of a part with a join. Each method raises `NotVectorizableError` if the nodes do not have the form."""
+    """Walks the nodes of a part with a join. The methods raise `NotVectorizableError` if the nodes do not have the form above."""
 
     def __init__(self, part: SubTopology) -> None:
         self._nodes: dict[str, Any] = {node.name: node for node in part.nodes}
@@ -354,7 +354,7 @@ class _Graph:
         return [self._nodes[marks[is_left].parents[0]] for is_left in (True, False)]
 
     def ends_of_table(self, join: Any) -> tuple[list[Any], tuple[JoinedTable, ...]]:
-        """Return the last nodes of the two chains, of the stream and of the table that it joins, and the table."""
+        """Return the last node of the stream's chain, the last node of the table's chain, and the table."""
         self._use(join)
         if join.supplier.waiting is not None:
             raise NotVectorizableError(f"{join.name} has a grace period: its records wait for updates of the table")
@@ -379,11 +379,13 @@ class _Graph:
             for node in (updates, owner):
                 self._use(node)
             ends.append(self._nodes[owner.parents[0]])
+            if updates.supplier.with_key:
+                raise NotVectorizableError(f"the joiner of {updates.name} takes the key")
             tables.append(JoinedTable(owner.name, owner.supplier.store, is_left, updates.supplier))
         return ends, tuple(tables)
 
     def _owner(self, join: Any, view: Any) -> Any:
-        """Return the node whose store a view of a table reads."""
+        """Return the node that fills the store that ``view`` reads."""
         if type(view) is not StoreView or view.history_ms is not None:
             raise NotVectorizableError(
                 f"the table of {join.name} is versioned, or has verbs between its store and the join"
@@ -395,7 +397,7 @@ class _Graph:
         return owner
 
     def chain_to(self, node: Any) -> list[Any]:
-        """Return the nodes from the source above a node to the node itself."""
+        """Return the nodes on the way from the source down to ``node``, both included."""
         if isinstance(node, SourceNode):
             self._use(node)
             return [node]
@@ -460,7 +462,7 @@ def _check_stores(
     inputs: tuple[JoinInput, JoinInput],
     logs: LogShapes,
 ) -> None:
-    """Check that stores keep records unchanged. A store may declare other types. ``inputs``: the left and the right input."""
+    """Check that each store declares the types of the records that it keeps. ``inputs``: the left and the right input."""
     left, right = inputs
     kept = [(table.store, left if table.is_left else right) for table in tables]
     if isinstance(supplier, StreamJoin):

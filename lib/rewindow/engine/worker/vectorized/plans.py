@@ -60,7 +60,7 @@ class FinalResultsPlan:
 
     topic: str
     lag_ms: int
-    """How long nodes above the topic may hold records back (ms). The topic's watermark is lowered by this duration (D22)."""
+    """The time (ms) for which nodes above the topic may hold records back. It lowers the topic's watermark (D22)."""
     window_node: str
     suppress: Suppressing | None
     """The suppress below the windows. None: the windows themselves send their results when they close."""
@@ -78,7 +78,7 @@ class FinalResultsPlan:
     prefix: tuple[PrefixOperator, ...]
     """The operators between the log and the windows."""
     reads: frozenset[str]
-    """The names of columns that the prefix reads; without a prefix, those that the folds read."""
+    """The names of the columns that the prefix reads; without a prefix, of the columns that the folds read."""
     names: tuple[str, ...]
     """The names of the aggregates; empty for a single unnamed aggregate."""
     store_shapes: tuple[Shape, Shape]
@@ -96,12 +96,12 @@ class FinalResultsPlan:
 
     @property
     def functions_in_front(self) -> list[str]:
-        """The names of the nodes before the windows with Python functions, which are called for each record."""
+        """The names of the nodes with Python functions before the windows. The functions are called for each record."""
         return [name for operator in self.prefix if isinstance(operator, Calls) for name in operator.names]
 
     @property
     def functions_behind(self) -> list[str]:
-        """The names of the nodes behind the windows with Python functions, which are called for each final result."""
+        """The names of the nodes with Python functions after the windows. The functions are called for each final result."""
         return self.suffix.functions if self.suffix else []
 
     @property
@@ -133,9 +133,9 @@ class FinalResultsPlan:
     def takes_nulls(self) -> bool:
         """Whether vectorized execution can handle null values.
 
-        There are two cases in which it cannot: sessions in which a group has no state before its first value, because stores do
-        not contain sessions without state; and sessions above a suppress, if the size of a tombstone is that of a result without
-        nulls.
+        It cannot handle them in two cases, both with sessions. In the first, a group has no state before its first value, and
+        stores do not contain sessions without state. In the second, the windows are above a suppress, and the sizes of
+        tombstones are computed as if results contained no nulls.
         """
         if not isinstance(self.windows, SessionWindows):
             return True
@@ -184,7 +184,7 @@ def suffix_of(part: SubTopology, nodes: Sequence[Any], sink_shapes: tuple[Shape,
 def shape_of_results(folds: Sequence[Fold], names: Sequence[str]) -> Shape:
     """Return the shape of results as Python values.
 
-    Raises `NotVectorizableError` for lists and for decimals. The scale of a decimal in a column may differ from that of the sum.
+    Raises `NotVectorizableError` for lists and for decimals. A decimal in a column may have another scale than the sum.
     """
     types = [fold.result_type for fold in folds]
     if unfit := [kind for kind in types if kind == "json" or is_decimal(kind)]:
@@ -217,7 +217,7 @@ class JoinInput:
     prefix: tuple[PrefixOperator, ...]
     """The operators between the topic and the join."""
     reads: frozenset[str]
-    """The names of columns that the prefix reads; without a prefix, those that the join reads."""
+    """The names of the columns that the prefix reads; without a prefix, of the columns that the join reads."""
 
     @property
     def read_indexes(self) -> list[int]:
@@ -252,7 +252,7 @@ class JoinedTable:
     store: str
     is_left: bool
     updates: TableJoinSide | None = None
-    """How the table's updates are joined with the other table. None: updates only change the table and send no results."""
+    """The join of the table's updates with the other table. None: updates only change the table and send no results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,9 +265,9 @@ class JoinPlan:
     tables: tuple[JoinedTable, ...]
     """The inputs that are tables."""
     lag_ms: int
-    """How long nodes above the topics may hold records back (ms). The watermark is lowered by this duration (D22)."""
+    """The time (ms) for which nodes above the topics may hold records back. It lowers the watermark (D22)."""
     inputs: tuple[JoinInput, JoinInput]
-    """The inputs, in the order that decides between records of both topics with equal order keys (L1)."""
+    """The inputs. If records of both have equal order keys, the record of the first input is taken first (L1)."""
     left: int
     """The index of the left input in ``inputs``. The other input is the table or the right input."""
     stores: Mapping[str, JoinStore]
@@ -284,5 +284,5 @@ class JoinPlan:
 
     @property
     def has_functions(self) -> bool:
-        """Whether tasks call code of the job: always, because a joiner is code of the job."""
+        """Whether tasks call code of the job. This is always true, because a joiner is code of the job."""
         return True

@@ -1,7 +1,7 @@
 """The prefix operators between a log and the windows: `where` and `select` on whole columns, and Python functions.
 
-A name refers to a field of the preceding `select`; without a `select`, to a field of the log's value. A name that is no such
-field refers to the record's key or timestamp. This is as in record execution (`dsl.operators.select`).
+Names mean the same as in record execution (`dsl.operators.select`). A name refers to a field of the preceding `select` or,
+without a `select`, of the log's value. A name that is no such field refers to the record's key or timestamp.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """The encoded sizes of results (`streams.serde.key_bytes.encoded_size`), which the entries of a suppress contain.
 
 The size of a bare result is the number of its bytes. The size of a row is the bytes of its items and 4 bytes for each item. A
-list has no such encoding. If an item is a list, the size is that of the result's canonical JSON.
+list has no such encoding, so a result with a list has the size of its canonical JSON.
 
-A replaced session leaves a tombstone with the session's size, so the sizes of sessions are needed after each record. Counts and
-lists only grow. So the number of records and the sizes of their texts determine the size of such a result.
+A replaced session leaves a tombstone with the session's size, so the sizes of sessions are needed after each record. Results
+with lists consist of counts and lists, which only grow. So the number of records and the sizes of their texts determine the
+size of such a result.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from rewindow.engine.worker.vectorized.kernels import CollectFold
 Session = tuple[int, int, int]
 """A session: key number, start and end (epoch ms)."""
 Grown = tuple[int, int]
-"""What a record adds to the lists of a session: the size of its texts, each with a comma, and a bit mask of the lists."""
+"""A record's addition to the lists of a session: the size of its texts, each with a comma, and a bit mask of the lists."""
 _MOST_LISTS = 63
 
 
@@ -64,7 +65,7 @@ class ResultSizes(NamedTuple):
 
 
 class SessionTexts:
-    """What decides the size of each session's result, by slot, and the sizes of the results of replaced sessions."""
+    """The numbers that determine the size of each session's result, by slot, and the result sizes of replaced sessions."""
 
     def __init__(self, sizes: ResultSizes) -> None:
         """Start without sessions."""
@@ -76,7 +77,7 @@ class SessionTexts:
         self.bytes: list[int] = []
         self.filled: list[int] = []
         self.sizes: dict[Session, int] = {}
-        """From a replaced session to the encoded size of its result."""
+        """The encoded size of the result of each replaced session."""
 
     def grown(self, operands: Operands, rows: int) -> list[Grown]:
         """Return for each of the ``rows`` records what it adds to the lists of its session."""

@@ -63,7 +63,7 @@ class Calls:
         return {name_at(self.before, index) for index in range(len(self.before.columns))}
 
     def for_readers_of(self, wanted: set[str]) -> Calls:
-        """Return the same calls, but with only the wanted columns of the results encoded.
+        """Return the same calls, which encode only the ``wanted`` columns of their results.
 
         Raises `NotVectorizableError` for columns of JSON and of decimals that a function makes. Such decimals may have different
         scales.
@@ -121,7 +121,7 @@ def apply_calls(calls: Calls, batch: Batch) -> Batch:
 
 
 def _call(function: Function, keys: list[Any], values: list[Any]) -> tuple[list[Any], list[Any], Array | None]:
-    """Return the keys, the values and the row numbers of the results. Row numbers of None: each row has one result, in order."""
+    """Return the keys, the values and the rows of the results. The rows are None if each row has one result, in order."""
     # The functions are called in comprehensions, because `map` would end the batch if a function raised StopIteration.
     if isinstance(function, Filter):
         predicate, negate = function.predicate, function.negate

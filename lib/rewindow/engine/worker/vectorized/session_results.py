@@ -6,8 +6,8 @@ both. So the rows of a batch are folded level by level. This adds floats in the 
 are equal bit for bit.
 
 Results can be sent at the end of their epoch, because a closed session accepts no more records, and later results have later
-ends. In two cases the results could differ from those of record execution, so `UnfitError` hands over to it: for some null
-values (`FinalResultsPlan.takes_nulls`), and for a session with the bounds of a tombstone.
+ends. In two cases the results could differ from record execution: with some null values (`FinalResultsPlan.takes_nulls`), and
+if a session has the bounds of a tombstone. Then `UnfitError` hands the task over to record execution.
 
 Stores are restored and staged with the same rows as in record execution, so a job can switch between the two executions.
 """
@@ -80,19 +80,19 @@ class SessionTask(VectorizedTask):
         self.removed: list[Session] = []
         """Sessions of the checkpoint's store that this run removed."""
         self.buffered: dict[Session, bool] = {}
-        """From the sessions in the checkpoint's buffer to whether the entry is a tombstone."""
+        """The sessions with an entry in the checkpoint's buffer, and whether the entry is a tombstone."""
         self.pending_tombstones: set[Session] = set()
         """Restored tombstones that have not been sent."""
         self.texts = SessionTexts(plan.sizes) if plan.suppress and plan.sizes.are_texts else None
 
     @property
     def stored_from_ms(self) -> int:
-        """The time before which sessions must end to be dropped by the store."""
+        """The store drops sessions that end before this time."""
         return self.newest_ms - self.keep_ms
 
     @property
     def held_from_ms(self) -> int:
-        """The time before which all ended sessions have been sent."""
+        """All sessions that end before this time have been sent."""
         return self.clocks.observed(self.plan.closing_node) - self.keep_ms
 
     @property
@@ -166,7 +166,10 @@ class SessionTask(VectorizedTask):
         return [*self.keys.columns(frame["key"][slots]), pa.array(starts), pa.array(ends), *results, pa.array(ends)]
 
     def order(self, slots: Array) -> Array:
-        """Return the indexes that sort sessions in sending order: by end, by start (only without a suppress), by key bytes."""
+        """Return the indexes that sort sessions in sending order.
+
+        They are sent by end, start and key bytes; with a suppress, by end and key bytes.
+        """
         starts, ends = self.bounds(slots)
         numbers = self.frame["key"][slots]
         by_key = self.keys.order(ends, numbers, with_start=self.plan.suppress is not None)
@@ -270,7 +273,8 @@ class SessionTask(VectorizedTask):
     def _fold(self, slots: Array, rows: Array, merges: list[tuple[int, list[int]]], operands: Operands) -> None:
         """Fold rows into their sessions. Sessions are folded before the sessions into which they are merged."""
         frame, folds = self.frame, self.plan.folds
-        # A merged session starts with the states of its parts. So its level is above theirs, and lower levels are folded first.
+        # A merged session starts with the states of its parts. So its level is above the levels of its parts, which are
+        # folded first.
         level = np.zeros(frame.size, np.int64)
         pairs: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for made, joined in merges:
@@ -427,7 +431,7 @@ def stage(task: SessionTask, targets: Mapping[str, StagingTarget], *, partition:
 
 
 def _entries(task: SessionTask, slots: Array) -> list[pa.Array]:
-    """Return as columns the buffer entries that this run wrote and that are still held."""
+    """Return the columns of the buffer entries that this run wrote and that are still held."""
     results = [fold.result(task.frame, slots) for fold in task.plan.folds]
     is_repeat = np.array(task.is_repeat, np.bool_)[slots] if len(slots) else np.zeros(0, np.bool_)
     now, before = task.plan.sizes.of(task.frame, slots)
@@ -437,7 +441,7 @@ def _entries(task: SessionTask, slots: Array) -> list[pa.Array]:
 
 
 def _tombstones(task: SessionTask, sessions: Sequence[Session]) -> list[pa.Array]:
-    """Return as columns the buffer entries of replaced sessions: tombstones without a result."""
+    """Return the columns of the buffer entries of replaced sessions, which are tombstones without a result."""
     rows = len(sessions)
     nulls = [pa.nulls(rows, fold.result(task.frame, np.zeros(0, np.int64)).type) for fold in task.plan.folds]
     keys, ends = (np.array([session[index] for session in sessions], np.int64) for index in (0, 2))
@@ -453,7 +457,7 @@ def _entry(results: Sequence[pa.Array], ends: Array, sizes: Array, *, is_null: b
 
 
 def _sizes(task: SessionTask, keys: Array) -> Array:
-    """Return the bytes of entries without values, as counted for a bound in bytes (see `streams.state.suppress_buffer`)."""
+    """Return the sizes of entries without their values in bytes, which a suppress limits (`streams.state.suppress_buffer`)."""
     return ENTRY_BYTES + task.keys.sizes(keys) + 2 * LONG_BYTES + len(task.plan.topic)
 
 

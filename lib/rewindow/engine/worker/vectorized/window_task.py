@@ -1,8 +1,8 @@
-"""What all vectorized tasks do with a batch before they aggregate: advance clocks, apply prefix operators, number keys.
+"""The base of vectorized tasks. It advances clocks, applies prefix operators and numbers keys before a batch is aggregated.
 
 Final results that another sub-topology reads have order keys (L1). Record execution sends a result when a record moves the
 closing node's clock to the result's due time, so the result has the order key of this record. Vectorized execution sends the
-result at the end of the epoch. `ClosingOrder` finds out which record it was.
+result at the end of the epoch. `ClosingOrder` finds the record that moved the clock to the due time.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ class Clocks:
         self.metrics.measure(level, node, RECORD_LATENESS).record_many(len(late_by), *summary)
 
     def count_needed_grace(self, node: str, grace_ms: Array) -> None:
-        """Count the records that arrived after the end of their last window, in buckets of the grace period that they needed.
+        """Count the records that arrived after the end of their last window, by the grace period that they needed.
 
-        ``grace_ms``: for each record, the smallest grace period with which it is not late.
+        ``grace_ms`` has the smallest grace period with which each record is not late.
         """
         needed = grace_ms[grace_ms > 0]
         if len(needed) == 0:
@@ -229,7 +229,7 @@ class VectorizedTask(ABC):
 
     @abstractmethod
     def due_ms(self, ends: Array) -> Array:
-        """Return, for windows with these ends, the time of the closing node's clock at which they close."""
+        """Return the times of the closing node's clock at which windows with these ends close."""
 
     @abstractmethod
     def _closing_order(self) -> ClosingOrder:
@@ -300,5 +300,5 @@ class ClosingOrder:
         """Return the order keys of results, given their due times. If no record closed a window, the end of the epoch did."""
         steps, orders = (np.concatenate([np.empty(0, np.int64), *some]) for some in (self._steps, self._orders))
         indexes = np.searchsorted(steps, (due_ms - self._shift_ms) // self._step_ms)
-        # The index behind the last step stands for the end of the epoch.
+        # An index one past the last step stands for the end of the epoch.
         return np.append(orders, MAX_MS)[indexes]

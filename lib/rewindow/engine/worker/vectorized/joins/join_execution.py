@@ -1,4 +1,4 @@
-"""Run one task of one sub-topology with a join, from files to files.
+"""Run one task of one sub-topology with a join, from its input files to its staged files.
 
 restore -> for each epoch: take merged batches in the task's order, end the epoch -> stage outputs and changes -> report.
 """
@@ -180,7 +180,7 @@ class _JoinedRecords(_JoinResults):
         arrays = (joined.times.tolist(), joined.orders.tolist(), joined.positions.tolist())
         for key, value, timestamp, order_ms, position in zip(keys, joined.values, *arrays, strict=True):
             context.timestamp, context.order_ms = timestamp, order_ms
-            # The position stands for the offset, because the limit of outputs per record needs to know which record is handled.
+            # The position takes the place of the offset, because the limit of outputs per record has to know the current record.
             context.topic, context.offset = (None if position < 0 else ""), position
             take(Record(key, value, timestamp))
 

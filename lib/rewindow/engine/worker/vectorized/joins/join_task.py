@@ -1,4 +1,4 @@
-"""What all vectorized joins do with a batch: advance clocks, apply prefix operators, number keys, order the records."""
+"""The base of vectorized joins. It advances clocks, applies prefix operators, numbers keys and orders the records of a batch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LATEST_MS = 2**45
 MOST_BYTES = 2**30
 """The most bytes of memory for stores, even if the limit ``store_memory`` is larger, because an Arrow array has at most 2 GB."""
 ROW_BYTES = 100
-"""The estimated bytes of memory of a stored row besides its value: for its key, its times and its numbers."""
+"""The estimated memory of a stored row in bytes, without its value: for the key, the times and the numbers."""
 
 
 class Arrivals(NamedTuple):
@@ -124,7 +124,8 @@ class JoinTask(ABC):
     def _part(self, rank: int, batch: Batch) -> tuple[Array, Array, Array, Array, Array, list[pa.Array]]:
         """Return the records of an input that pass its prefix.
 
-        These are arrays of positions, times, key numbers, whether a record has a value, and rows, and the value columns.
+        The result has arrays of the records' positions, times and key numbers, a mask of the records with a value, the rows of
+        the values, and the value columns.
         """
         join_input, count = self.plan.inputs[rank], len(batch.timestamps)
         none = np.empty(0, np.int64)

@@ -112,7 +112,7 @@ class Records(NamedTuple):
     arrivals: Array
     """The index of the record in the current batch; `_EARLIER` if it arrived before."""
     numbers: Array
-    """The number of the record among the records with its key and timestamp in the checkpoint; `NEW` if it is not there."""
+    """The record's number in the checkpoint, among the records with its key and timestamp; `NEW` if it has no number."""
 
     @classmethod
     def none(cls) -> Self:
@@ -133,7 +133,10 @@ class Records(NamedTuple):
 
 
 def groups_of(keys: Array, times: Array) -> Array:
-    """Return the number of each record's group, from 0 on. A group has equal keys and times. Records are ordered by both."""
+    """Return the number of each record's group, from 0 on.
+
+    Records with the same key and time are a group. The given records are sorted by key and time.
+    """
     if len(keys) == 0:
         return np.empty(0, np.int64)
     is_next = (keys[1:] != keys[:-1]) | (times[1:] != times[:-1])
@@ -146,7 +149,7 @@ def numbers_in(groups: Array) -> Array:
 
 
 class Found(NamedTuple):
-    """The groups of retained records that arrivals of the other input found as partners, with keys and arrivals."""
+    """Arrivals of the other input that found partners: the key of each partner, the partner's group, and the arrival."""
 
     keys: Array
     groups: Array
@@ -178,7 +181,7 @@ class _KeyTimeOrder:
 
 
 class _Pairs(NamedTuple):
-    """Pairs of an arrival and a partner: arrays of the arrival's index in the batch, and the partner's retained index."""
+    """Pairs of an arrival and a partner: the arrival's index in the batch, and the partner's index in the retained records."""
 
     arrivals: Array
     partners: Array
@@ -222,7 +225,7 @@ class _Retained:
         return start, np.maximum(end - start, 0)
 
     def pairs(self, arrivals: Array, starts: Array, counts: Array, clocks: Array) -> _Pairs:
-        """Return the arrivals with the partners that `between` found, without partners that arrive later or are expired.
+        """Return the arrivals with the partners that `between` found. Partners that arrive later or have expired are left out.
 
         The pairs are in the order in which record execution fetches them.
 
@@ -259,7 +262,7 @@ class _Retained:
 
 
 class _Waiting:
-    """The records that wait, in the order of their arrival: they have no partner yet, and their wait is not over."""
+    """The records that wait, in the order of their arrival. A record waits until it finds a partner or its wait is over."""
 
     def __init__(self, waits_ms: int) -> None:
         """Start without records. A record's wait is over when the clock is more than ``waits_ms`` past its timestamp."""
@@ -284,14 +287,14 @@ class _Waiting:
     def take_due(self, matches: Found, retained: _Retained, clocks: Array, end: int) -> tuple[Records, Array]:
         """Remove the records that found a partner while they waited, and the records whose wait ends before the arrival ``end``.
 
-        Return the latter, and the arrivals at which their waits end. ``matches`` says which arrivals found which groups.
-        ``clocks`` has the node's clock at each arrival of the batch.
+        Return the records whose wait ends, and the arrivals at which their waits end. ``matches`` says which arrivals found
+        which groups. ``clocks`` has the node's clock at each arrival of the batch.
         """
         candidates = np.flatnonzero(self._may_end(matches.keys, int(clocks[end - 1])))
         keys, times, _, arrivals, _ = self.records.taken(candidates)
         # The node's clock never decreases, so a binary search finds the first arrival at which the wait is over.
         over_at = np.searchsorted(clocks, times + self._waits_ms, "right")
-        # An arrival finds either all records of a group or, once they are expired, none. So groups are compared, not records.
+        # An arrival finds all records of a group or, once the group has expired, none. So groups are compared, not records.
         width = len(clocks) + 1
         codes = np.append(distinct(matches.groups * width + matches.arrivals), np.iinfo(np.int64).max)
         groups = retained.groups(keys, times)
@@ -333,7 +336,7 @@ class _Waiting:
         return [*columns, *values.columns(np.where(is_gone, -1, both.rows))], is_gone
 
     def _may_end(self, keys: Array, clock_ms: int) -> Array:
-        """Return a mask of the records whose wait is over at a clock, or whose key is among ``keys``, which found partners."""
+        """Return a mask of the records whose wait is over at a clock, or whose key is in ``keys``, the keys with partners."""
         may_end = self.are_over(self.records.times, clock_ms)
         if len(keys) and self.count:
             is_found = np.zeros(int(max(keys.max(), self.records.keys.max())) + 1, np.bool_)

@@ -37,7 +37,7 @@ from rewindow.streams.record import MAX_MS, UNKNOWN
 from rewindow.streams.settings import Limits, Semantics
 
 MOST_PAIRS = 2**18
-"""About how many pairs of records are processed together. This bounds memory."""
+"""The approximate number of pairs of records that are processed together. This limit bounds memory."""
 IDLE_KEYS = 100_000
 """Keys without records are removed when there are more than about this many."""
 _NONE = -1
@@ -172,7 +172,10 @@ class StreamJoinTask(JoinTask):
         return _in_order([self._unmatched(due), *parts])
 
     def _wait(self, side: StreamInput, batch: _Batch, records: Array) -> Array:
-        """Let records without a partner wait. Return the records whose wait is already over, or all if the input never waits."""
+        """Let records without a partner wait. Return the records whose wait is already over.
+
+        If records of this input never wait, return all records.
+        """
         if side.waiting is None:
             return records
         keys, times = batch.arrivals.keys, batch.arrivals.times
@@ -220,7 +223,7 @@ class StreamJoinTask(JoinTask):
         return [values[position] for position in index.tolist()]
 
     def _forget(self) -> None:
-        """Drop keys without records, if there are many of them."""
+        """Drop the keys without records, if there are many."""
         records = sum(side.retained.count + (side.waiting.count if side.waiting else 0) for side, _ in self._both)
         if len(self.keys) > IDLE_KEYS + 4 * records:
             used = distinct(np.concatenate([keys for side, _ in self._both for keys in side.used_keys()]))
@@ -254,7 +257,7 @@ def _chunks(counts: Array) -> Iterator[tuple[int, int]]:
 
 
 class _Origin(NamedTuple):
-    """Where values come from: an arrival of the batch, or a row of the store's values. If both are -1, the value is null."""
+    """The origin of each value: an arrival of the batch, or a row of the store's values. If both are -1, the value is null."""
 
     arrivals: Array
     rows: Array

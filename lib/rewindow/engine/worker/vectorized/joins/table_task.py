@@ -1,9 +1,10 @@
 """Join a stream with a table, or two tables by key, in batches: the equivalent of `streams.task` with the record operators.
 
-Why this is exact (L4): a record joins the row of the last update of its key before it (`dsl.operators.stream_table_join`). If
-the batch is sorted by key and order, this update is directly before the record. If the batch has no such update, the row is the
-one that the table had before the batch. An update of a table joins the other table's row in the same way. Its old value is the
-row of the last update of its key in its own table (`dsl.operators.table_join`). `KeptTable.before` finds both rows.
+Why this is exact (L4): a record is joined with the row that the table has for its key just before the record
+(`dsl.operators.stream_table_join`). If the batch is sorted by key and order, the update that set this row directly precedes the
+record. If the batch has no such update, the row is the one that the table had before the batch. An update of a table is joined
+with the other table's row in the same way. The old value of the update is the row that its own table has for the key just
+before the update (`dsl.operators.table_join`). `KeptTable.before` finds both rows.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ class TablesJoinTask(_KeptTablesTask):
             table.compact()
 
     def _sent(self, arrivals: Arrivals, updates: dict[bool, Updates], joins: TableJoinSide, *, of_left: bool) -> _Sent:
-        """Return the updates of one table for which the joined table has a row, or had one before the update."""
+        """Return the updates of one table that send results, because the joined table has a row for the key, or had one."""
         own, keys = updates[of_left], arrivals.keys
         table, other = self.tables[of_left], self.tables[not of_left]
         old_rows, _ = table.before(own.at, own, keys)
@@ -178,6 +179,6 @@ class _Sent(NamedTuple):
 def _results(changes: Sequence[_Change]) -> Iterator[Any]:
     """Yield the new value of each result. The old value is computed, too, because the joiner may raise an error for it."""
     for joins, new, old, other in changes:
-        result = joins.joined(new, other)
-        joins.joined(old, other)
+        result = joins.joined(None, new, other)  # the planner refuses joiners that take the key
+        joins.joined(None, old, other)
         yield result

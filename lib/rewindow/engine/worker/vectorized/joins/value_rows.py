@@ -15,7 +15,7 @@ from rewindow.engine.worker.vectorized.keys import KeyTable
 from rewindow.streams.serde.schema import Shape
 
 SPARE = 65_536
-"""Rows to which nothing refers are dropped only if there are more than about this many, because all other rows are copied."""
+"""Unused rows are dropped only if there are more than about this many, because dropping them copies all other rows."""
 NO_ROW = -1
 
 
@@ -99,14 +99,14 @@ class KeptTable:
         """The most rows that the table may have had."""
 
     def restore(self, batches: Iterable[pa.RecordBatch], width: int) -> None:
-        """Take rows of a checkpoint. The first ``width`` columns are the key; the last two, timestamp and whether a tombstone."""
+        """Take rows of a checkpoint. The first ``width`` columns are the key, the last two the timestamp and the tombstone."""
         for batch in batches:
             if batch.num_rows:
                 columns = batch.columns
                 keys = self._keys.numbers(columns[:width])
                 rows = np.where(np.asarray(columns[-1]), NO_ROW, self.values.add(columns[width:-2]))
                 self._fit()
-                # If a key has several rows, the last assignment wins: that of the last row.
+                # If a key has several rows, the last assignment wins, which is its last row.
                 self._rows[keys] = rows
                 self._times[keys] = np.asarray(columns[-2].fill_null(0))
         self._fit()

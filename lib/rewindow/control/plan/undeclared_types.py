@@ -1,0 +1,116 @@
+"""Which outputs and stores have keys or values without a declared type, and the call that declares it. Pure.
+
+Such keys and values are columns of JSON text, in which a text is in quotation marks: `"ann"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rewindow.control.plan.spec import OUTPUT, JobBinding
+from rewindow.errors import HintMessage
+from rewindow.streams.nodes import Node, ProcessorNode, SinkNode
+from rewindow.streams.serde.binding import ChangeType, EqualType, FieldType, OptionalType, SumType, WindowedType
+from rewindow.streams.state.stores import KEY_VALUE, SESSION, VERSIONED, WINDOW
+from rewindow.streams.topology import Topology, describe_supplier
+
+_KEEP_BOTH = frozenset(
+    (
+        *("filter", "filter_not", "where", "peek", "merge", "branch", "split", "route", "keyed_only", "with_null_keys"),
+        *("table", "versioned_table", "to_stream", "suppress", "table_filter", "table_filter_not"),
+    )
+)
+_KEEP: Mapping[str, frozenset[str]] = {
+    "key": _KEEP_BOTH.union(
+        (
+            "map_values",
+            "flat_map_values",
+            "process_values",
+            "transform_values",
+            "flat_transform_values",
+            "table_map_values",
+        ),
+        ("table_transform_values", "aggregate", "window", "table_aggregate", "cogroup_merge"),
+        ("stream_table_join", "global_table_join", "table_join_result"),
+    ),
+    "value": _KEEP_BOTH | {"select_key"},
+}
+"""The steps that keep the type of keys or of values, by the words with which `describe_supplier` describes them."""
+
+
+def undeclared_types(topology: Topology, before: JobBinding | None = None) -> Iterator[HintMessage]:
+    """Yield a hint for each call that should declare a type, with the outputs and stores that lack the type.
+
+    ``before``: outputs and stores of this binding are left out, because an earlier run has yielded their hints.
+    """
+    known = {*before.stores, *before.tables} if before is not None else set()
+    calls: dict[tuple[str, str], dict[str, str]] = {}
+    for node in topology.nodes.values():
+        if isinstance(node, SinkNode) and not node.is_internal and f"{OUTPUT}{node.topic}" not in known:
+            for part in _undeclared(node):
+                call = _maker(topology, node, part) or ("to", f"node {node.name}")
+                calls.setdefault(call, {})[f"the {part} of output {node.topic}"] = part
+        for store in map(topology.stores.__getitem__, node.stores if isinstance(node, ProcessorNode) else ()):
+            if store.name in known or store.kind not in {KEY_VALUE, WINDOW, SESSION, VERSIONED}:
+                continue
+            for part in _undeclared(store):
+                is_own = _verb(node) in {"process", "process_values"}
+                own = (f"{store.kind.replace('-', '_')}_store", f"store {store.name}") if is_own else None
+                if made := own or _maker(topology, node, part):
+                    calls.setdefault(made, {})[f"the {part} of store {store.name}"] = part
+    for (verb, line), targets in calls.items():
+        yield HintMessage(
+            "type-undeclared",
+            "Without a declared type, {targets} {are} JSON text, in which a text stands in quotes. Declare it as str, int or a "
+            "NamedTuple: `{call}`{where}",
+            targets=" and ".join([", ".join(list(targets)[:-1]), list(targets)[-1]] if len(targets) > 1 else targets),
+            are="is" if len(targets) == 1 else "are",
+            call=f"{verb}(..., {', '.join(f'{part}=TYPE' for part in sorted({*targets.values()}))})",
+            where=f" ({topology.lines[line]})" if line in topology.lines else "",
+        )
+
+
+def _undeclared(typed: Any) -> list[str]:
+    return [part for part in ("key", "value") if _is_undeclared(getattr(typed, part))]
+
+
+def _is_undeclared(declared: Any) -> bool:
+    match declared:
+        case WindowedType():
+            return _is_undeclared(declared.key)
+        case FieldType() | OptionalType() | SumType():
+            return _is_undeclared(declared.row)
+        case EqualType():
+            return any(map(_is_undeclared, declared.types))
+        case ChangeType():
+            return _is_undeclared(declared.value)
+    return declared is None or declared is Any
+
+
+def _maker(topology: Topology, node: Node, part: str) -> tuple[str, str] | None:
+    """Return the verb and the name in `Topology.lines` of the step that makes a node's keys or values; None at a merge."""
+    for above in topology.above(node):
+        if isinstance(above, ProcessorNode) and _word(above) not in _KEEP[part]:
+            return _verb(above), f"node {above.name}"
+        if len(above.parents) > 1:
+            return None
+    return None
+
+
+def _word(node: Node) -> str:
+    return describe_supplier(node.supplier).partition("(")[0] if isinstance(node, ProcessorNode) else ""
+
+
+def _verb(node: Node) -> str:
+    """Return the method of the DSL that adds a node."""
+    word = _word(node)
+    supplier: Any = node.supplier if isinstance(node, ProcessorNode) else None
+    made_by = supplier.__module__ if isinstance(supplier, type) else type(supplier).__module__
+    if not made_by.startswith("rewindow.dsl."):
+        return "process"
+    if "(reduce" in describe_supplier(supplier):
+        return "reduce"
+    if word in {"window", "table_aggregate", "cogroup_merge"}:
+        return "aggregate"
+    return "join" if "join" in word else word.removeprefix("table_")

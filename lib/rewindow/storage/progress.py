@@ -1,0 +1,67 @@
+"""Progress: what keeps the heartbeat of an attempt alive, in the command's process and in Spark's workers.
+
+Steps of commands, finished tasks and batches of records are progress. In the command's process, a thread touches the heartbeat
+file as long as there was progress recently (`control.heartbeat`). A worker touches the file itself when it takes records, because
+Spark tells the command only which tasks have finished.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TypeVar
+
+from rewindow.storage.atomic_files import modified_s, touch
+
+_Item = TypeVar("_Item")
+BEAT_SECONDS = 5
+
+
+class _Progress:
+    last = 0.0
+    """When this process last made progress, by the monotonic clock."""
+    heartbeat: str | None = None
+    """The heartbeat file of the attempt that this process executes, or of which this worker executes a task."""
+    is_worker = False
+
+
+def progressed() -> None:
+    """Record that something was done. In a worker, touch the heartbeat file of its attempt, every few seconds at most."""
+    now = time.monotonic()
+    if not _Progress.is_worker:
+        _Progress.last = now
+    elif _Progress.heartbeat and now - _Progress.last >= BEAT_SECONDS:
+        _Progress.last = now
+        # A worker may not be able to reach the file. The command removes the file when it ends.
+        with suppress(OSError):
+            if modified_s(_Progress.heartbeat) is not None:
+                touch(_Progress.heartbeat)
+
+
+def counted(items: Iterable[_Item]) -> Iterator[_Item]:
+    """Yield items, such as batches of records. Each one is progress."""
+    for item in items:
+        progressed()
+        yield item
+
+
+def seconds_since() -> float:
+    """Return the seconds since the last progress of this process."""
+    return time.monotonic() - _Progress.last
+
+
+def heartbeat_of_this() -> str | None:
+    """Return the heartbeat file of the attempt that this process executes, for `work_for` in workers."""
+    return _Progress.heartbeat
+
+
+def execute_for(heartbeat: str | None) -> None:
+    """Begin an attempt of this process, whose heartbeat is a file, or end it (None)."""
+    progressed()
+    _Progress.heartbeat = heartbeat
+
+
+def work_for(heartbeat: str | None) -> None:
+    """Let this process be a worker of the attempt whose heartbeat is a file."""
+    _Progress.is_worker, _Progress.heartbeat = True, heartbeat

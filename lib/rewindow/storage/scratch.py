@@ -1,0 +1,140 @@
+"""Temporary folders. They hold copies of rows, so nothing of them stays behind when a process ends, in whatever way.
+
+A process keeps all its temporary folders in one folder, with a file on which it holds a lock. This folder goes with the last of
+the temporary folders, or when the process gets SIGTERM or SIGHUP (`remove_at_signals`). The system releases the lock of a process
+that was killed, so the next process on the machine that needs a temporary folder finds the abandoned one and removes it, even if
+another process has the same process number by then.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, ClassVar
+
+PREFIX = "rewindow-"
+_LOCK, _MAKING = "lock", "(being made)"
+_TRIES = 5
+_MUTEX = threading.RLock()
+
+
+class _Own:
+    """The folder that contains this process's temporary folders; None while it has none. A forked process has its own."""
+
+    root: Path | None = None
+    lock: IO[str]
+    folders: ClassVar[set[str]] = set()
+    process = 0
+
+
+@contextmanager
+def scratch_folder() -> Iterator[str]:
+    """Yield a new temporary folder, and remove it afterwards."""
+    folder = make_folder()
+    try:
+        yield folder
+    finally:
+        remove_folder(folder)
+
+
+def make_folder() -> str:
+    """Return a new temporary folder. First remove the folders of processes that were killed."""
+    with _MUTEX:
+        if _Own.process != os.getpid():
+            _Own.root, _Own.process = None, os.getpid()
+            _Own.folders.clear()
+        # Python may collect garbage at any time, and so call `remove_folder`, which would remove the root with the last folder.
+        _Own.folders.add(_MAKING)
+        try:
+            if _Own.root is None:
+                _remove_abandoned()
+                _begin()
+            folder = tempfile.mkdtemp(dir=_Own.root)
+            _Own.folders.add(folder)
+            return folder
+        finally:
+            remove_folder(_MAKING)
+
+
+def remove_folder(folder: str) -> None:
+    """Remove a temporary folder of this process."""
+    with _MUTEX:
+        shutil.rmtree(folder, ignore_errors=True)
+        if _Own.process == os.getpid():
+            _Own.folders.discard(folder)
+            if not _Own.folders:
+                remove_all()
+
+
+def remove_all() -> None:
+    """Remove all temporary folders of this process."""
+    # A signal may come while the main thread makes or fills a folder. So this does not wait for the mutex, and tries again.
+    root = _Own.root
+    if root is not None and _Own.process == os.getpid():
+        for _ in range(_TRIES):
+            shutil.rmtree(root, ignore_errors=True)
+            if not root.exists():
+                break
+        _Own.root = None
+        _Own.lock.close()
+
+
+def remove_at_signals() -> None:
+    """When this process gets SIGTERM or SIGHUP, remove its temporary folders, and let the signal end it as usual.
+
+    A thread does so as well, because Python calls no handler while the main thread executes native code, which may hang.
+    """
+    numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    for number in numbers:
+        signal.signal(number, lambda number, _frame: _end(number))
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    threading.Thread(target=_end_by_signal, args=(reading, numbers), name="signals", daemon=True).start()
+
+
+def _end_by_signal(reading: int, numbers: list[signal.Signals]) -> None:
+    while (number := os.read(reading, 1)[0]) not in numbers:
+        pass
+    _end(number)
+
+
+def _end(number: int) -> None:
+    remove_all()
+    os._exit(128 + number)  # as a shell says it
+
+
+def _begin() -> None:
+    root = Path(tempfile.mkdtemp(prefix=PREFIX))
+    taking = root / f"{_LOCK}.taking"
+    _Own.lock, _Own.root = taking.open("w"), root
+    _Own.lock.write(socket.gethostname())
+    _Own.lock.flush()
+    # On a file system without locks, `flock` fails. Then the file is not renamed, so the folder never looks abandoned.
+    with suppress(OSError):
+        fcntl.flock(_Own.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The file is renamed only after it is locked, so that no process finds it unlocked.
+        taking.rename(root / _LOCK)
+
+
+def _remove_abandoned() -> None:
+    """Remove this user's folders whose processes ran on this machine and are certainly dead. Never raises `OSError`."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            if not folder.is_symlink() and folder.stat().st_uid == os.getuid() and _is_abandoned(folder / _LOCK):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_abandoned(lock: Path) -> bool:
+    """Return whether the process that held a lock ran on this machine and is dead. Raises `OSError` if it may be alive."""
+    with lock.open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return held.read() == socket.gethostname()
