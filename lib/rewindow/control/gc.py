@@ -164,6 +164,8 @@ def _tidy(
 ) -> Generator[str, None, Tidied]:
     """Merge files, delete orphan files older than ``keep_ms``, and merge the ledger's files."""
     merged = into = 0
+    if is_over():
+        return Tidied()
     for step in merges:
         if isinstance(step, str):
             yield step
