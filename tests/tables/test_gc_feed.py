@@ -233,6 +233,28 @@ def test_what_is_merged_is_small_near_and_not_held() -> None:
     assert [len(group) for group in due_merges(large, ())] == [4, 4]
 
 
+def test_a_large_file_is_merged_again_when_the_later_files_are_as_large() -> None:
+    def paths(*sizes: int) -> list[list[str]]:
+        some = [LogPart(str(n), 10, size, n * 10, n * 10 + 9) for n, size in enumerate(sizes)]
+        return [[one.path for one in group] for group in due_merges(some, ())]
+
+    assert paths(100, 10, 10) == [["1", "2"]]
+    assert paths(100, 50, 10, 10) == [["2", "3"]]
+    assert paths(100, 50, 30, 20) == [["0", "1", "2", "3"]]
+    assert paths(10, 10, 100, 10) == [["0", "1", "2", "3"]], "small files before a large one do not stay for ever"
+    assert paths(100, 50, 10) == []
+
+
+def test_many_small_files_are_merged_in_several_commits(warehouse: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, version = rows(warehouse), DeltaTable(log(warehouse)).version()
+    monkeypatch.setattr("rewindow.tables.delta.merging._MOST_FILES", 3)
+    done = gc(warehouse)
+    assert DeltaTable(log(warehouse)).version() > version + 1
+    assert done.merged > done.into > 0
+    assert rows(warehouse) == before
+    assert gc(warehouse).merged == 0
+
+
 def test_covered_is_what_others_hold_without_a_gap() -> None:
     some = [LogPart("a", 10, 1, 0, 9), LogPart("b", 10, 1, 10, 19), LogPart("holes", 5, 1, 20, 29)]
     assert is_covered(0, 19, some)

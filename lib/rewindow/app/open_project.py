@@ -49,6 +49,10 @@ if TYPE_CHECKING:
     from rewindow.tables.governed.feeds import CatalogFeedTables
 
 
+_CLEANED_EVERY = 24
+"""After this many runs of a branch, a run cleans up: once a day, if it runs every hour."""
+
+
 class OpenProject:
     """A project folder, open on one target: its tables, engines and Spark session, and the commands that need all of them.
 
@@ -209,7 +213,18 @@ class OpenProject:
         with self.telemetry.operation(RUN, job, request.branch) as observed:
             config, request = self.job_config(job), self.with_acceptance(job, request)
             with self.tables.command(feed=config.feed, job=job):
-                return self._run(job, config, request, on_step, observed)
+                done = self._run(job, config, request, on_step, observed)
+            return self._cleaned(done)
+
+    def _cleaned(self, done: RunReport | UpToDate) -> RunReport | UpToDate:
+        """Clean up after every so many runs of a branch. In a catalog only `gc` does that, because each step is a Spark job."""
+        from rewindow.control.run import RunReport
+
+        if not isinstance(done, RunReport) or done.spec.number % _CLEANED_EVERY or self.target.catalog is not None:
+            return done
+        from rewindow.app.clean_up import clean_up
+
+        return clean_up(self.adapter, self.root, self.warehouse, done, self.target.keep_ms, self.is_alive)
 
     def run_to_the_end(self, job: str, request: RunRequest, on_step: OnStep = None) -> list[RunReport | UpToDate]:
         """Execute all runs that a request needs and return their results. The last result is that of the request itself.

@@ -85,6 +85,8 @@ class TargetConfig(BaseModel):
     ``commit: spark``, otherwise 0 (never)."""
     store_memory: Bytes | None = Field(default=None, ge=1 << 20)
     """Maximum of a job's ``store_memory`` on this target, in bytes or like ``384MiB``, for workers with little memory."""
+    keep_ms: DurationMs = Field(default=30 * 86_400_000, alias="keep", json_schema_extra={"default": "30d"})
+    """How long `gc`, unless called with ``--keep``, and the clean-up after every 24th run keep files that left a table."""
     stalled_ms: Annotated[DurationMs, AfterValidator(_stalled)] = Field(
         default=1_800_000, alias="stalled_after", json_schema_extra={"default": "30m"}
     )

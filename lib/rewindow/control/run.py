@@ -190,6 +190,17 @@ class Tables(Ledger[JobState], StagedRows, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class CleanUp:
+    """What was cleaned up after a run: ``merged`` small files became ``into`` files, and ``deleted_files`` were deleted."""
+
+    seconds: float
+    merged: int = 0
+    into: int = 0
+    deleted_files: int = 0
+    deleted_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class RunReport:
     """A committed run: its plan, its commit and the metrics of its tasks."""
 
@@ -201,6 +212,8 @@ class RunReport:
     is_published: bool = True
     """Whether the outputs have the run's rows. They do not if this run or an earlier run of the branch is on hold."""
     spilled: tuple[str, ...] = ()
+    cleaned: CleanUp | None = None
+    """What was cleaned up after the run; None if nothing was due."""
     branch: Branch | None = field(default=None, repr=False, compare=False)
     """The branch after the run."""
     reports: tuple[TaskReport, ...] = field(default=(), repr=False, compare=False)
