@@ -59,14 +59,15 @@ class Refusal:
     def check(self, error: Coded) -> None:
         """Check an error that a command has told."""
         shown = {name: error.facts.get(name) for name in self.facts}
-        assert (error.code, shown) == (self.code, self.facts), error
+        # The expected facts stand first, because `containing` compares.
+        assert (self.code, self.facts) == (error.code, shown), error
 
 
 def told(messages: Iterable[Said], code: str, /, **facts: object) -> Said:
     """Return the only one of the messages with this code, after a check that it shows, among others, these facts."""
     messages = list(messages)
     (message,) = [one for one in messages if one.code == code] or pytest.fail(f"{code} is not among {messages}")
-    assert {name: message.facts.get(name) for name in facts} == facts, message
+    assert facts == {name: message.facts.get(name) for name in facts}, message
     return message
 
 

@@ -115,7 +115,7 @@ def test_nothing_is_lost_or_doubled_in_a_sample(quick):
 def test_commands_that_are_killed_stopped_or_meet_a_changed_byte_recover(tmp_path):
     code, said, log = sample("random-kills,stops,mutated-bytes", tmp_path)
     assert code == 0, log[-3000:]
-    assert said["cases"] == 12
+    assert said["cases"] == 14
     assert said["suites"]["stops"]["more"]["overtaken"] > 0, (
         "no stopped process was overtaken, so the duels prove nothing"
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
@@ -28,7 +28,7 @@ from rewindow.app.version import check_own_code
 from rewindow.config.load import check_feed_exists, find_project, load_feed, load_job, load_target, names_of
 from rewindow.contracts.tasks import Execution
 from rewindow.control.plan.spec import MAIN, RunRequest, TableSpec
-from rewindow.errors import ConfigError, SourceError, naming
+from rewindow.errors import ConfigError, HintMessage, SourceError, naming
 from rewindow.storage.progress import progressed
 from rewindow.tables.shared.publications import unknown_rows
 
@@ -258,14 +258,31 @@ class OpenProject:
             from rewindow.app.branch_status import with_all_reasons
 
             return with_all_reasons(self.root, self.tables, bound, request, done)
-        from rewindow.app.branch_status import waiting_hints
-
         undeclared = undeclared_types(bound.code.topology, before.head.spec.binding if before.head else None)
         found = tuple(hints(bound, done))
         # The hint for an output without rows says what its results wait for.
         if {hint.code for hint in found}.isdisjoint(("results-wait", "windows-still-open")):
-            found = (*found, *waiting_hints(self.root, bound.feed, done))
+            found = (*found, *self._waiting(bound.feed, done))
         return replace(done, hints=(*undeclared, *found))
+
+    def _waiting(self, feed: Feed, done: RunReport) -> Iterator[HintMessage]:
+        """Yield a hint for the results that a run left waiting for partitions without records."""
+        from rewindow.control.health.inputs import FeedRules, Inputs, Unknown
+        from rewindow.control.health.waiting_results import stalled
+
+        branch = done.branch
+        if branch is None or branch.head is None:
+            return
+        reports, rules = {branch.head.spec.run: done.reports}, FeedRules(0, frozenset(feed.definition.logs))
+        waiting = stalled(Inputs(branch, feed, [branch.head], rules=rules, reports=reports))
+        if waiting:
+            # The feed's file is read only now, because that takes longer than a small run: its `lag` may explain the wait.
+            from rewindow.app.branch_status import rules_of
+
+            own = rules_of(self.root, feed.definition.feed)
+            waiting = stalled(Inputs(branch, feed, [branch.head], rules=own, reports=reports))
+        for result in () if isinstance(waiting, Unknown) else waiting:
+            yield HintMessage("run-leaves-results-waiting", "{waiting}. {fix}", waiting=result.what, fix=result.fix)
 
     @cached_property
     def gatherer(self) -> Gatherer:

@@ -32,7 +32,7 @@ from rewindow.config.field_types import (
     OutputTable,
     Policy,
 )
-from rewindow.contracts.expectations import Expectation, Kind, OnFail
+from rewindow.contracts.expectations import QUERY_TIMEOUT_MS, Expectation, Kind, OnFail
 from rewindow.errors import ConfigError
 from rewindow.streams.settings import DEFAULTS
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 _KINDS: Final = tuple(kind.value for kind in Kind)
 _MOST_ALLOWED: Final = 1_000
 _LONGEST_QUERY: Final = 20_000
-_TIMEOUT_MS: Final = 300_000
 _LIST: Final = {"type": "array", "items": field_types.TEXT, "minItems": 1, "uniqueItems": True}
 _NAMES: Final = {"anyOf": [field_types.TEXT, _LIST]}
 _KEY_OR_NAMES: Final = {"anyOf": [{"const": "key"}, _LIST]}
@@ -366,7 +365,7 @@ def _made(config: ExpectationConfig, output: str) -> Expectation:
         return Expectation(output, "rows", Kind.ROWS, on_fail, (), config.rows.min, config.rows.max)
     if config.late is not None:
         return Expectation(output, "late", Kind.LATE, on_fail, (), None, config.late)
-    name, timeout_ms = f"sql {' '.join((config.sql or '').split())[:60]}", config.timeout_ms or _TIMEOUT_MS
+    name, timeout_ms = f"sql {' '.join((config.sql or '').split())[:60]}", config.timeout_ms or QUERY_TIMEOUT_MS
     return Expectation(output, name, Kind.SQL, on_fail, query=config.sql or "", timeout_ms=timeout_ms)
 
 

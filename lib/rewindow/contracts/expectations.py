@@ -29,6 +29,9 @@ EXPECTATION_COLUMNS = (
 NEW_ROWS, PREVIOUS_ROWS = "new_rows", "previous_rows"
 """The tables that a query reads: the rows of this run, and the rows of the previous run."""
 
+QUERY_TIMEOUT_MS = 300_000
+"""How long the query of an expectation may take unless the job's file states another `timeout`."""
+
 MOST_EXAMPLES = 3
 """Number of offending rows that an observation names."""
 
@@ -74,7 +77,7 @@ class Expectation:
     maximum: Any = None
     allowed: tuple[Any, ...] = ()
     query: str = ""
-    timeout_ms: int = 0
+    timeout_ms: int = QUERY_TIMEOUT_MS
 
 
 @dataclass(frozen=True, slots=True)

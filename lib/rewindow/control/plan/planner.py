@@ -71,7 +71,7 @@ class UpToDateButChanged(UpToDate):
     def next_accepts(self) -> str:
         """When and how a run accepts the changes, as the end of a sentence."""
         option = ", with `--accept-changes` again: this call has run nothing" if self.needs_option else ""
-        return f"that takes effect in the next run that takes a landing{option}"
+        return f"the change takes effect in the next run that takes a landing{option}"
 
     def told(self) -> str:
         """Return the reason and the changes as text without a full stop."""

@@ -283,7 +283,7 @@ def _records(columns: LogColumns, rows: pa.RecordBatch) -> list[Record]:
         log_shape(columns.key, is_scalar=columns.scalar_key),
         log_shape(columns.value, is_scalar=columns.scalar_value),
     )
-    parts = (decode(shape, [rows.column(name) for name in shape.names]) for shape in (key, value))
+    parts = (decode(shape, [rows.column(name) for name in shape.names], rows.num_rows) for shape in (key, value))
     return [Record(*record) for record in zip(*parts, rows.column(ARRIVED).to_pylist(), strict=True)]
 
 

@@ -249,10 +249,11 @@ def _with_directories(spec: LogSpec, schema: str, look: SourceLook) -> str:
     """
     try:
         types = directory_types(spec, (*look.rest, *look.fresh), look.base)
-        declared = json.loads(schema)["fields"] if spec.source.schema is not None else ()
-        return with_fields(
-            schema, types | {field["name"]: field["type"] for field in declared if field["name"] in types}
-        )
+        if spec.source.schema is not None:
+            declared = {field["name"]: field["type"] for field in json.loads(schema)["fields"]}
+            # The text of a directory is no object or list.
+            types |= {name: declared[name] for name in types if isinstance(declared.get(name), str)}
+        return with_fields(schema, types)
     except UnsuitableError as error:
         names = ", ".join(sorted({name for piece in look.fresh for name in directory_columns(piece.path, look.base)}))
         raise SourceError(

@@ -450,6 +450,8 @@ def _input(topology: Topology, chain: Sequence[Any], logs: LogShapes) -> JoinInp
         raise NotVectorizableError(
             f"values of {source.topic} that are joined contain JSON: declare their types, as in map_values(..., value=...)"
         )
+    if not value.columns:
+        raise NotVectorizableError(f"values of {source.topic} that are joined have no columns")
     names = {name_at(value, index) for index in range(len(value.columns))}
     pruned, reads = prune_prefix(operators, names)
     return JoinInput(source.topic, internal, key, log_value, value, pruned, frozenset(reads))

@@ -157,7 +157,8 @@ class _SuffixResults(SentResults):
         """
         task, context, take = self._task, self._downstream.record_context, self._downstream.process
         width = len(self._key.columns)
-        keys, values = decode(self._key, columns[:width]), decode(self._value, columns[width:-1])
+        rows = len(columns[-1])
+        keys, values = decode(self._key, columns[:width], rows), decode(self._value, columns[width:-1], rows)
         closing = task.closing_order.of(task.due_ms(np.asarray(columns[width - 1])))
         self._downstream.begin(epoch)
         try:
