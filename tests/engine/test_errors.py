@@ -11,8 +11,8 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from rewindow import errors
-from rewindow.engine.spark.spark_job import mapped, translate
-from rewindow.engine.worker.failures import find_marked, mark
+from rewindow.engine.spark.spark_calls import mapped, translate
+from rewindow.engine.worker.worker_errors import find_marked, mark
 from rewindow.errors import AccessError, ConfigError, DataError, LimitError, RewindowError, SourceError, StorageError
 
 KINDS = RewindowError.__subclasses__()
@@ -230,7 +230,7 @@ def test_mapped_keeps_the_cause_for_debug():
 @pytest.mark.spark
 def test_an_error_of_a_worker_crosses_the_jvm(spark):
     def fail(batches):
-        from rewindow.engine.worker.failures import mark
+        from rewindow.engine.worker.worker_errors import mark
         from rewindow.errors import DataError
 
         for _ in batches:

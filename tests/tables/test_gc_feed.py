@@ -10,9 +10,9 @@ import pytest
 from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile, named_checksum
-from rewindow.control.gc import FeedCollected, _FeedSteps, collect_feed
+from rewindow.control.gc_decisions import FeedCollected, _FeedSteps, collect_feed
 from rewindow.control.ingest.feed_progress import held_file
-from rewindow.control.steps import drive
+from rewindow.control.ledger_steps import drive
 from rewindow.tables.delta.commit import open_table
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.gc import FeedGc

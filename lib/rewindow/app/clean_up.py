@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 
 from rewindow.app.failures import as_rewindow_error
 from rewindow.config.load import names_of
-from rewindow.control.gc import Collected, FeedCollected, tidy, tidy_feed
+from rewindow.control.gc_decisions import Collected, FeedCollected, tidy, tidy_feed
 from rewindow.control.heartbeat import remove_abandoned
+from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.planner import Alive
 from rewindow.control.run import CleanUp, RunReport
-from rewindow.control.steps import drive
 from rewindow.errors import HintMessage
 from rewindow.tables.shared.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from rewindow.tables.delta.adapter import FileAdapter
-    from rewindow.tables.governed.adapter import CatalogAdapter
+    from rewindow.tables.delta.table_access import FileAdapter
+    from rewindow.tables.governed.table_access import CatalogAdapter
 
 _MOST_S = 10
 """For how many seconds a run may clean up. One commit, or the deletion of a bundle of files, may end later."""

@@ -16,15 +16,15 @@ from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.tasks import SubTopologyWork
 from rewindow.control.branch import reset
 from rewindow.control.drift_repair import Republished, RepublishRequest, republish
-from rewindow.control.gc import Collected, FeedCollected, JobGc, collect, collect_feed, would_collect
+from rewindow.control.gc_decisions import Collected, FeedCollected, JobGc, collect, collect_feed, would_collect
 from rewindow.control.health.holds import describe_holds
 from rewindow.control.heartbeat import remove_abandoned, this_attempt
-from rewindow.control.plan.ledger_state import decide_reset
+from rewindow.control.ledger_steps import drive
+from rewindow.control.plan.job_fold import decide_reset
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.retention import EVERY
 from rewindow.control.plan.spec import OUTPUT, RunRequest
 from rewindow.control.run import RunReport
-from rewindow.control.steps import drive
 from rewindow.errors import naming
 from rewindow.tables.shared.warehouse import check_not_deleted
 

@@ -22,7 +22,7 @@ from rewindow.app.open_target import (
     starting_spark,
     warehouse_location,
 )
-from rewindow.app.telemetry.facts import LAND, RUN
+from rewindow.app.telemetry.command_facts import LAND, RUN
 from rewindow.app.telemetry.telemetry import Observed, OnStep, telemetry_of
 from rewindow.app.version import check_own_code
 from rewindow.config.load import check_feed_exists, find_project, load_feed, load_job, load_target, names_of
@@ -35,7 +35,7 @@ from rewindow.tables.shared.publications import unknown_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rewindow.app.telemetry.gather import Gatherer
+    from rewindow.app.telemetry.gather_command_facts import Gatherer
     from rewindow.app.watch import Watch
     from rewindow.config.job import JobConfig
     from rewindow.config.target import TargetConfig
@@ -243,10 +243,10 @@ class OpenProject:
     ) -> RunReport | UpToDate:
         from rewindow.control.health.lost_records import hints
         from rewindow.control.heartbeat import Heartbeat, this_attempt
+        from rewindow.control.ledger_steps import drive
         from rewindow.control.plan.planner import UpToDate, never_landed
         from rewindow.control.plan.undeclared_types import undeclared_types
         from rewindow.control.run import steps
-        from rewindow.control.steps import drive
 
         if request.is_bounded_by_time and not self.was_landed(config.feed):
             nothing = UpToDate(never_landed(config.feed).followed(self._lands_next(config.feed)))
@@ -302,7 +302,7 @@ class OpenProject:
     @cached_property
     def gatherer(self) -> Gatherer:
         """What gathers facts for telemetry. Its module is loaded only if there is an observer."""
-        from rewindow.app.telemetry.gather import Gatherer, Locator
+        from rewindow.app.telemetry.gather_command_facts import Gatherer, Locator
 
         return Gatherer(Locator(self.root, self.target, self.warehouse, self.tables))
 

@@ -42,8 +42,8 @@ from rewindow.control.health.lost_records import KINDS, drop_shares
 from rewindow.control.health.phrases import Command, counted
 from rewindow.control.ingest.landings import PLAN as LANDING_PLAN
 from rewindow.control.ingest.stored_progress import made_by
+from rewindow.control.plan.job_fold import PLAN
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState
-from rewindow.control.plan.ledger_state import PLAN
 from rewindow.control.plan.retention import EVERY, MOST_RUNS, decide_forget, is_due
 from rewindow.control.plan.spec import MAIN, Attempt
 from rewindow.control.plan.stored_runs import sizes_of

@@ -25,13 +25,13 @@ from rewindow.contracts.expectations import EXPECTATION_COLUMNS, EXPECTATIONS, O
 from rewindow.contracts.staged_files import METRICS, StagedFile, TaskReport
 from rewindow.contracts.tasks import JobCode, LogFile, LogTable, SubTopologyWork
 from rewindow.control.ingest.landings import Feed
+from rewindow.control.ledger_steps import Ledger, Step, update
+from rewindow.control.plan.job_fold import COMMIT, PLAN
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.ledger_state import COMMIT, PLAN
 from rewindow.control.plan.planned_tasks import METRICS_TARGET, Restored, metrics_rows, records_due, sub_topology_work
 from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, plan_run
 from rewindow.control.plan.retention import EVERY, due_before_run, is_due
 from rewindow.control.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
-from rewindow.control.steps import Ledger, Step, update
 from rewindow.errors import ExpectationError, HintMessage, InvariantError, Lines, NotNowError, StorageError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column

@@ -39,8 +39,8 @@ from rewindow.control.plan.compatibility import (
     verdicts,
 )
 from rewindow.control.plan.job_diff import changes_since, code_changes, removed_suppresses
+from rewindow.control.plan.job_fold import fold_row
 from rewindow.control.plan.job_state import Branch, JobState, LedgerRow
-from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.spec import BEGINNING, MAIN, Attempt, EpochSpan, JobBinding, RunRequest, RunSpec
 from rewindow.control.plan.stored_runs import run_of_request
 from rewindow.errors import CheckpointError, InvariantError, Lines, NotNowError, ReasonMessage, UsageError

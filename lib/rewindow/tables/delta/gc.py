@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.gc import UNKNOWN_MS, Garbage
+from rewindow.control.gc_decisions import UNKNOWN_MS, Garbage
 from rewindow.control.ingest.feed_progress import Progress, fold_progress
 from rewindow.control.ingest.landings import GENERATION, LANDING
+from rewindow.control.plan.job_fold import fold_row
 from rewindow.control.plan.job_state import Branch, JobState, LedgerRow
-from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.planner import Alive
 from rewindow.control.plan.retention import dead_attempts
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT

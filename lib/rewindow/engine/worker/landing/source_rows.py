@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from rewindow.contracts.ingest import ARRIVAL, LogColumns, LogSpec, Piece
 from rewindow.contracts.instants import MILLISECONDS, RANGES, wrong_unit
 from rewindow.contracts.source_fields import read_columns
-from rewindow.engine.worker.faults import BadRowsError, fix_of
+from rewindow.engine.worker.bad_rows import BadRowsError, fix_of
 from rewindow.engine.worker.landing.source_types import (
     INTEGERS,
     TIMES,
@@ -34,7 +34,7 @@ from rewindow.engine.worker.landing.source_types import (
 )
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, FILE, NO_TIME, PARTITION, ROW, TIMESTAMP, order_name
 from rewindow.engine.worker.text.pages import Page
-from rewindow.engine.worker.text.rows import BadValueError, TextRows
+from rewindow.engine.worker.text.text_rows import BadValueError, TextRows
 from rewindow.engine.worker.timestamps import NEVER_ARRIVED, UNREADABLE
 from rewindow.errors import LimitError, StorageError
 from rewindow.storage.locations import filesystem_of

@@ -26,7 +26,7 @@ from rewindow.contracts.source_fields import (
     read_schema,
 )
 from rewindow.contracts.text_options import CSV, TextOptions, text_options
-from rewindow.engine.worker.faults import BadRowsError, fix_of
+from rewindow.engine.worker.bad_rows import BadRowsError, fix_of
 from rewindow.engine.worker.file_fields import declared_schema, directory_columns, shown, stored_fields
 from rewindow.engine.worker.landing.directories import Values, directory_values
 from rewindow.engine.worker.landing.log_columns import shown_type, source_types
@@ -38,7 +38,7 @@ from rewindow.engine.worker.text.blocks import BadTextError, Part
 from rewindow.engine.worker.text.json_types import JsonType, Mixture, merge, mixtures, schema_type
 from rewindow.engine.worker.text.pages import Page, written
 from rewindow.engine.worker.text.reading import PartRead, PartReader, TextRead, header_of
-from rewindow.engine.worker.text.rows import text_kinds
+from rewindow.engine.worker.text.text_rows import text_kinds
 from rewindow.engine.worker.timestamps import UNREADABLE
 from rewindow.errors import SourceError
 from rewindow.storage.locations import filesystem_of

@@ -16,7 +16,7 @@ from rewindow.engine.worker.record_writers import OutputWriter, writer_of
 from rewindow.engine.worker.staging import staging_target
 from rewindow.engine.worker.vectorized.arrays import UnfitError
 from rewindow.engine.worker.vectorized.plans import FinalResultsPlan, JoinPlan, Suffix
-from rewindow.engine.worker.vectorized.window_task import VectorizedTask
+from rewindow.engine.worker.vectorized.vectorized_task import VectorizedTask
 from rewindow.errors import DataError
 from rewindow.streams.assembly import assemble
 from rewindow.streams.checkpoint import TaskState

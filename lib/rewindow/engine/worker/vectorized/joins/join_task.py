@@ -19,7 +19,7 @@ from rewindow.engine.worker.vectorized.joins.value_rows import ValueRows, taken
 from rewindow.engine.worker.vectorized.keys import KeyTable
 from rewindow.engine.worker.vectorized.plans import JoinPlan
 from rewindow.engine.worker.vectorized.prefix_operators import apply_prefix
-from rewindow.engine.worker.vectorized.window_task import Clocks
+from rewindow.engine.worker.vectorized.vectorized_task import Clocks
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import NODE, SKIPPED_RECORDS
 from rewindow.streams.settings import Limits, Semantics

@@ -99,7 +99,7 @@ def why(
 
 
 if TYPE_CHECKING:
-    from rewindow.app.why.facts import MissingFacts, RecordFacts, RowFacts
+    from rewindow.app.why.answer_facts import MissingFacts, RecordFacts, RowFacts
 
 MOST_SHOWN = 20
 """The maximum number of records of each kind that are shown; `--json` has all."""

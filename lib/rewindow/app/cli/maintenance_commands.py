@@ -18,7 +18,7 @@ from rewindow.app.run_references import unknown_name
 from rewindow.app.sentences import outdated_lines, reset_line, reset_question
 from rewindow.config.load import names_of
 from rewindow.control.drift_repair import Republished
-from rewindow.control.gc import Collected, FeedCollected
+from rewindow.control.gc_decisions import Collected, FeedCollected
 from rewindow.control.health.holds import Hold
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import ConfigError, UsageError, visible
