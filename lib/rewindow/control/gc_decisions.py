@@ -16,12 +16,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from rewindow.control.ledger_steps import update
+from rewindow.control.ledger_steps import publish_all, update, write_snapshot
 from rewindow.control.plan.job_fold import fold_row
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.retention import EVERY, decide_forget, decide_snapshot, due_snapshots
 from rewindow.control.plan.spec import JournalFile
-from rewindow.control.run import Tables, publish_all, write_snapshot
+from rewindow.control.run import Tables
 
 MERGE_FROM = 16
 """From this number on, small files of a table are merged into one. Merging fewer would rewrite the same rows with each call."""
