@@ -168,10 +168,11 @@ def test_a_marked_error_keeps_its_class(kind):
 
 @given(message=st.text(), code=st.sampled_from(KINDS))
 def test_any_message_survives_marking(message, code):
-    line = mark(code("made-up", "{text}", text=message))
+    error = code("made-up", "{text}", text=message)
+    line = mark(error)
     assert len(line.splitlines()) == 1
     back = find_marked(f"before\n{line}\nafter")
-    assert (type(back), str(back)) == (code, message)
+    assert (type(back), str(back), back.facts["text"]) == (code, str(error), message)
 
 
 def test_code_facts_and_line_survive_marking():
