@@ -225,3 +225,14 @@ def test_a_spill_is_used_when_memory_is_full_and_not_before(kind: str, *, has_po
                 undo.end()
         assert (MemorySpill.writes > before) is is_full
         assert len(store) == 200
+
+
+def test_a_session_comes_back_that_a_rolled_back_attempt_loads_and_forgets() -> None:
+    builder = builder_of("session", str, int)
+    old, other, new = (
+        Windowed(key, Window(0, end_ms, is_session=True)) for key, end_ms in (("a", 0), ("", 0), ("a", 6))
+    )
+    steps: list[Step] = [("put", (old, 1)), ("put", (other, 2)), ("attempt", (("put", (new, 3)),))]
+    for disk in (None, Disk(SqliteSpill, 1)):
+        left = list(observed(lambda disk=disk: empty_store(builder, disk), steps, attempts=True))
+        assert left[-1][:2] == (2, [(other, 2), (old, 1)])

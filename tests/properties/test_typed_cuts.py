@@ -181,7 +181,8 @@ def through_arrow(key: Any, value: Any, changes: list[tuple[Any, Any]]) -> list[
     encoded = [(*key.encode(k), *(gone if v is None else value.encode(v))) for k, v in changes]
     batch = encode(encoded, arrow_schema([*key.columns, *value.columns]), "changelog")
     width = len(key.columns)
-    decoded = zip(decode(key, batch.columns[:width]), decode(value, batch.columns[width:]), strict=True)
+    rows = batch.num_rows
+    decoded = zip(decode(key, batch.columns[:width], rows), decode(value, batch.columns[width:], rows), strict=True)
     return [(k, None if before is None else v) for (k, v), (_, before) in zip(decoded, changes, strict=True)]
 
 

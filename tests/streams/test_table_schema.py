@@ -27,7 +27,7 @@ class Price(NamedTuple):
 def through_arrow(shape: Shape, values: list[Any]) -> list[Any]:
     columns = encode_values(shape, values, "test")
     assert [column.type for column in columns] == [field.type for field in arrow_schema(shape.columns)]
-    return list(decode(shape, columns))
+    return list(decode(shape, columns, len(values)))
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def queried(query: str, before: pa.RecordBatch | None = None) -> list[dict[str, 
     }
     with row_queries(tables) as queries:
         found = []
-        for batch in queries.rows(query):
+        for batch in queries.rows(query, 60_000):
             columns = [as_text(column) for column in batch.columns]
             found += pa.table(columns, names=batch.schema.names).to_pylist()
     return found
@@ -179,7 +179,7 @@ def test_a_query_reads_the_new_rows_and_those_before():
 )
 def test_a_query_that_cannot_be_executed_says_why(query, says):
     with pytest.raises(QueryError, match=says):
-        check_query(query, {"new_rows": SCHEMA, "previous_rows": SCHEMA})
+        check_query(query, {"new_rows": SCHEMA, "previous_rows": SCHEMA}, 60_000)
 
 
 def test_words_in_texts_names_and_comments_are_no_calls():

@@ -235,10 +235,11 @@ class SessionStore(GroupedStore):
         """Return a function that restores what a write to this session will change (see `streams.state.savepoint`)."""
         clock_ms, end_ms = self._latest_end_ms, session.window.end_ms
         changing = [session]
-        if end_ms.__class__ is int and end_ms > clock_ms:
-            changing += self._rows.ending_in(UNKNOWN, end_ms - self.builder.retention_ms)
         try:
+            # The write loads the rows of its key, and may forget them at once. So they are loaded before they are listed.
             self._fetch(session.key)
+            if end_ms.__class__ is int and end_ms > clock_ms:
+                changing += self._rows.ending_in(UNKNOWN, end_ms - self.builder.retention_ms)
             values = {changing_session: self._rows.values.get(changing_session) for changing_session in changing}
         except TypeError:
             # The key is unhashable, so the write will be refused.
