@@ -49,7 +49,7 @@ _CODED = frozenset({"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_P
 _NULL_PARTITION = 0
 """The partition of records without a key."""
 _MOST_KEPT = 1 << 16
-"""The most key values whose partitions are cached. If there are more, values rarely repeat, and nothing is cached."""
+"""The most key values whose partitions are cached. If there are more, values rarely repeat, so only new ones are kept."""
 _known: dict[int, tuple[pa.Array, npt.NDArray[np.int32]]] = {}
 """The cache: maps a number of partitions to the values of the last dictionaries and the partitions of these values."""
 
