@@ -52,8 +52,8 @@ def why(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Name the records and punctuations behind a row, or say why there is none. Changes nothing. Times are in UTC."""
-    # Imported here, because the engine that replays a row loads slowly, and other commands do not need it.
+    """Name the records and punctuations that made a row, or say why there is no row. Changes nothing. Times are in UTC."""
+    # These modules are imported here, because the engine that replays a row loads slowly, and other commands do not need it.
     from rewindow.app.why.key_form import check_columns, choose_row, null_key, read_key, without_key
     from rewindow.app.why.missing import explain_missing
     from rewindow.app.why.output import AskedTime, Output
@@ -110,8 +110,8 @@ _INTERNAL = ("_epoch", "_partition", "_offset", "_run")
 def row_lines(facts: RowFacts, columns: Sequence[str], key: str) -> Iterator[str]:
     """Yield the lines that explain a row.
 
-    ``columns`` are the columns of the output's key. ``key``: the words of the key on the command line; empty if the user named a
-    time, so that its other rows are not listed.
+    ``columns`` are the columns of the output's key. ``key`` has the words of the key on the command line. It is empty if the user
+    named a time, because the key's other rows are then not listed.
     """
     yield from _which_window(facts.asked_ms, facts.row[columns[-2]] if has_bounds(columns) else None)
     yield f"{facts.table}: {_row(facts.row, columns)}"
