@@ -72,7 +72,7 @@ def _tolerant(stream: TextIO | None, number: int) -> TextIO:
 FORMATS = ("json", "text")
 OPTION = "--log-format"
 _LONGEST_ARGUMENT = 4_000
-"""The most characters of an argument. Python can convert numbers with so many digits, but not with many more."""
+"""The most characters of an argument. Python refuses to convert a number of more than 4,300 digits."""
 
 
 def take_log_format(arguments: Sequence[str]) -> tuple[list[str], str | None]:
