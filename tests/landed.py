@@ -14,11 +14,11 @@ from rewindow.contracts.reserved_names import LOG_COLUMNS
 from rewindow.contracts.tasks import JobCode
 from rewindow.control.ingest.feed_definition import FeedDefinition, LogSchema, definition_as_json, log_shapes
 from rewindow.control.ingest.landings import GENERATION, LANDING, LandedRange, Landing
+from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.planned_tasks import TablePaths, bind_job
 from rewindow.control.plan.spec import Attempt, RunRequest
 from rewindow.control.run import Engine, Job, RunReport, steps
-from rewindow.control.steps import drive
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.key_bytes import partition_of

@@ -22,8 +22,8 @@ if TYPE_CHECKING:  # for type checkers; a test compares it with `_MODULES`
     from rewindow.dsl.grouped_table import KGroupedTable
     from rewindow.dsl.joins import GlobalKTable
     from rewindow.dsl.materialized import Materialized
-    from rewindow.dsl.operators.aggregate import EmitStrategy
-    from rewindow.dsl.operators.aggregates import Collect, Count, First, Last, Max, Mean, Min, Sum
+    from rewindow.dsl.operators.builtin_aggregates import Collect, Count, First, Last, Max, Mean, Min, Sum
+    from rewindow.dsl.operators.window_aggregate import EmitStrategy
     from rewindow.dsl.stream import KStream
     from rewindow.dsl.suppressed import (
         BufferConfig,
@@ -73,8 +73,8 @@ _MODULES = {
     "dsl.grouped_table": "KGroupedTable",
     "dsl.joins": "GlobalKTable",
     "dsl.materialized": "Materialized",
-    "dsl.operators.aggregate": "EmitStrategy",
-    "dsl.operators.aggregates": "Collect Count First Last Max Mean Min Sum",
+    "dsl.operators.window_aggregate": "EmitStrategy",
+    "dsl.operators.builtin_aggregates": "Collect Count First Last Max Mean Min Sum",
     "dsl.stream": "KStream",
     "dsl.suppressed": "BufferConfig Suppressed max_bytes max_records unbounded until_time_limit until_window_closes",
     "dsl.table": "KTable",

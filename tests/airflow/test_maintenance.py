@@ -47,11 +47,11 @@ print(json.dumps([*(tried(conf) for conf in CONFS), advised()]))
 """
 REFUSED = "refused by the trigger"
 CASES: list[tuple[dict[str, Any], Any]] = [
-    ({"action": "gc"}, ["gc", "--keep=30d"]),
+    ({"action": "gc"}, ["gc"]),
     ({"action": "gc", "job": "daily_orders", "keep": "12h"}, ["gc", "daily_orders", "--kind=job", "--keep=12h"]),
     (
         {"action": "gc", "feed": "orders", "dry_run": True},
-        ["gc", "orders", "--kind=feed", "--keep=30d", "--dry-run"],
+        ["gc", "orders", "--kind=feed", "--dry-run"],
     ),
     ({"action": "drop_branch", "job": "daily_orders", "branch": "fix"}, ["branch", "drop", "daily_orders", "fix"]),
     ({}, REFUSED),

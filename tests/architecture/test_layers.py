@@ -106,6 +106,18 @@ def test_there_are_at_most_sixteen_folders():
     assert len(set(LAYERS) - {"public", "errors"}) <= 16
 
 
+MIRRORED = "tables/shared/", "tables/delta/", "tables/governed/"
+
+
+def test_the_name_of_a_file_says_where_something_is():
+    """Only the table adapters have files of the same name, for the same thing in files and in a catalog."""
+    names: dict[str, list[str]] = {}
+    for path in FILES:
+        if not path.startswith(MIRRORED) and not path.endswith("__init__.py"):
+            names.setdefault(path.rpartition("/")[2], []).append(path)
+    assert [paths for paths in names.values() if len(paths) > 1] == []
+
+
 WRONG_IMPORTS = {
     "streams/x.py": [
         "import pyarrow",

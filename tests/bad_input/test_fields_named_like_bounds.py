@@ -10,8 +10,7 @@ import pytest
 
 import rewindow
 from rewindow.app.times import time_columns
-from rewindow.control.run import write_snapshot
-from rewindow.control.steps import drive
+from rewindow.control.ledger_steps import drive, write_snapshot
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.bad_input.scene import Bench, copy_of, project_of, topology, without_spark
 from tests.bad_input.test_why_windows import DAILY, DAY

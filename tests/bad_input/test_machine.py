@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from rewindow.app.cli.printing import Printer
-from rewindow.engine.worker.failures import translate_text
+from rewindow.engine.worker.worker_errors import translate_text
 from rewindow.errors import LimitError, unreadable
 from tests.bad_input.scene import Bench, goes_on
 from tests.refusals import refused

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from rewindow.app.open_project import OpenProject
 from rewindow.app.watch import watched
-from rewindow.control.steps import Step
+from rewindow.control.ledger_steps import Step
 from rewindow.engine.worker.landing.source_types import UnsuitableError
 from tests.bad_input.scene import Bench, copy_of
 from tests.ingest.local_engine import HOUR, T0, LocalEngine

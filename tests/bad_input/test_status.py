@@ -14,9 +14,9 @@ import pytest
 from rewindow.app.open_project import OpenProject
 from rewindow.control.health.findings import Level
 from rewindow.errors import StorageError
-from rewindow.tables.delta.adapter import FileAdapter
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.table_access import FileAdapter
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import JOURNAL
 from tests.bad_input.scene import FRESH, SCORE, TARGET, Bench, hour

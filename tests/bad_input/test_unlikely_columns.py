@@ -67,7 +67,19 @@ def test_keys_that_are_hardly_meant_are_named_once(
 
 def test_a_column_of_numbers_that_one_value_makes_a_text_is_named_once(new_shop: Bench) -> None:
     rows(new_shop, *(row(number) for number in range(1, 10)), row(10).replace("12.5", "n/a"))
-    told(new_shop.land("orders").warnings, "numbers-as-text", column="amount", reason=containing("'n/a'"))
+    told(
+        new_shop.land("orders").warnings,
+        "numbers-as-text",
+        column="amount",
+        reason=containing("'n/a'"),
+        option='`options: {null: "n/a"}`',
+    )
+
+
+def test_several_texts_among_numbers_are_not_taken_for_null(new_shop: Bench) -> None:
+    texts = {4: "n/a", 8: "none"}
+    rows(new_shop, *(row(number).replace("12.5", texts.get(number, "12.5")) for number in range(1, 21)))
+    told(new_shop.land("orders").warnings, "numbers-as-text", column="amount", option=containing("unreadable: skip"))
 
 
 def test_numbers_among_texts_in_json_are_refused_with_their_places(new_shop: Bench) -> None:

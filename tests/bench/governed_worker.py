@@ -26,7 +26,7 @@ from rewindow.contracts.tasks import Execution, LogSlice, LogTable, TaskWork
 from rewindow.engine.spark.shuffle_reader import DATA, PACK_COLUMNS
 from rewindow.engine.worker.packing import PACK_ROWS, PIECE_BYTES, cut
 from rewindow.streams.checkpoint import TaskState
-from rewindow.tables.governed import engine
+from rewindow.tables.governed import rows_engine as engine
 from rewindow.tables.governed.journal import ROOT
 from tests.bench import spill
 

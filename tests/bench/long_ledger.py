@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from rewindow.control.plan.job_fold import fold_row
 from rewindow.control.plan.job_state import JobState, LedgerRow
-from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.planner import plan_run
 from rewindow.control.plan.spec import RunRequest, RunSpec
 from rewindow.tables.governed.ledger import ROWS, give_state

@@ -95,7 +95,7 @@ def test_landing_run_and_backfill_through_the_session_of_a_platform(
 ASKS = """\
 import sys
 from rewindow.engine.spark.connect import connect_session
-from rewindow.engine.spark.spark_job import mapped
+from rewindow.engine.spark.spark_calls import mapped
 from rewindow.errors import RewindowError
 
 session = connect_session(sys.argv[1], cores=1, conf={})

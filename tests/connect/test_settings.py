@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from rewindow.engine.spark.spark_job import for_packs
+from rewindow.engine.spark.spark_calls import for_packs
 
 
 class Conf:

@@ -9,8 +9,8 @@ from rewindow.contracts.expectations import Observation
 from rewindow.contracts.staged_files import METRICS
 from rewindow.control.ingest.feed_definition import FeedDefinition, LogSchema
 from rewindow.control.ingest.landings import Feed, LandedRange, Landing
+from rewindow.control.plan.job_fold import COMMIT, PLAN, fold
 from rewindow.control.plan.job_state import JobState, LedgerRow
-from rewindow.control.plan.ledger_state import COMMIT, PLAN, fold
 from rewindow.control.plan.planner import UpToDate, plan_run
 from rewindow.control.plan.sequence import History
 from rewindow.control.plan.spec import (

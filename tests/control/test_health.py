@@ -18,16 +18,16 @@ from rewindow.control.health.phrases import Command
 from rewindow.control.health.waiting_results import Cause, open_windows
 from rewindow.control.ingest.landings import Feed, LandedRange, Landing
 from rewindow.control.plan.explain import describe_plan, explain
+from rewindow.control.plan.job_fold import COMMIT, fold
 from rewindow.control.plan.job_state import JobState, LedgerRow
-from rewindow.control.plan.ledger_state import COMMIT, fold
 from rewindow.control.plan.planner import UpToDate, plan_run
 from rewindow.control.plan.sequence import History
 from rewindow.control.plan.spec import RunRequest, RunSpec
 from rewindow.errors import ReasonMessage
-from rewindow.report.facts import Level as ReportLevel
-from rewindow.report.facts import Outlook, Sentence, Verification
 from rewindow.report.figures import progress
-from rewindow.report.gather import gather
+from rewindow.report.gather_report import gather
+from rewindow.report.report_facts import Level as ReportLevel
+from rewindow.report.report_facts import Outlook, Sentence, Verification
 from rewindow.streams.record import UNKNOWN, TopicPartition
 from rewindow.streams.timing import TimedNode
 from tests.control.ledgers import BINDING, HOUR, TOPIC, a_feed, an_attempt, commit_of, plan_row

@@ -16,8 +16,8 @@ from rewindow.control.plan.branch_decisions import (
     decide_promote,
     decide_rewind,
 )
+from rewindow.control.plan.job_fold import ACCEPT, fold
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.control.plan.ledger_state import ACCEPT, fold
 from rewindow.control.plan.repair_decisions import decide_republish, decide_restage, needed
 from rewindow.control.plan.spec import Commit
 from rewindow.errors import UsageError

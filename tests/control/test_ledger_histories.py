@@ -16,8 +16,8 @@ from rewindow.control.plan.branch_decisions import (
     decide_rewind,
     find_run,
 )
+from rewindow.control.plan.job_fold import COMMIT, FENCE, NOTE, fold
 from rewindow.control.plan.job_state import LedgerRow, Standing
-from rewindow.control.plan.ledger_state import COMMIT, FENCE, NOTE, fold
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import RunRequest
 from rewindow.errors import CheckpointError, InvariantError, RewindowError

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from rewindow.control.plan.job_fold import COMMIT, FENCE, NOTE, decide_reset, fold
 from rewindow.control.plan.job_state import JobState, LedgerRow
-from rewindow.control.plan.ledger_state import COMMIT, FENCE, NOTE, decide_reset, fold
 from rewindow.control.plan.planner import check_is_pending
 from rewindow.control.plan.retention import dead_attempts
 from rewindow.control.plan.spec import Commit, RunSpec, add_digests

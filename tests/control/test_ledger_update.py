@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rewindow.control.ledger_steps import drive, update
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.control.steps import drive, update
 from rewindow.errors import NotNowError
 from tests.refusals import refused
 

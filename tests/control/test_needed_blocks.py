@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rewindow.control.plan.branch_decisions import decide_rewind
+from rewindow.control.plan.job_fold import fold
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.control.plan.ledger_state import fold
 from rewindow.control.plan.repair_decisions import decide_restage
 from rewindow.control.plan.retention import Needed, decide_forget, decide_snapshot
 from rewindow.control.plan.spec import MAIN, JournalFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rewindow.control.plan.compatibility import other_keys
-from rewindow.control.plan.ledger_state import fold
+from rewindow.control.plan.job_fold import fold
 from rewindow.control.plan.spec import RunSpec
 from tests.control.ledgers import BINDING, commit_row, plan, plan_row
 

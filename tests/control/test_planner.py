@@ -8,7 +8,7 @@ import pytest
 from rewindow.control.ingest.landings import Feed, LandedRange
 from rewindow.control.plan.explain import describe_plan, explain
 from rewindow.control.plan.job_diff import differences
-from rewindow.control.plan.ledger_state import fold
+from rewindow.control.plan.job_fold import fold
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.sequence import History
 from rewindow.control.plan.spec import RunRequest, RunSpec, TableSpec, canonical_json

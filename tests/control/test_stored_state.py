@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow.control.plan import stored_runs
+from rewindow.control.plan.job_fold import COMMIT, PLAN, RESET, decide_reset, fold, fold_row
 from rewindow.control.plan.job_state import JobState, LedgerRow, shared_runs
-from rewindow.control.plan.ledger_state import COMMIT, PLAN, RESET, decide_reset, fold, fold_row
 from rewindow.control.plan.planner import plan_run
 from rewindow.control.plan.repair_decisions import decide_republish, decide_restage
 from rewindow.control.plan.retention import dead_attempts, decide_forget, decide_snapshot

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rewindow.contracts.expectations import Observation, OnFail
-from rewindow.control.plan import branch_decisions, ledger_state, planner, retention
+from rewindow.control.plan import branch_decisions, planner, retention
+from rewindow.control.plan import job_fold as ledger_state
 from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, Attempt, JournalFile, RunRequest, RunSpec, TargetTotal

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rewindow.control.plan import ledger_state as folding
-from rewindow.control.plan.job_state import JobState, LedgerRow
-from rewindow.control.plan.ledger_state import (
+from rewindow.control.plan import job_fold as folding
+from rewindow.control.plan.job_fold import (
     BRANCH,
     COMMIT,
     DROP,
@@ -20,6 +19,7 @@ from rewindow.control.plan.ledger_state import (
     RESET,
     REWIND,
 )
+from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.spec import RunSpec
 from rewindow.errors import InvariantError
 from tests.control.ledgers import HOUR, a_feed, commit_row, plan_row, planned, run_rows

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from rewindow.control import branch as branching
+from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN
-from rewindow.control.steps import drive
 from tests.crash.governed_ground import HOME, backend, connected
 from tests.crash.operations import BRANCH, ON_HOLD, stop_before
 from tests.crash.scene import JOB

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rewindow.control import branch as branching
-from rewindow.control.gc import collect
+from rewindow.control.gc_decisions import collect
 from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.job_fold import ACCEPT, FORGET, REPUBLISH, SNAPSHOT
 from rewindow.control.plan.job_state import LedgerRow, Standing
-from rewindow.control.plan.ledger_state import ACCEPT, FORGET, REPUBLISH, SNAPSHOT
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.retention import EVERY
 from rewindow.control.plan.spec import MAIN, Attempt, RunRequest

@@ -126,7 +126,7 @@ MUTANTS_OF_COMMITS = (
             Rewrite(
                 "control.run:_commit",
                 "return LedgerRow(state.rows + 1, COMMIT, commit.as_json())",
-                "from rewindow.control.plan.ledger_state import fold_row\n"
+                "from rewindow.control.plan.job_fold import fold_row\n"
                 "        row = LedgerRow(state.rows + 1, COMMIT, commit.as_json())\n"
                 "        list(tables.publish(spec.job, fold_row(state, row), spec.branch))\n"
                 "        return row",

@@ -24,7 +24,7 @@ MUTANTS_OF_UPKEEP = (
             Rewrite(
                 "control.run:write_snapshot",
                 "return tables.stage_snapshot(state, run) if is_due(state, run, every) else None",
-                "from rewindow.control.plan.ledger_state import fold_row\n"
+                "from rewindow.control.plan.job_fold import fold_row\n"
                 "        row = tables.stage_snapshot(state, run) if is_due(state, run, every) else None\n"
                 "        if row is not None:\n"
                 "            list(tables.publish(job, fold_row(state, row), run.spec.branch))\n"

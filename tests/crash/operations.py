@@ -13,9 +13,9 @@ from deltalake import DeltaTable
 from rewindow.control import branch as branching
 from rewindow.control import drift_repair as republish
 from rewindow.control.branch import reset
-from rewindow.control.gc import collect, collect_feed
+from rewindow.control.gc_decisions import collect, collect_feed, tidy, tidy_feed
+from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.spec import MAIN
-from rewindow.control.steps import drive
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.gc import FeedGc, JobGc
@@ -213,6 +213,13 @@ def _collect_feed(warehouse: str) -> Steps:
     yield from collect_feed(scene.FEED, tables.publish_steps, FeedGc(tables, scene.FEED, lambda: True), keep_ms=0)
 
 
+def _run_and_clean_up(warehouse: str) -> Steps:
+    tables = DeltaTables(warehouse)
+    yield from scene.run_all(tables)
+    yield from tidy(JobGc(tables, JOB, lambda _attempt: False), keep_ms=0, merge_from=2)
+    yield from tidy_feed(FeedGc(DeltaFeedTables(warehouse), scene.FEED, lambda: True), keep_ms=0)
+
+
 def _land_again(warehouse: str) -> Steps:
     yield from scene.landing(warehouse, new_generation=True)
 
@@ -280,6 +287,7 @@ OPERATIONS = {
         Operation("republish", _rewound_once, _republish),
         Operation("fix", ravaged, _fix),
         Operation("gc", _untidy, _collect),
+        Operation("run-clean-up", small_files_read, _run_and_clean_up),
         Operation("reset", branched, _reset),
         Operation("reset-deleted", _deleted_ledger, _reset),
         Operation("gc-feed", _small_files, _collect_feed),

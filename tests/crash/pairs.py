@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 from rewindow.control import branch as branching
-from rewindow.control.gc import collect
+from rewindow.control.gc_decisions import collect
+from rewindow.control.plan.job_fold import REPUBLISH
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.control.plan.ledger_state import REPUBLISH
 from rewindow.control.plan.spec import MAIN, RunRequest
 from rewindow.control.run import steps
 from rewindow.errors import RewindowError

@@ -15,7 +15,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 _LIB = ROOT / "lib" / "rewindow"
 _PROTOCOL = (
-    "control/steps.py",
+    "control/ledger_steps.py",
     "control/*.py",
     "control/plan/*.py",
     "control/ingest/*.py",

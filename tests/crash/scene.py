@@ -16,18 +16,18 @@ from uuid import uuid4
 import pyarrow as pa
 
 from rewindow import Count, StreamsBuilder, TimeWindows, Topology, until_window_closes
-from rewindow.app.expectations import JobExpectations, OutputExpectations
+from rewindow.app.check_expectations import JobExpectations, OutputExpectations
 from rewindow.config.feed import feed_spec
 from rewindow.contracts.expectations import Expectation, Kind, OnFail
 from rewindow.contracts.tasks import JobCode
 from rewindow.control.ingest.feed_definition import log_shapes
 from rewindow.control.ingest.land import steps as landing_steps
 from rewindow.control.ingest.protocols import LandRequest
+from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.planned_tasks import TablePaths, bind_job
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, Attempt, JobBinding, RunRequest
 from rewindow.control.run import Engine, Job, steps
-from rewindow.control.steps import drive
 from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.streams.settings import Semantics

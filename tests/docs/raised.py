@@ -11,7 +11,7 @@ from string import Formatter
 
 import rewindow
 from rewindow import errors
-from rewindow.engine.worker.failures import MEANINGS, STATES
+from rewindow.engine.worker.worker_errors import MEANINGS, STATES
 
 MESSAGES = tuple(kind.__name__ for kind in errors.Message.__subclasses__())
 """The classes of messages that are no errors."""
@@ -53,7 +53,7 @@ def _after_spark() -> Iterator[Raised]:
     """Yield the errors that are recognised by what Spark says."""
     for kind, code, fix in dict.fromkeys((*(meaning[1:] for meaning in MEANINGS), *STATES.values())):
         wording = "{reason}: " + fix.replace("{", "{{").replace("}", "}}")
-        yield Raised("engine/worker/failures.py", (kind.exit_code,), code, wording, frozenset(["reason"]))
+        yield Raised("engine/worker/worker_errors.py", (kind.exit_code,), code, wording, frozenset(["reason"]))
 
 
 def _kinds(trees: dict[Path, ast.Module]) -> dict[str, tuple[int, ...]]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewindow import SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows
-from rewindow.engine.worker.vectorized.window_task import Clocks
+from rewindow.engine.worker.vectorized.vectorized_task import Clocks
 from rewindow.streams.metrics import GRACE_BOUNDS_MS, GRACE_BUCKETS, GRACE_NEEDED, LATE_RECORD_DROP, grace_bucket
 from rewindow.streams.settings import Semantics
 from rewindow.testing import TopologyTestDriver

@@ -20,7 +20,7 @@ from rewindow import (
     Topology,
     until_window_closes,
 )
-from rewindow.dsl.operators.aggregates import Subtractable
+from rewindow.dsl.operators.builtin_aggregates import Subtractable
 from rewindow.streams.checkpoint import Checkpoint, TaskState
 from rewindow.streams.nodes import SinkNode
 from rewindow.streams.ordering import Event, events, rows_of

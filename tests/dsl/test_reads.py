@@ -27,7 +27,7 @@ from rewindow import (
     ValueTransformer,
     ValueTransformerWithKey,
 )
-from rewindow.dsl.reads import ReadsError
+from rewindow.dsl.type_checks import ReadsError
 from rewindow.streams.serde.binding import LogShapes, LogType, log_shape
 from rewindow.streams.serde.schema import Column
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rewindow import Count, KStream, Max, Mean, SessionWindows, Sum, TimeWindows, Windowed, until_window_closes
 from rewindow.contracts.tasks import Execution, LogFile
 from rewindow.engine.worker import batch_size
-from rewindow.engine.worker.vectorized.planner import describe_execution
+from rewindow.engine.worker.vectorized.choose_execution import describe_execution
 from rewindow.errors import DataError
 from tests.engine.executions import Case, assert_equal, logs, write_log
 from tests.engine.stages import Stages, drawn_runs, replay_stages

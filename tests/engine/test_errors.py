@@ -11,8 +11,8 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from rewindow import errors
-from rewindow.engine.spark.spark_job import mapped, translate
-from rewindow.engine.worker.failures import find_marked, mark
+from rewindow.engine.spark.spark_calls import mapped, translate
+from rewindow.engine.worker.worker_errors import find_marked, mark
 from rewindow.errors import AccessError, ConfigError, DataError, LimitError, RewindowError, SourceError, StorageError
 
 KINDS = RewindowError.__subclasses__()
@@ -168,10 +168,11 @@ def test_a_marked_error_keeps_its_class(kind):
 
 @given(message=st.text(), code=st.sampled_from(KINDS))
 def test_any_message_survives_marking(message, code):
-    line = mark(code("made-up", "{text}", text=message))
+    error = code("made-up", "{text}", text=message)
+    line = mark(error)
     assert len(line.splitlines()) == 1
     back = find_marked(f"before\n{line}\nafter")
-    assert (type(back), str(back)) == (code, message)
+    assert (type(back), str(back), back.facts["text"]) == (code, str(error), message)
 
 
 def test_code_facts_and_line_survive_marking():
@@ -230,7 +231,7 @@ def test_mapped_keeps_the_cause_for_debug():
 @pytest.mark.spark
 def test_an_error_of_a_worker_crosses_the_jvm(spark):
     def fail(batches):
-        from rewindow.engine.worker.failures import mark
+        from rewindow.engine.worker.worker_errors import mark
         from rewindow.errors import DataError
 
         for _ in batches:

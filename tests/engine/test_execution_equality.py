@@ -31,7 +31,7 @@ from rewindow import (
 from rewindow.contracts.tasks import Epoch, Execution
 from rewindow.engine.worker import batch_size
 from rewindow.engine.worker.vectorized.arrays import NotVectorizableError
-from rewindow.engine.worker.vectorized.planner import plan_vectorized
+from rewindow.engine.worker.vectorized.choose_execution import plan_vectorized
 from rewindow.errors import DataError
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.schema import Column

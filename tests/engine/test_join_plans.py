@@ -9,7 +9,7 @@ import pytest
 
 from rewindow import JoinWindows, KStream, StreamsBuilder, versioned_store
 from rewindow.contracts.tasks import Execution
-from rewindow.engine.worker.vectorized.planner import describe_execution
+from rewindow.engine.worker.vectorized.choose_execution import describe_execution
 from rewindow.streams.serde.binding import log_shape
 from rewindow.streams.serde.schema import Column, Shape
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark import cloudpickle
 
 from rewindow.contracts.ingest import LogColumns, LogSpec, SourceSpec
-from rewindow.engine.worker.nested_json import canonical_json, json_readers
+from rewindow.engine.worker.spark_json import canonical_json, json_readers
 from rewindow.streams.serde.canonical_json import load_value
 from rewindow.streams.serde.schema import Column
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rewindow import Processor, Record
 from rewindow.contracts.tasks import Execution
 from rewindow.engine.worker import batch_size
-from rewindow.engine.worker.vectorized.planner import describe_execution
+from rewindow.engine.worker.vectorized.choose_execution import describe_execution
 from rewindow.errors import DataError
 from rewindow.streams.processor import ProcessorContext
 from rewindow.streams.punctuation import PunctuationType

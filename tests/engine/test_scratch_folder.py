@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from rewindow.storage import scratch
 from rewindow.storage.scratch import PREFIX, make_folder, remove_folder, scratch_folder
 
 HOLDS = """\
@@ -30,6 +31,9 @@ with scratch_folder() as folder:
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
+    # Other tests of this process may have left folders, which are in another place.
+    for name, value in (("root", None), ("folders", set()), ("lock", None)):
+        monkeypatch.setattr(scratch._Own, name, value, raising=False)
     return tmp_path
 
 

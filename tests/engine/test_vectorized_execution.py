@@ -30,8 +30,8 @@ from rewindow import (
 from rewindow.contracts.tasks import Epoch, Execution
 from rewindow.dsl.operators.compound import Reduce
 from rewindow.engine.worker import parquet_writer
-from rewindow.engine.worker.vectorized import final_results
-from rewindow.engine.worker.vectorized.planner import describe_execution, why_one_by_one
+from rewindow.engine.worker.vectorized import window_results as final_results
+from rewindow.engine.worker.vectorized.choose_execution import describe_execution, why_one_by_one
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.settings import OnError, Semantics, Settings
 from tests.engine.executions import Case, assert_equal, logs, replay, write_log

@@ -17,8 +17,8 @@ from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of
 from rewindow.control.ingest.land import steps
 from rewindow.control.ingest.landings import LANDING
 from rewindow.control.ingest.protocols import LandRequest
+from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.spec import Attempt
-from rewindow.control.steps import drive
 from rewindow.engine.worker.arrow_rows import arrow_type
 from rewindow.engine.worker.file_fields import parquet_fields
 from rewindow.engine.worker.log_blocks import ARRIVED, FAULT, PARTITION, TIMESTAMP

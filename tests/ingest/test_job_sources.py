@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from rewindow.config.feed import FeedConfig
 from rewindow.control import branch
-from rewindow.control.steps import drive
+from rewindow.control.ledger_steps import drive
 from rewindow.errors import SourceError
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.table_rows import read_rows

@@ -41,7 +41,7 @@ def arrow_of(kind, values):
 def test_spark_and_python_agree_where_a_key_lies(spark, ansi):
     from pyspark.sql import functions as F
 
-    from rewindow.engine.spark.partitioning import partition_column
+    from rewindow.engine.spark.spark_partitions import partition_column
 
     rows = max(map(len, KEYS.values()))
     keys = {kind: arrow_of(kind, [*values, *[None] * (rows - len(values))]) for kind, values in KEYS.items()}
@@ -64,7 +64,7 @@ def test_spark_and_python_agree_where_a_key_lies(spark, ansi):
 def test_spark_and_python_agree_on_keys_of_several_columns(spark, seed):
     from pyspark.sql import functions as F
 
-    from rewindow.engine.spark.partitioning import partition_column
+    from rewindow.engine.spark.spark_partitions import partition_column
 
     rng = random.Random(seed)
     kinds = ["string", "long", "binary", "boolean", "decimal(10,2)", "double"]

@@ -13,8 +13,8 @@ from rewindow.control.ingest.feed_definition import FeedDefinition, LogSchema, d
 from rewindow.control.ingest.feed_progress import fold_progress, progress_lines
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN, LandedRange, Landing
 from rewindow.control.ingest.stored_progress import interval_ends, made_by
+from rewindow.control.plan.job_fold import NOTE
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.control.plan.ledger_state import NOTE
 from rewindow.control.plan.planner import last_requested_epoch
 from rewindow.control.plan.spec import RunRequest
 from rewindow.control.plan.stored_rows import StoredFold, StoredRows

@@ -16,34 +16,34 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from rewindow.config.feed import FeedConfig, feed_spec
-from rewindow.contracts.landing import LandingEngine
+from rewindow.contracts.landing_protocol import LandingEngine
 from rewindow.contracts.tasks import Execution, JobCode
 from rewindow.control.drift_repair import RepublishRequest, republish
-from rewindow.control.gc import collect
+from rewindow.control.gc_decisions import collect
 from rewindow.control.ingest.feed_definition import log_shapes
 from rewindow.control.ingest.land import steps as landing_steps
 from rewindow.control.ingest.landings import LANDING
 from rewindow.control.ingest.protocols import LandingTables, LandRequest
+from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.planned_tasks import TablePaths, bind_job
 from rewindow.control.plan.retention import EVERY
 from rewindow.control.plan.spec import Attempt, RunRequest
 from rewindow.control.run import Engine, Job, Steps, steps
-from rewindow.control.steps import drive
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.streams.settings import Semantics
-from rewindow.tables.delta.adapter import FileAdapter
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.table_access import FileAdapter
 from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.governed.adapter import CatalogAdapter
-from rewindow.tables.governed.engine import RowsEngine
 from rewindow.tables.governed.feeds import CatalogFeedTables
-from rewindow.tables.governed.inline import CatalogInlineEngine
+from rewindow.tables.governed.inline_engine import CatalogInlineEngine
 from rewindow.tables.governed.landing_engine import CatalogArrowEngine, CatalogLandingEngine
 from rewindow.tables.governed.ledger import SparkLedger
 from rewindow.tables.governed.names import output_name
+from rewindow.tables.governed.rows_engine import RowsEngine
+from rewindow.tables.governed.table_access import CatalogAdapter
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.ledger import now_ms
 from rewindow.tables.shared.paths import (

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from rewindow.control.branch import branch, promote, rewind
-from rewindow.control.steps import drive
+from rewindow.control.ledger_steps import drive
 from rewindow.engine.spark.session import local_session
 from rewindow.errors import RewindowError
 from rewindow.tables.delta.commit import open_table

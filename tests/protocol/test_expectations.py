@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rewindow.control.branch import accept, rewind
+from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.job_state import CommittedRun
-from rewindow.control.steps import drive
 from rewindow.control.verify import verify
 from rewindow.tables.shared.paths import EXPECTATIONS
 from rewindow.tables.shared.warehouse import TableSpec

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rewindow.control.branch import rewind
-from rewindow.control.plan.ledger_state import fold
+from rewindow.control.ledger_steps import drive
+from rewindow.control.plan.job_fold import fold
 from rewindow.control.plan.spec import MAIN
-from rewindow.control.steps import drive
 from rewindow.errors import InvariantError
 from rewindow.tables.governed import ledger
 from rewindow.tables.governed.own_rows import feed_name

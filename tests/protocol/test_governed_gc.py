@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rewindow.control.branch import branch, drop, rewind
-from rewindow.control.gc import collect_feed
+from rewindow.control.gc_decisions import collect_feed
+from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.spec import MAIN, OUTPUT
-from rewindow.control.steps import drive
 from rewindow.errors import NotNowError
 from rewindow.tables.governed.gc import CatalogFeedGc
 from rewindow.tables.governed.own_rows import feed_name

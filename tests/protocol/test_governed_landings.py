@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.control.steps import drive
+from rewindow.control.ledger_steps import drive
 from rewindow.errors import NotNowError, StorageError
 from rewindow.tables.governed.journal import SparkJournal
 from tests.crash import scene

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.control.plan.ledger_state import RESTAGE
+from rewindow.control.ledger_steps import drive
+from rewindow.control.plan.job_fold import RESTAGE
 from rewindow.control.plan.spec import MAIN
-from rewindow.control.steps import drive
 from rewindow.errors import CheckpointError, StorageError
 from tests.crash import scene
 from tests.protocol import backends

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from rewindow.control.plan.ledger_state import COMMIT, PLAN
+from rewindow.control.ledger_steps import drive
+from rewindow.control.plan.job_fold import COMMIT, PLAN
 from rewindow.control.plan.spec import MAIN
-from rewindow.control.steps import drive
 from rewindow.errors import NotNowError
 from tests.crash import scene
 from tests.protocol import backends

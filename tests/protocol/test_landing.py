@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rewindow.config.feed import FeedConfig
-from rewindow.control.steps import drive
+from rewindow.control.ledger_steps import drive
 from rewindow.errors import NotNowError
 from rewindow.tables.governed.warehouse import CatalogTables
 from tests.crash.scene import FEED_CONFIG, LATER_MS, NOW_MS, TOPIC, write_source

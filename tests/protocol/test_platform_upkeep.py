@@ -13,8 +13,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.spec import MAIN
-from rewindow.control.steps import drive
 from rewindow.tables.governed.warehouse import CatalogTables
 from tests.crash import scene
 from tests.protocol import backends

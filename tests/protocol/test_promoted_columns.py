@@ -10,7 +10,7 @@ import pytest
 
 from rewindow import Count, StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
 from rewindow.control.branch import branch, promote
-from rewindow.control.steps import drive
+from rewindow.control.ledger_steps import drive
 from rewindow.errors import CheckpointError
 from tests.crash import scene
 from tests.protocol.backends import Backend

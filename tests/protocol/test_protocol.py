@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rewindow.control.branch import branch, promote, rewind
+from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.control.steps import drive
 from rewindow.control.verify import verify
 from rewindow.errors import CheckpointError, ConfigError, InvariantError, NotNowError, StorageError
 from rewindow.streams.serde.schema import Column

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rewindow.control.branch import rewind
-from rewindow.control.plan.ledger_state import COMMIT, PLAN, SNAPSHOT
-from rewindow.control.steps import drive
+from rewindow.control.ledger_steps import drive
+from rewindow.control.plan.job_fold import COMMIT, PLAN, SNAPSHOT
 from rewindow.tables.governed.warehouse import CatalogTables
 from tests.crash import scene
 from tests.protocol.backends import Backend

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rewindow.control.branch import accept
-from rewindow.control.steps import drive
+from rewindow.control.ledger_steps import drive
 from rewindow.errors import AccessError, CheckpointError, StorageError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed import publish, published

@@ -94,7 +94,7 @@ def test_the_timeline_of_one_run_covers_its_simulated_time(project: Bench) -> No
 
 def test_runs_that_were_not_read_are_not_said_to_have_dropped_nothing(project: Bench) -> None:
     from rewindow.control.health.job_health import JobHealth
-    from rewindow.report.gather import verdict
+    from rewindow.report.gather_report import verdict
 
     found = collect(OpenProject.open(project.root), "counts", Wanted("main"))
     health = JobHealth(range(0), 0, None, held=(), slowest=(), stalled=(), on_hold=(), lagging={}, is_sealed=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rewindow.report.facts import Level
 from rewindow.report.page import page
+from rewindow.report.report_facts import Level
 from tests.bad_input.scene import Bench, copy_of, hour
 from tests.report.project import HOURS
 

@@ -15,8 +15,8 @@ from rewindow.app.open_project import OpenProject
 from rewindow.app.report import Wanted
 from rewindow.app.report import report as collect
 from rewindow.control.health.lost_records import Bucket, Lateness
-from rewindow.report.facts import BranchDiff, Difference, OutputDiff, Report, Sample, Verification
 from rewindow.report.page import SECTIONS, page
+from rewindow.report.report_facts import BranchDiff, Difference, OutputDiff, Report, Sample, Verification
 from tests.bad_input.scene import Bench, copy_of
 
 VOID = {"meta"}

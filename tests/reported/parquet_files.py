@@ -47,7 +47,8 @@ def directories(name: str, form: str, *values: str, rows: tuple[tuple[Any, ...],
     files: dict[str, str | pa.Table] = {}
     for number, value in enumerate(values, start=1):
         table = pa.table({"n": [number], "y": ["a"]})
-        files[f"x={value}/f.{form}"] = table if form == "parquet" else f"n,y\n{number},a\n"
+        text = f"n,y\n{number},a\n" if form == "csv" else f'{{"n": {number}, "y": "a"}}\n'
+        files[f"x={value}/f.{form}"] = table if form == "parquet" else text
     return Landing(name, form, (files,), rows=rows, **more)
 
 
@@ -241,6 +242,7 @@ REPORTS: tuple[Report, ...] = (
             source=typed_directory("BIGINT"),
             refused=refused("source-value-invalid"),
         ),
+        directories("declared as a list", "json", "4", rows=((1, 4),), source=typed_directory("ARRAY<BIGINT>")),
         directories("of parquet files", "parquet", "04", "11", rows=((1, 4), (2, 11))),
     ),
     github(

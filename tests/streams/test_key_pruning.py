@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rewindow import FixedKeyProcessor, Processor, StreamsBuilder, TimeWindows, Topology, key_value_store
-from rewindow.dsl.operators.aggregate import EmitStrategy
+from rewindow.dsl.operators.window_aggregate import EmitStrategy
 from rewindow.streams.topology import key_topics
 
 

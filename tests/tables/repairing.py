@@ -6,8 +6,8 @@ from collections.abc import Collection
 from itertools import count
 
 from rewindow.control.drift_repair import Republished, RepublishRequest, republish
+from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.spec import Attempt
-from rewindow.control.steps import drive
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.warehouse import DeltaTables

@@ -18,12 +18,12 @@ from rewindow.contracts.staged_files import StagedFile
 from rewindow.contracts.tasks import JobCode
 from rewindow.control.ingest.feed_definition import definition_as_json, log_shapes
 from rewindow.control.ingest.landings import GENERATION, LANDING, Feed
+from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.planned_tasks import TablePaths, bind_job
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import Attempt, RunRequest
 from rewindow.control.run import Job, steps
-from rewindow.control.steps import drive
 from rewindow.dsl.aggregating import AggregateSpec
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.engine.worker.parquet_writer import FileWriter

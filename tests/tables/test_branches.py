@@ -14,10 +14,10 @@ from rewindow import Count, Sum
 from rewindow.contracts.tasks import Execution
 from rewindow.control import branch as branching
 from rewindow.control.branch import reset
+from rewindow.control.ledger_steps import drive
+from rewindow.control.plan.job_fold import REPUBLISH
 from rewindow.control.plan.job_state import CommittedRun, LedgerRow
-from rewindow.control.plan.ledger_state import REPUBLISH
 from rewindow.control.plan.spec import Attempt
-from rewindow.control.steps import drive
 from rewindow.control.verify import verify
 from rewindow.engine.worker import local
 from rewindow.engine.worker.local import LocalEngine

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rewindow import Count, StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
-from rewindow.control.plan.ledger_state import PLAN
-from rewindow.control.steps import drive
+from rewindow.control.ledger_steps import drive
+from rewindow.control.plan.job_fold import PLAN
 from rewindow.errors import CheckpointError
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.table_rows import content_hash, read_rows

@@ -10,9 +10,9 @@ import pytest
 from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile, named_checksum
-from rewindow.control.gc import FeedCollected, _FeedSteps, collect_feed
+from rewindow.control.gc_decisions import FeedCollected, _FeedSteps, collect_feed
 from rewindow.control.ingest.feed_progress import held_file
-from rewindow.control.steps import drive
+from rewindow.control.ledger_steps import drive
 from rewindow.tables.delta.commit import open_table
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.gc import FeedGc
@@ -231,6 +231,28 @@ def test_what_is_merged_is_small_near_and_not_held() -> None:
     assert due_merges([part("a", 0, 9), part("b", 5, 19)], ()) == []
     large = [part(str(n), n * 10, n * 10 + 9, 16 << 20) for n in range(9)]
     assert [len(group) for group in due_merges(large, ())] == [4, 4]
+
+
+def test_a_large_file_is_merged_again_when_the_later_files_are_as_large() -> None:
+    def paths(*sizes: int) -> list[list[str]]:
+        some = [LogPart(str(n), 10, size, n * 10, n * 10 + 9) for n, size in enumerate(sizes)]
+        return [[one.path for one in group] for group in due_merges(some, ())]
+
+    assert paths(100, 10, 10) == [["1", "2"]]
+    assert paths(100, 50, 10, 10) == [["2", "3"]]
+    assert paths(100, 50, 30, 20) == [["0", "1", "2", "3"]]
+    assert paths(10, 10, 100, 10) == [["0", "1", "2", "3"]], "small files before a large one do not stay for ever"
+    assert paths(100, 50, 10) == []
+
+
+def test_many_small_files_are_merged_in_several_commits(warehouse: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, version = rows(warehouse), DeltaTable(log(warehouse)).version()
+    monkeypatch.setattr("rewindow.tables.delta.merging._MOST_FILES", 3)
+    done = gc(warehouse)
+    assert DeltaTable(log(warehouse)).version() > version + 1
+    assert done.merged > done.into > 0
+    assert rows(warehouse) == before
+    assert gc(warehouse).merged == 0
 
 
 def test_covered_is_what_others_hold_without_a_gap() -> None:

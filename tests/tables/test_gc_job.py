@@ -14,9 +14,9 @@ from deltalake import DeltaTable
 
 from rewindow.control import branch as branching
 from rewindow.control.drift_repair import Republished
-from rewindow.control.gc import Collected, collect
+from rewindow.control.gc_decisions import Collected, collect
+from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.spec import Attempt
-from rewindow.control.steps import drive
 from rewindow.control.verify import verify
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.errors import CheckpointError, StorageError

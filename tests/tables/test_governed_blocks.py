@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rewindow.contracts.tasks import Execution, TaskWork
 from rewindow.engine.spark.shuffle_reader import DATA, PACK_COLUMNS
 from rewindow.engine.worker.packing import PIECE_BYTES
-from rewindow.tables.governed.engine import _BLOCK_TOPIC, ROOT, RowsEngine, _relocated, _write_blocks
+from rewindow.tables.governed.rows_engine import _BLOCK_TOPIC, ROOT, RowsEngine, _relocated, _write_blocks
 
 SCHEMA = pa.schema([*((name, pa.int64()) for name in PACK_COLUMNS), (DATA, pa.binary())])
 BLOCKS = {"a1/changelog/one": b"x" * PIECE_BYTES + b"yz", "a2/changelog/one": b"short"}

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
@@ -170,6 +171,16 @@ def test_many_files_are_merged_and_nothing_changes(path, monkeypatch):
     assert said(Ledger(path, "job")) == [row(number, n=number) for number in range(1, 12)]
     assert len(DeltaTable(path).file_uris()) <= 5
     assert other.append([row(2)])
+
+
+def test_a_row_is_written_again_a_few_times_and_not_with_each_merge(path):
+    ledger = Ledger(path, "job")
+    for number in range(1, 301):
+        assert ledger.append([row(number)])
+    written = sum(pq.read_metadata(file).num_rows for file in Path(path).rglob("name=job/*.parquet"))
+    assert 300 < written < 5 * 300
+    assert len(DeltaTable(path).file_uris()) <= 17
+    assert len(Ledger(path, "job").read()) == 300
 
 
 def test_merging_loses_to_whoever_merged_before(path, monkeypatch):

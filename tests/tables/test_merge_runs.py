@@ -9,8 +9,8 @@ import pytest
 from deltalake import DeltaTable
 
 from rewindow.control import branch as branching
-from rewindow.control.gc import Collected, collect
-from rewindow.control.steps import drive
+from rewindow.control.gc_decisions import Collected, collect
+from rewindow.control.ledger_steps import drive
 from rewindow.tables.delta.claims import retract_runs
 from rewindow.tables.delta.commit import commit_files, table_path
 from rewindow.tables.delta.files import Folder

@@ -10,9 +10,9 @@ import pytest
 
 from rewindow.control import branch as branching
 from rewindow.control.drift_repair import RepublishRequest, republish
+from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.job_state import LedgerRow, Standing
 from rewindow.control.plan.spec import Attempt
-from rewindow.control.steps import drive
 from rewindow.engine.worker.local import LocalEngine
 from rewindow.errors import CheckpointError, ConfigError, UsageError
 from rewindow.tables.delta.commit import table_path

@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from rewindow.control.plan.job_fold import fold
 from rewindow.control.plan.job_state import JobState, LedgerRow
-from rewindow.control.plan.ledger_state import fold
 from rewindow.errors import StorageError
 from rewindow.tables.delta import ledger as ledger_module
 from rewindow.tables.delta.commit import table_path

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rewindow.app.telemetry.facts import Operation, Table
-from rewindow.app.telemetry.gather import catalog_host
+from rewindow.app.telemetry.command_facts import Operation, Table
+from rewindow.app.telemetry.gather_command_facts import catalog_host
 from rewindow.app.telemetry.openlineage_names import Caller, caller_in, dataset_of, job_of, symlink_of
 from rewindow.config.target import TargetConfig
 

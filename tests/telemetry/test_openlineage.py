@@ -118,7 +118,7 @@ def test_ctrl_c_aborts(bench: Bench, consumer: Consumer, monkeypatch: pytest.Mon
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rewindow.control.steps.drive", interrupted)
+    monkeypatch.setattr("rewindow.control.ledger_steps.drive", interrupted)
     assert bench.run("run", "counts").code == 130
     assert consumer.take()[-1]["eventType"] == "ABORT"
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from rewindow.engine.worker.text.rows import BadValueError
+from rewindow.engine.worker.text.text_rows import BadValueError
 from rewindow.errors import RewindowError
 from tests.text.reading import read_case
 

@@ -14,7 +14,7 @@ from rewindow.engine.worker.landing import text_source
 from rewindow.engine.worker.landing.text_source import TextFiles, text_schema
 from rewindow.engine.worker.text import reading
 from rewindow.engine.worker.text.reading import read_into
-from rewindow.engine.worker.text.rows import TextRows, text_kinds
+from rewindow.engine.worker.text.text_rows import TextRows, text_kinds
 from rewindow.streams.serde.canonical_json import load_value
 
 _SQL = {"long": "BIGINT", "string": "STRING"}

@@ -91,7 +91,7 @@ _ARGUMENTS = (
     f"{{{{ params['branch'] if {_DROPS} else '' }}}}",
     # --kind is needed because a job and a feed may have the same name.
     f"{{{{ '' if {_DROPS} else '--kind=job' if params['job'] else '--kind=feed' if params['feed'] else '' }}}}",
-    f"{{{{ '' if {_DROPS} else '--keep=' ~ params['keep'] }}}}",
+    f"{{{{ '' if {_DROPS} or not params['keep'] else '--keep=' ~ params['keep'] }}}}",
     "{{ '--dry-run' if params['dry_run'] else '' }}",
 )
 _DOC = """\

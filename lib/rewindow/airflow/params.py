@@ -95,11 +95,11 @@ def maintenance_params(jobs: Sequence[str], feeds: Sequence[str]) -> dict[str, P
             None, type=["null", "string"], pattern=_BRANCH, title="Branch", description="The branch to drop."
         ),
         "keep": Param(
-            "30d",
-            type="string",
+            None,
+            type=["null", "string"],
             pattern=_DURATION,
             title="Keep",
-            description="How long gc keeps state and files that nothing needs, such as 12h or 30d.",
+            description="How long gc keeps state and files that nothing needs, such as 12h. Default: keep of the target, or 30d.",
         ),
         "dry_run": Param(False, type="boolean", title="Dry run", description="gc only says what it would delete."),
     }

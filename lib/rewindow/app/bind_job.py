@@ -53,7 +53,7 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
             raise error
     if paths.expectations is None:
         return Job(job, code, binding, feed)
-    from rewindow.app.expectations import bound_expectations  # noqa: PLC0415 - it loads Arrow and delta-rs
+    from rewindow.app.check_expectations import bound_expectations  # noqa: PLC0415 - it loads Arrow and delta-rs
 
     return Job(job, code, binding, feed, bound_expectations(root, config, binding, topology, code.load_logs()))
 

@@ -22,14 +22,14 @@ from rewindow.control.heartbeat import this_attempt, was_killed
 from rewindow.control.plan.job_diff import changes_since
 from rewindow.control.plan.planner import Alive, UpToDate, UpToDateButChanged, is_accepted_code, plan_run
 from rewindow.control.plan.spec import MAIN
-from rewindow.errors import ConfigError, HintMessage, RewindowError, naming
+from rewindow.errors import ConfigError, RewindowError, naming
 from rewindow.tables.shared.feeds import standing_landings
 
 if TYPE_CHECKING:
     from rewindow.control.ingest.landings import Feed
     from rewindow.control.plan.job_state import Branch, JobState
     from rewindow.control.plan.spec import Attempt, RunRequest, RunSpec
-    from rewindow.control.run import Job, RunReport
+    from rewindow.control.run import Job
     from rewindow.tables.shared.warehouse import Warehouse
 
 
@@ -134,18 +134,6 @@ def after_last_run(root: Path, tables: Warehouse, branch: Branch, feed: Feed, ag
     if isinstance(waiting, Unknown):
         return {"ended": ended, "silent": [], "unknown": [{"about": "silent", "reason": waiting.reason}]}
     return {"ended": ended, "silent": [result.as_json() for result in waiting], "unknown": []}
-
-
-def waiting_hints(root: Path, feed: Feed, done: RunReport) -> Iterator[HintMessage]:
-    """Yield a hint if, after a run, results wait for partitions without records."""
-    branch = done.branch
-    if branch is None or branch.head is None:
-        return
-    reports = {branch.head.spec.run: done.reports}
-    inputs = Inputs(branch, feed, [branch.head], rules=rules_of(root, feed.definition.feed), reports=reports)
-    waiting = stalled(inputs)
-    for result in () if isinstance(waiting, Unknown) else waiting:
-        yield HintMessage("run-leaves-results-waiting", "{waiting}. {fix}", waiting=result.what, fix=result.fix)
 
 
 def _after_head(root: Path, tables: Warehouse, branch: Branch, feed: Feed) -> Inputs:

@@ -13,7 +13,7 @@ from rewindow.app.branch_status import outdated_readers
 from rewindow.app.describe_job import check_outputs, check_rows, describe_published
 from rewindow.app.open_project import OpenProject
 from rewindow.app.run_references import request_through, starting_epoch, with_runs
-from rewindow.app.telemetry.facts import BACKFILL, PROMOTE, REWIND
+from rewindow.app.telemetry.command_facts import BACKFILL, PROMOTE, REWIND
 from rewindow.app.telemetry.telemetry import Observed, OnStep
 from rewindow.app.times import whole_number
 from rewindow.control.branch import begin_backfill, catch_up, drop, promote, rewind
@@ -21,6 +21,7 @@ from rewindow.control.health.holds import Hold, describe_holds
 from rewindow.control.health.inputs import fewer_rows, not_taken, rows_of
 from rewindow.control.heartbeat import this_attempt
 from rewindow.control.ingest.landings import Feed
+from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.branch_decisions import find_run, run_before, was_promoted
 from rewindow.control.plan.compatibility import check_landings, check_publishable, other_keys
 from rewindow.control.plan.job_diff import changes_since, differences_besides_tables
@@ -28,7 +29,6 @@ from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, shar
 from rewindow.control.plan.planner import Backfill, UpToDate, last_requested_epoch
 from rewindow.control.plan.spec import MAIN, OUTPUT, JobBinding, RunRequest
 from rewindow.control.run import RunReport
-from rewindow.control.steps import drive
 from rewindow.control.verify import Verified, verify
 from rewindow.errors import UsageError, naming
 from rewindow.streams.record import known_time

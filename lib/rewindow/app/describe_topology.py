@@ -11,7 +11,7 @@ from rewindow.control.heartbeat import this_attempt
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.control.plan.undeclared_types import undeclared_types
 from rewindow.control.run import Job, first_run
-from rewindow.engine.worker.vectorized.planner import describe_execution, why_one_by_one
+from rewindow.engine.worker.vectorized.choose_execution import describe_execution, why_one_by_one
 from rewindow.streams.batch_processor import MANY, batch_limits
 from rewindow.streams.error_policy import policies_of
 from rewindow.streams.nodes import SourceNode

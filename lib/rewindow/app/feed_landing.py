@@ -10,6 +10,7 @@ A warning says that a column was probably not landed as the user wants it. These
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import time
@@ -18,7 +19,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rewindow.config.feed import TABLE_FORMATS, FeedConfig, feed_spec
 from rewindow.contracts.ingest import LogColumns, LogSpec, ReadWindow, SourceLook
@@ -149,13 +150,14 @@ def _unlikely_texts(tables: Warehouse, feed: Feed, inferred: AbstractSet[str]) -
                 yield WarningMessage(
                     "numbers-as-text",
                     "feed {feed}: {column} of {topic} was landed as text, because {reason}. If these are numbers, declare "
-                    "{column} {type} in a `schema:` of the source, with `unreadable: skip` for other lines, {other}, "
+                    "{column} {type} in a `schema:` of the source, with {option}, {other}, "
                     "and `rewindow land {feed} --new-generation`",
                     feed=name,
                     column=column,
                     topic=topic,
-                    reason=why[0],
-                    type=why[1],
+                    reason=why.reason,
+                    type=why.type,
+                    option=why.option,
                     other=other_name(column),
                 )
             elif padded := _with_blanks(values, is_key=column in keys):
@@ -180,23 +182,31 @@ def _options_of_commas(values: list[str]) -> str:
     return groups if is_certain else f"{groups} if commas group digits, or {fractions} if they begin fractions"
 
 
-def _why_text(values: list[str], *, is_key: bool) -> tuple[str, str] | None:
-    """Return why the inferred type of a column of numbers was text, and the type that accepts such numbers.
+class _Why(NamedTuple):
+    """The reason why a column of numbers was landed as text, the type for the numbers, and the option for other values."""
 
-    Returns None if the values are no numbers.
-    """
+    reason: str
+    type: str = "DOUBLE"
+    option: str = "`unreadable: skip` for other lines"
+
+
+def _why_text(values: list[str], *, is_key: bool) -> _Why | None:
+    """Return why the inferred type of a column of numbers was text; None if the values are no numbers."""
     if all(map(_NUMBER.fullmatch, values)):
         if (code := next(filter(_CODE.match, values), None)) is not None:
-            return f"values like {code!r} may be codes", "DOUBLE"
+            return _Why(f"values like {code!r} may be codes")
         large = next((value for value in values if _WHOLE.fullmatch(value) and abs(int(value)) > _EXACT), None)
         if large is None or not all(map(_DECIMAL.fullmatch, values)):
             return None
         scale = max(len(value.partition(".")[2]) for value in values)
-        return f"a number like {large!r} would be rounded", f"DECIMAL(38,{scale})"
+        return _Why(f"a number like {large!r} would be rounded", f"DECIMAL(38,{scale})")
     if is_key or not _are_mostly_numbers(values):
         return None
-    other = next((value for value in values if not _NUMBER.fullmatch(value.strip())), None)
-    return f"not all of its values are numbers{'' if other is None else f', like {other!r}'}", "DOUBLE"
+    others = sorted({value for value in values if not _NUMBER.fullmatch(value.strip())})
+    if not others:
+        return _Why("not all of its values are numbers")
+    reason = f"not all of its values are numbers, like {others[0]!r}"
+    return _Why(reason, option=f"`options: {{null: {json.dumps(others[0])}}}`") if len(others) == 1 else _Why(reason)
 
 
 def _with_blanks(values: list[str], *, is_key: bool) -> str | None:

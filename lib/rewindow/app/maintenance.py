@@ -7,28 +7,26 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rewindow.app.branch_status import outdated_readers
+from rewindow.app.clean_up import no_run_reads
 from rewindow.app.open_project import OpenProject
 from rewindow.app.run_references import check_has_branch
 from rewindow.app.telemetry.telemetry import OnStep
-from rewindow.config.load import load_feed, names_of
+from rewindow.config.load import load_feed
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.tasks import SubTopologyWork
 from rewindow.control.branch import reset
 from rewindow.control.drift_repair import Republished, RepublishRequest, republish
-from rewindow.control.gc import Collected, FeedCollected, JobGc, collect, collect_feed, would_collect
+from rewindow.control.gc_decisions import Collected, FeedCollected, JobGc, collect, collect_feed, would_collect
 from rewindow.control.health.holds import describe_holds
 from rewindow.control.heartbeat import remove_abandoned, this_attempt
-from rewindow.control.plan.ledger_state import decide_reset
+from rewindow.control.ledger_steps import drive
+from rewindow.control.plan.job_fold import decide_reset
 from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.retention import EVERY
 from rewindow.control.plan.spec import OUTPUT, RunRequest
 from rewindow.control.run import RunReport
-from rewindow.control.steps import drive
 from rewindow.errors import naming
 from rewindow.tables.shared.warehouse import check_not_deleted
-
-KEEP = "30d"
-"""How long `gc` keeps state and files that nothing needs, unless the user gives another duration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +145,7 @@ class FeedMaintenance:
         load_feed(project.root, feed)
         self._project, self._feed = project, feed
         self._tables = project.feed_tables
-        self._gc = project.adapter.feed_gc(feed, self._is_quiet)
+        self._gc = project.adapter.feed_gc(feed, no_run_reads(feed, project.root, project.tables, project.is_alive))
 
     def collect(self, keep_ms: int, *, on_step: OnStep = None) -> FeedCollected:
         """Merge small files, and delete files that were replaced at least ``keep_ms`` and at least one day ago."""
@@ -157,10 +155,4 @@ class FeedMaintenance:
 
     def would_collect(self, keep_ms: int) -> FeedCollected:
         """Return what `collect` would do. Changes nothing."""
-        return FeedCollected(self._gc.due(), 0, deleted=list(self._gc.garbage(keep_ms)))
-
-    def _is_quiet(self) -> bool:
-        """Return whether no live run reads the feed."""
-        states = [self._project.tables.state(job) for job in names_of(self._project.root, "jobs")]
-        plans = [branch.pending for state in states for branch in state.branches.values() if branch.pending]
-        return not any(plan.binding.feed == self._feed and self._project.is_alive(plan.attempt) for plan in plans)
+        return FeedCollected(merged=self._gc.due(), deleted=list(self._gc.garbage(keep_ms)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
@@ -22,20 +22,20 @@ from rewindow.app.open_target import (
     starting_spark,
     warehouse_location,
 )
-from rewindow.app.telemetry.facts import LAND, RUN
+from rewindow.app.telemetry.command_facts import LAND, RUN
 from rewindow.app.telemetry.telemetry import Observed, OnStep, telemetry_of
 from rewindow.app.version import check_own_code
 from rewindow.config.load import check_feed_exists, find_project, load_feed, load_job, load_target, names_of
 from rewindow.contracts.tasks import Execution
 from rewindow.control.plan.spec import MAIN, RunRequest, TableSpec
-from rewindow.errors import ConfigError, SourceError, naming
+from rewindow.errors import ConfigError, HintMessage, SourceError, naming
 from rewindow.storage.progress import progressed
 from rewindow.tables.shared.publications import unknown_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rewindow.app.telemetry.gather import Gatherer
+    from rewindow.app.telemetry.gather_command_facts import Gatherer
     from rewindow.app.watch import Watch
     from rewindow.config.job import JobConfig
     from rewindow.config.target import TargetConfig
@@ -47,6 +47,10 @@ if TYPE_CHECKING:
     from rewindow.control.run import Engine, Job, RunReport
     from rewindow.tables.delta.feeds import DeltaFeedTables
     from rewindow.tables.governed.feeds import CatalogFeedTables
+
+
+_CLEANED_EVERY = 24
+"""After this many runs of a branch, a run cleans up: once a day, if it runs every hour."""
 
 
 class OpenProject:
@@ -209,7 +213,18 @@ class OpenProject:
         with self.telemetry.operation(RUN, job, request.branch) as observed:
             config, request = self.job_config(job), self.with_acceptance(job, request)
             with self.tables.command(feed=config.feed, job=job):
-                return self._run(job, config, request, on_step, observed)
+                done = self._run(job, config, request, on_step, observed)
+            return self._cleaned(done)
+
+    def _cleaned(self, done: RunReport | UpToDate) -> RunReport | UpToDate:
+        """Clean up after every so many runs of a branch. In a catalog only `gc` does that, because each step is a Spark job."""
+        from rewindow.control.run import RunReport
+
+        if not isinstance(done, RunReport) or done.spec.number % _CLEANED_EVERY or self.target.catalog is not None:
+            return done
+        from rewindow.app.clean_up import clean_up
+
+        return clean_up(self.adapter, self.root, self.warehouse, done, self.target.keep_ms, self.is_alive)
 
     def run_to_the_end(self, job: str, request: RunRequest, on_step: OnStep = None) -> list[RunReport | UpToDate]:
         """Execute all runs that a request needs and return their results. The last result is that of the request itself.
@@ -228,10 +243,10 @@ class OpenProject:
     ) -> RunReport | UpToDate:
         from rewindow.control.health.lost_records import hints
         from rewindow.control.heartbeat import Heartbeat, this_attempt
+        from rewindow.control.ledger_steps import drive
         from rewindow.control.plan.planner import UpToDate, never_landed
         from rewindow.control.plan.undeclared_types import undeclared_types
         from rewindow.control.run import steps
-        from rewindow.control.steps import drive
 
         if request.is_bounded_by_time and not self.was_landed(config.feed):
             nothing = UpToDate(never_landed(config.feed).followed(self._lands_next(config.feed)))
@@ -258,19 +273,36 @@ class OpenProject:
             from rewindow.app.branch_status import with_all_reasons
 
             return with_all_reasons(self.root, self.tables, bound, request, done)
-        from rewindow.app.branch_status import waiting_hints
-
         undeclared = undeclared_types(bound.code.topology, before.head.spec.binding if before.head else None)
         found = tuple(hints(bound, done))
         # The hint for an output without rows says what its results wait for.
         if {hint.code for hint in found}.isdisjoint(("results-wait", "windows-still-open")):
-            found = (*found, *waiting_hints(self.root, bound.feed, done))
+            found = (*found, *self._waiting(bound.feed, done))
         return replace(done, hints=(*undeclared, *found))
+
+    def _waiting(self, feed: Feed, done: RunReport) -> Iterator[HintMessage]:
+        """Yield a hint if, after a run, results wait for partitions without records."""
+        from rewindow.control.health.inputs import FeedRules, Inputs, Unknown
+        from rewindow.control.health.waiting_results import stalled
+
+        branch = done.branch
+        if branch is None or branch.head is None:
+            return
+        reports, rules = {branch.head.spec.run: done.reports}, FeedRules(0, frozenset(feed.definition.logs))
+        waiting = stalled(Inputs(branch, feed, [branch.head], rules=rules, reports=reports))
+        if waiting:
+            # The feed's file is read only now, because that takes longer than a small run: its `lag` may explain the wait.
+            from rewindow.app.branch_status import rules_of
+
+            own = rules_of(self.root, feed.definition.feed)
+            waiting = stalled(Inputs(branch, feed, [branch.head], rules=own, reports=reports))
+        for result in () if isinstance(waiting, Unknown) else waiting:
+            yield HintMessage("run-leaves-results-waiting", "{waiting}. {fix}", waiting=result.what, fix=result.fix)
 
     @cached_property
     def gatherer(self) -> Gatherer:
         """The gatherer of facts for telemetry. Its module is loaded only if there is an observer."""
-        from rewindow.app.telemetry.gather import Gatherer, Locator
+        from rewindow.app.telemetry.gather_command_facts import Gatherer, Locator
 
         return Gatherer(Locator(self.root, self.target, self.warehouse, self.tables))
 

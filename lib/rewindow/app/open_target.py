@@ -14,8 +14,8 @@ from rewindow.contracts.tasks import Execution
 from rewindow.engine.worker.digest import digest_of
 from rewindow.errors import ConfigError
 from rewindow.storage.locations import is_uri, use
-from rewindow.tables.delta.adapter import FileAdapter
 from rewindow.tables.delta.commit import takes_shared_files
+from rewindow.tables.delta.table_access import FileAdapter
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import output_path
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rewindow.contracts.ingest import LogWrite
-    from rewindow.contracts.landing import Block, LandingEngine
+    from rewindow.contracts.landing_protocol import Block, LandingEngine
     from rewindow.contracts.staged_files import TaskReport
     from rewindow.control.run import Engine
     from rewindow.engine.spark.spark_landing import SparkPasses
     from rewindow.engine.worker.landing.source import ArrowSource
     from rewindow.engine.worker.text.blocks import Part
     from rewindow.engine.worker.text.reading import PartRead, TextRead
-    from rewindow.tables.governed.adapter import CatalogAdapter
+    from rewindow.tables.governed.table_access import CatalogAdapter
 
 EXCHANGE = "rewindow/_text"
 """The folder below the warehouse for tokenized text that workers on several machines share."""
@@ -192,7 +192,7 @@ class CatalogEngines:
 
     def inline(self, other: Callable[[], Engine]) -> Engine:
         """See `FileEngines.inline`."""
-        from rewindow.tables.governed.inline import CatalogInlineEngine  # noqa: PLC0415 - loads the engine
+        from rewindow.tables.governed.inline_engine import CatalogInlineEngine  # noqa: PLC0415 - loads the engine
 
         of, tables = self._of, self._adapter.tables
         return CatalogInlineEngine(
@@ -201,7 +201,7 @@ class CatalogEngines:
 
     def on_spark(self, session: SparkSession, slots: int) -> Engine:
         """See `FileEngines.on_spark`."""
-        from rewindow.tables.governed.engine import RowsEngine  # noqa: PLC0415 - loads the engine
+        from rewindow.tables.governed.rows_engine import RowsEngine  # noqa: PLC0415 - loads the engine
 
         of, journal_of = self._of, self._adapter.tables.journal
         return RowsEngine(session, journal_of, slots=slots, import_paths=[of.root], execution=of.execution)
@@ -255,7 +255,7 @@ def open_adapter(
     if target.catalog is None:
         tables = DeltaTables(warehouse, reads_directly=target.source == "auto", digest=digest_of)
         return FileAdapter(tables), FileEngines(setting, warehouse)
-    from rewindow.tables.governed.adapter import CatalogAdapter  # noqa: PLC0415 - Spark only where it is needed
+    from rewindow.tables.governed.table_access import CatalogAdapter  # noqa: PLC0415 - Spark only where it is needed
     from rewindow.tables.governed.warehouse import CatalogTables  # noqa: PLC0415
 
     adapter = CatalogAdapter(spark, CatalogTables(spark, target.catalog, warehouse))

@@ -26,7 +26,6 @@ from rewindow.app.listing import (
     removed_runs,
     with_feed_trouble,
 )
-from rewindow.app.maintenance import KEEP
 from rewindow.app.open_project import OpenProject
 from rewindow.app.run_references import unknown_name
 from rewindow.config.job import AlertsConfig, JobConfig
@@ -43,14 +42,14 @@ from rewindow.control.health.lost_records import KINDS, drop_shares
 from rewindow.control.health.phrases import Command, counted
 from rewindow.control.ingest.landings import PLAN as LANDING_PLAN
 from rewindow.control.ingest.stored_progress import made_by
+from rewindow.control.plan.job_fold import PLAN
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState
-from rewindow.control.plan.ledger_state import PLAN
 from rewindow.control.plan.retention import EVERY, MOST_RUNS, decide_forget, is_due
 from rewindow.control.plan.spec import MAIN, Attempt
 from rewindow.control.plan.stored_runs import sizes_of
 from rewindow.errors import FindingMessage, Message, RewindowError, StorageError, UsageError
 from rewindow.report.text import number, share, size, span
-from rewindow.streams.duration import in_words, to_ms
+from rewindow.streams.duration import in_words
 from rewindow.streams.settings import StreamTimeFrom
 from rewindow.tables.shared.feeds import find_feed
 from rewindow.tables.shared.paths import safe_name
@@ -206,7 +205,9 @@ def _check_job(project: OpenProject, name: str, branch: str, view: ProjectView) 
     if not of.is_sealed:
         if not is_running:
             found += checked(check.missed, "schedule", command("plan"))
-        found += exceeded(config.alerts, figures, command, Upkeep(state, of.head, view.now_ms, has_files))
+        found += exceeded(
+            config.alerts, figures, command, Upkeep(state, of.head, view.now_ms, project.target.keep_ms, has_files)
+        )
     return Subject("job", name, with_feed_trouble(project, entry), figures, found)
 
 
@@ -309,12 +310,13 @@ class Upkeep:
     state: JobState
     head: CommittedRun | None
     now_ms: int
+    keep_ms: int
     has_files: bool = True
     """Whether state and journal are files. In a catalog they are rows of one table."""
 
     def forgets(self) -> bool:
         """Return whether `gc` would forget state that nothing needs. Its files would then no longer count."""
-        return decide_forget(self.state, self.now_ms - to_ms(KEEP)) is not None
+        return decide_forget(self.state, self.now_ms - self.keep_ms) is not None
 
     def writes_snapshot(self) -> bool:
         """Return whether `gc` would write a snapshot, which replaces the changelogs of earlier runs."""
@@ -429,8 +431,9 @@ def _growth(bounds: AlertsConfig, figures: Mapping[str, Any], command: Command, 
 def _grown(about: str, message: FindingMessage, parts: str, command: Command, upkeep: Upkeep) -> Finding:
     if upkeep.forgets():
         return Finding(Level.ALERT, about, message, command("gc"))
+    keep = in_words(upkeep.keep_ms)
     advice = (
-        f"These are {parts}, and `gc` would forget none of them now: it forgets state that nothing has needed for {KEEP}, and "
+        f"These are {parts}, and `gc` would forget none of them now: it forgets state that nothing has needed for {keep}, and "
         f"every run keeps its journal. Raise `{about}:`, or let each run take more landings"
     )
     return Finding(Level.ALERT, about, message, None, advice)

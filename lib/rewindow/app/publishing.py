@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rewindow.app.open_project import OpenProject
-from rewindow.app.telemetry.facts import PUBLISH
+from rewindow.app.telemetry.command_facts import PUBLISH
 from rewindow.app.telemetry.telemetry import OnStep
 from rewindow.control.branch import accept, catch_up
 from rewindow.control.health.holds import describe_holds, explain_holds
+from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.branch_decisions import check_can_publish
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.control.steps import drive
 from rewindow.errors import StorageError, naming
 from rewindow.tables.shared.paths import safe_name
 

@@ -20,13 +20,13 @@ from rewindow.control.health.job_health import job_health
 from rewindow.control.health.phrases import Command
 from rewindow.control.plan.branch_decisions import find_run
 from rewindow.control.plan.explain import explain
+from rewindow.control.plan.job_fold import PLAN
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState
-from rewindow.control.plan.ledger_state import PLAN
 from rewindow.control.plan.spec import CHANGELOG, RunRequest
 from rewindow.errors import RewindowError, UsageError
-from rewindow.report.facts import BranchDiff, Difference, Outlook, OutputDiff, Report, Sample, Verification
 from rewindow.report.figures import STEPPED_RUNS
-from rewindow.report.gather import gather
+from rewindow.report.gather_report import gather
+from rewindow.report.report_facts import BranchDiff, Difference, Outlook, OutputDiff, Report, Sample, Verification
 from rewindow.tables.shared.paths import safe_name
 from rewindow.tables.shared.state_query import Stores
 

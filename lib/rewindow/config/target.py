@@ -86,6 +86,9 @@ class TargetConfig(BaseModel):
     ``commit: spark``; otherwise 0 (never)."""
     store_memory: Bytes | None = Field(default=None, ge=1 << 20)
     """Maximum of a job's ``store_memory`` on this target, in bytes or like ``384MiB``. Set it if workers have little memory."""
+    keep_ms: DurationMs = Field(default=30 * 86_400_000, alias="keep", json_schema_extra={"default": "30d"})
+    """How long files that left a table are kept: by the clean-up after every 24th run, and by `gc` if called without
+    ``--keep``."""
     stalled_ms: Annotated[DurationMs, AfterValidator(_stalled)] = Field(
         default=1_800_000, alias="stalled_after", json_schema_extra={"default": "30m"}
     )

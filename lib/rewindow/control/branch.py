@@ -17,6 +17,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from typing import Protocol
 
+from rewindow.control.ledger_steps import Ledger, update
 from rewindow.control.plan.branch_decisions import (
     decide_accept,
     decide_branch,
@@ -25,12 +26,11 @@ from rewindow.control.plan.branch_decisions import (
     decide_rewind,
     run_or_beginning,
 )
+from rewindow.control.plan.job_fold import decide_reset
 from rewindow.control.plan.job_state import JobState, LedgerRow
-from rewindow.control.plan.ledger_state import decide_reset
 from rewindow.control.plan.planner import Backfill, decide_backfill
 from rewindow.control.plan.spec import MAIN, JobBinding
 from rewindow.control.run import Tables
-from rewindow.control.steps import Ledger, update
 from rewindow.errors import StorageError
 
 _Travel = Generator[str, None, LedgerRow | None]

@@ -14,13 +14,13 @@ from typing import Protocol
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.ingest.landings import Feed
+from rewindow.control.ledger_steps import update
 from rewindow.control.plan.compatibility import missing_landing
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.planned_tasks import Restored
 from rewindow.control.plan.repair_decisions import check_same_code, decide_give_up, decide_republish, decide_restage
 from rewindow.control.plan.spec import CHANGELOG, MAIN, OUTPUT, Attempt, RunSpec, TargetTotal
 from rewindow.control.run import Engine, Job, Tables, execute, known_results
-from rewindow.control.steps import update
 from rewindow.control.verify import LikeBefore, content
 from rewindow.errors import CheckpointError, InvariantError, SourceError, UsageError
 

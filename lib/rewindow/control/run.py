@@ -25,14 +25,14 @@ from rewindow.contracts.expectations import EXPECTATION_COLUMNS, EXPECTATIONS, O
 from rewindow.contracts.staged_files import METRICS, StagedFile, TaskReport
 from rewindow.contracts.tasks import JobCode, LogFile, LogTable, SubTopologyWork
 from rewindow.control.ingest.landings import Feed
+from rewindow.control.ledger_steps import Ledger, Step, update, write_snapshot
+from rewindow.control.plan.job_fold import COMMIT, PLAN
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.ledger_state import COMMIT, PLAN
 from rewindow.control.plan.planned_tasks import METRICS_TARGET, Restored, metrics_rows, records_due, sub_topology_work
 from rewindow.control.plan.planner import Alive, UpToDate, check_is_pending, plan_run
-from rewindow.control.plan.retention import EVERY, due_before_run, is_due
+from rewindow.control.plan.retention import EVERY, due_before_run
 from rewindow.control.plan.spec import Attempt, Commit, JobBinding, JournalFile, RunRequest, RunSpec
-from rewindow.control.steps import Ledger, Step, update
-from rewindow.errors import ExpectationError, HintMessage, InvariantError, Lines, NotNowError, StorageError
+from rewindow.errors import ExpectationError, HintMessage, InvariantError, Lines, NotNowError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.topology import SubTopology
@@ -190,6 +190,17 @@ class Tables(Ledger[JobState], StagedRows, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class CleanUp:
+    """What was cleaned up after a run: ``merged`` small files became ``into`` files, and ``deleted_files`` were deleted."""
+
+    seconds: float
+    merged: int = 0
+    into: int = 0
+    deleted_files: int = 0
+    deleted_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class RunReport:
     """A committed run: its plan, its commit and the metrics of its tasks."""
 
@@ -201,6 +212,8 @@ class RunReport:
     is_published: bool = True
     """Whether the outputs have the run's rows. They do not if this run or an earlier run of the branch is on hold."""
     spilled: tuple[str, ...] = ()
+    cleaned: CleanUp | None = None
+    """What was cleaned up after the run; None if nothing was due."""
     branch: Branch | None = field(default=None, repr=False, compare=False)
     """The branch after the run."""
     reports: tuple[TaskReport, ...] = field(default=(), repr=False, compare=False)
@@ -407,42 +420,3 @@ def _commit(spec: RunSpec, commit: Commit, tables: Tables, step: Step) -> Genera
             run=spec.name,
         )
     return state
-
-
-class SnapshotTables(Ledger[JobState], Protocol):
-    """The part of a job's tables that snapshots need."""
-
-    def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
-        """Make the commits that a branch's tables lack according to the ledger; yield the name of each before making it."""
-        ...
-
-    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
-        """Stage the rows of a snapshot; return the SNAPSHOT row that names them."""
-        ...
-
-
-def write_snapshot(job: str, run: CommittedRun, tables: SnapshotTables, every: int) -> Generator[str, None, bool]:
-    """Stage the snapshot of the state after a run and append its SNAPSHOT row; return whether the row was appended."""
-
-    def stage(state: JobState) -> LedgerRow | None:
-        """Stage the rows again before each append, because the rows contain the number of the SNAPSHOT row."""
-        return tables.stage_snapshot(state, run) if is_due(state, run, every) else None
-
-    try:
-        try:
-            row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
-        except StorageError:
-            # Another process may have committed a run whose files the changelogs lack until it is published.
-            yield from publish_all(job, tables)
-            row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
-    except NotNowError:
-        # The next call writes the snapshot.
-        return False
-    return row is not None
-
-
-def publish_all(job: str, tables: SnapshotTables) -> Iterator[str]:
-    """Make the commits that the tables of all branches lack; yield the name of each commit before making it."""
-    state = tables.state(job)
-    for branch in state.branches:
-        yield from tables.publish(job, state, branch)

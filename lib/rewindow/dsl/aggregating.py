@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rewindow.dsl.graph import Graph, function_of, returned_type, shown
-from rewindow.dsl.operators.aggregates import Aggregator, Mergeable, is_aggregate
+from rewindow.dsl.operators.builtin_aggregates import Aggregator, Mergeable, is_aggregate
 from rewindow.dsl.operators.compound import Custom, Reduce, Several, several
 from rewindow.dsl.operators.session_aggregate import Merger, Merging
 from rewindow.errors import TopologyError

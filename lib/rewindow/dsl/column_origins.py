@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rewindow.dsl.flows import TIMESTAMP, Flow, FlowColumn, Origin, computed
-from rewindow.dsl.operators.aggregate import StreamAggregate, WindowAggregate
-from rewindow.dsl.operators.aggregates import Collect, Count, First, Last, Max, Mean, Min, Sum, described
+from rewindow.dsl.operators.builtin_aggregates import Collect, Count, First, Last, Max, Mean, Min, Sum, described
 from rewindow.dsl.operators.compound import Several
 from rewindow.dsl.operators.conditions import names_in
 from rewindow.dsl.operators.select import Select, Where
@@ -20,6 +19,7 @@ from rewindow.dsl.operators.sliding_aggregate import SlidingAggregate
 from rewindow.dsl.operators.stateless import KeyedOnly, PassThrough
 from rewindow.dsl.operators.suppress import SuppressUntilTimeLimit, SuppressUntilWindowCloses
 from rewindow.dsl.operators.table_verbs import TableSource, TableToStream
+from rewindow.dsl.operators.window_aggregate import StreamAggregate, WindowAggregate
 from rewindow.streams.nodes import Node, ProcessorNode, SourceNode
 from rewindow.streams.serde.binding import LogShapes, bind_sink
 from rewindow.streams.topology import Topology

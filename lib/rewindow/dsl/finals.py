@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rewindow.dsl.graph import Graph
-from rewindow.dsl.operators.aggregate import CogroupMerge, WindowAggregate
 from rewindow.dsl.operators.session_aggregate import SessionAggregate
 from rewindow.dsl.operators.sliding_aggregate import SlidingAggregate
+from rewindow.dsl.operators.window_aggregate import CogroupMerge, WindowAggregate
 from rewindow.streams.nodes import ProcessorNode, SinkNode, SourceNode
 
 _CLOCKED = (CogroupMerge, WindowAggregate, SlidingAggregate, SessionAggregate)

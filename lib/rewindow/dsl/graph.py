@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rewindow.dsl.reads import FunctionReads
+from rewindow.dsl.type_checks import FunctionReads
 from rewindow.errors import ConfigError, TopologyError
 from rewindow.streams.processor import Processor
+from rewindow.streams.serde.normalizers import unannotated
 from rewindow.streams.serde.schema import shape_of
-from rewindow.streams.serde.values import unannotated
 from rewindow.streams.settings import FAIL, OnError
 from rewindow.streams.state.stores import StoreBuilder
 from rewindow.streams.topology import REPARTITION_SUFFIX, Topology

@@ -17,12 +17,12 @@ from rewindow.dsl.aggregating import (
 from rewindow.dsl.graph import function_of, returned_type
 from rewindow.dsl.joins import check_builders, check_keys
 from rewindow.dsl.materialized import StoreSpec, materialized
-from rewindow.dsl.operators.aggregate import CogroupMerge, StreamAggregate, WindowAggregate
-from rewindow.dsl.operators.aggregates import Count
+from rewindow.dsl.operators.builtin_aggregates import Count
 from rewindow.dsl.operators.compound import Custom, Reduce
 from rewindow.dsl.operators.session_aggregate import Merger, SessionAggregate
 from rewindow.dsl.operators.sliding_aggregate import SlidingAggregate
 from rewindow.dsl.operators.table_view import DerivedView, StoreView
+from rewindow.dsl.operators.window_aggregate import CogroupMerge, StreamAggregate, WindowAggregate
 from rewindow.dsl.table import KTable
 from rewindow.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream, check_windows
 from rewindow.errors import TopologyError

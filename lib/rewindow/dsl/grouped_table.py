@@ -9,7 +9,7 @@ from typing import Any
 from rewindow.dsl.aggregating import check_functions
 from rewindow.dsl.graph import Graph, internal_ends, returned_type
 from rewindow.dsl.materialized import StoreSpec, materialized
-from rewindow.dsl.operators.aggregates import Aggregator, Count, Subtractable, described, is_aggregate
+from rewindow.dsl.operators.builtin_aggregates import Aggregator, Count, Subtractable, described, is_aggregate
 from rewindow.dsl.operators.compound import Several, several
 from rewindow.dsl.operators.table_group import CustomSubtractable, ReduceSubtractable, TableAggregate
 from rewindow.dsl.operators.table_view import DerivedView, StoreView

@@ -17,9 +17,9 @@ from rewindow.dsl.operators.stateless import KeyedOnly
 from rewindow.dsl.operators.stream_join import Joiner, JoinSide, SideStores, StreamJoin
 from rewindow.dsl.operators.stream_table_join import GlobalTableJoin, StreamTableJoin
 from rewindow.dsl.operators.table_verbs import TableSource
-from rewindow.dsl.reads import EqualKeys
 from rewindow.dsl.table import KTable
 from rewindow.dsl.table_joins import view_of
+from rewindow.dsl.type_checks import EqualKeys
 from rewindow.dsl.windowed import check_made
 from rewindow.errors import TopologyError
 from rewindow.streams.duration import in_words, to_ms

@@ -14,7 +14,7 @@ from rewindow.dsl.operators import stateless
 from rewindow.dsl.operators.conditions import parse
 from rewindow.dsl.operators.select import Select, Where, read_fields, type_of
 from rewindow.dsl.operators.transform import Transform, TransformValues
-from rewindow.dsl.reads import ConditionReads
+from rewindow.dsl.type_checks import ConditionReads
 from rewindow.errors import TopologyError
 from rewindow.streams.legacy import Transformer, ValueTransformer, ValueTransformerWithKey, deprecated
 from rewindow.streams.processor import Processor

@@ -22,9 +22,9 @@ from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators import stateless, transform
 from rewindow.dsl.operators.stateless import Route, Split, TopicNameExtractor
 from rewindow.dsl.operators.transform import ProcessValues
-from rewindow.dsl.reads import RecordOf
 from rewindow.dsl.record_verbs import RecordVerbs
 from rewindow.dsl.table import kept_table
+from rewindow.dsl.type_checks import RecordOf
 from rewindow.errors import TopologyError
 from rewindow.streams.batch_processor import BatchProcessor, refuse_both_forms
 from rewindow.streams.duration import to_ms

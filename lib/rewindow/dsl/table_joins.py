@@ -20,7 +20,7 @@ from rewindow.dsl.operators.foreign_key_join import (
 )
 from rewindow.dsl.operators.table_join import TableJoinResult, TableJoinSide
 from rewindow.dsl.operators.table_view import JoinedView, StoreView, TableView
-from rewindow.dsl.reads import EqualKeys
+from rewindow.dsl.type_checks import EqualKeys
 from rewindow.errors import TopologyError
 from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.serde.binding import RowType

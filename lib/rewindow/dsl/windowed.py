@@ -17,12 +17,12 @@ from rewindow.dsl.aggregating import (
 from rewindow.dsl.finals import keep_longer, keep_until_final
 from rewindow.dsl.graph import function_of
 from rewindow.dsl.materialized import StoreSpec, materialized
-from rewindow.dsl.operators.aggregate import EmitStrategy, WindowAggregate
-from rewindow.dsl.operators.aggregates import Count
+from rewindow.dsl.operators.builtin_aggregates import Count
 from rewindow.dsl.operators.compound import Reduce
 from rewindow.dsl.operators.session_aggregate import Merger, SessionAggregate
 from rewindow.dsl.operators.sliding_aggregate import SlidingAggregate
 from rewindow.dsl.operators.table_view import DerivedView, StoreView
+from rewindow.dsl.operators.window_aggregate import EmitStrategy, WindowAggregate
 from rewindow.dsl.table import KTable
 from rewindow.errors import TopologyError
 from rewindow.streams.serde.binding import WindowedType

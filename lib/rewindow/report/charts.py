@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from rewindow.control.health.lost_records import Lateness
 from rewindow.control.health.phrases import counted
-from rewindow.report.facts import Clocks, Report, RunFigures
+from rewindow.report.report_facts import Clocks, Report, RunFigures
 from rewindow.report.text import dated, day, number
 from rewindow.streams.duration import in_words
 from rewindow.streams.metrics import DROPS

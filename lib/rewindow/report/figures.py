@@ -12,7 +12,7 @@ from rewindow.control.health.lost_records import count_drops, dropped_in
 from rewindow.control.plan.job_diff import differences_besides_tables
 from rewindow.control.plan.job_state import CommittedRun, Publication
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
-from rewindow.report.facts import (
+from rewindow.report.report_facts import (
     Change,
     Changes,
     Clocks,

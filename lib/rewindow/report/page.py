@@ -15,7 +15,7 @@ from rewindow.control.health import phrases
 from rewindow.control.health.lost_records import Lateness
 from rewindow.errors import visible_lines
 from rewindow.report import charts, text
-from rewindow.report.facts import Change, Level, Report
+from rewindow.report.report_facts import Change, Level, Report
 from rewindow.streams.duration import in_words
 from rewindow.streams.metrics import GRACE_BOUNDS_MS
 

@@ -9,7 +9,7 @@ from rewindow.control.health.holds import Hold
 from rewindow.control.health.lost_records import Drop
 from rewindow.control.health.phrases import command_words, counted
 from rewindow.control.health.waiting_results import OpenWindows
-from rewindow.report.facts import RunFigures
+from rewindow.report.report_facts import RunFigures
 from rewindow.streams.duration import in_words
 
 DASH = "–"  # noqa: RUF001 - the dash of an empty cell

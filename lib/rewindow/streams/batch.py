@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from rewindow.errors import DataError
 from rewindow.streams.forwarding import invalid_timestamp
 from rewindow.streams.record import Record, To, make_record
-from rewindow.streams.serde.values import are_frozen, is_frozen
+from rewindow.streams.serde.normalizers import are_frozen, is_frozen
 
 Lost = Callable[["Batch", int, str, str, int], None]
 """Counts a dropped record. Arguments: the batch, the record's index, a metric's name, a reason, the number of drops."""

@@ -22,7 +22,7 @@ from rewindow.streams.forwarding import Take
 from rewindow.streams.metrics import QUARANTINED
 from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.record import Record
-from rewindow.streams.serde.values import is_frozen
+from rewindow.streams.serde.normalizers import is_frozen
 from rewindow.streams.settings import OnError, Settings
 from rewindow.streams.state.savepoint import UNDOABLE, Undo
 from rewindow.streams.state.stores import Store

@@ -28,7 +28,7 @@ from rewindow.control.health.holds import Hold
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.verify import Verified
 from rewindow.errors import visible_lines
-from rewindow.report.facts import Report
+from rewindow.report.report_facts import Report
 from rewindow.report.topology_svg import topology_svg
 from rewindow.tables.shared.diff import TableDiff
 

@@ -86,7 +86,7 @@ class Rows:
         which is started on first use. Spark reads the rows of an output when the frame is used. The rows of a store pass through
         this process.
         """
-        from rewindow.engine.spark.spark_job import mapped  # noqa: PLC0415 - Spark only where it is needed
+        from rewindow.engine.spark.spark_calls import mapped  # noqa: PLC0415 - Spark only where it is needed
 
         with self._context.command() as (project, _), mapped():
             return self._source.frame(project, session)
@@ -96,7 +96,7 @@ class Rows:
 
         The view keeps showing the rows as of this run.
         """
-        from rewindow.engine.spark.spark_job import mapped  # noqa: PLC0415 - Spark only where it is needed
+        from rewindow.engine.spark.spark_calls import mapped  # noqa: PLC0415 - Spark only where it is needed
 
         frame = self.to_spark(session)
         with self._context.command(), mapped():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -63,6 +64,10 @@ def reason_lines(result: RunReport) -> Iterator[str]:
     yield from _how_to_see(result, dropped)
     yield from _mostly_late(result)
     yield from (f"  {hint}." for hint in result.hints)
+    if cleaned := result.cleaned:
+        merged = f"merged {counted(cleaned.merged, 'small file')} into {cleaned.into:,}"
+        deleted = f"deleted {counted(cleaned.deleted_files, 'file')} ({cleaned.deleted_bytes:,} bytes)"
+        yield f"  Cleaned up in {cleaned.seconds:.1f} seconds: {merged}, {deleted}."
 
 
 def _mostly_late(result: RunReport) -> Iterator[str]:
@@ -172,6 +177,7 @@ def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:
         "tables": {target: table.path for target, table in spec.binding.tables.items()},
         "dropped": dropped_by_reason(result.metrics),
         "expectations": [expectation.as_json() for expectation in commit.expectations],
+        "cleaned": asdict(result.cleaned) if result.cleaned else None,
     }
 
 

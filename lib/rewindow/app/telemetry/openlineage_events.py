@@ -12,7 +12,7 @@ from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, R
 from openlineage.client.facet_v2 import BaseFacet
 
 from rewindow.app.failures import Failure
-from rewindow.app.telemetry.facts import ColumnOrigins, Facts, Operation, Read, Table, Written
+from rewindow.app.telemetry.command_facts import ColumnOrigins, Facts, Operation, Read, Table, Written
 from rewindow.app.telemetry.openlineage_names import PARENT, ROOT, Caller, caller_in, dataset_of, job_of, symlink_of
 from rewindow.app.version import running_version
 from rewindow.contracts.exit_codes import what_next

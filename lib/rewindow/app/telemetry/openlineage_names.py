@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from rewindow.app.telemetry.facts import RUN, Operation, Table
+from rewindow.app.telemetry.command_facts import RUN, Operation, Table
 from rewindow.control.plan.spec import MAIN
 from rewindow.storage.locations import is_uri
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from rewindow.app.failures import Failure
 from rewindow.app.telemetry.announce import Warner
-from rewindow.app.telemetry.facts import NOTHING, Facts, Operation
+from rewindow.app.telemetry.command_facts import NOTHING, Facts, Operation
 from rewindow.app.telemetry.openlineage_names import PARENT, ROOT, caller_in
 from rewindow.contracts.staged_files import TaskReport
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from rewindow.app.failures import Failure
 from rewindow.app.telemetry import announce
 from rewindow.app.telemetry.announce import Warner
-from rewindow.app.telemetry.facts import LAND, Facts, Operation
+from rewindow.app.telemetry.command_facts import LAND, Facts, Operation
 from rewindow.contracts.staged_files import TaskReport
 
 _STEP = re.compile(r"[a-z]+( sub-topology)?")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from rewindow.app.failures import Failure, failure_of
-from rewindow.app.telemetry.facts import NOTHING, Facts, Operation, new_id
+from rewindow.app.telemetry.command_facts import NOTHING, Facts, Operation, new_id
 
 if TYPE_CHECKING:
     from rewindow.app.telemetry.announce import Warner

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rewindow.app.open_project import OpenProject
-from rewindow.app.why.facts import Missing, MissingFacts, no_answer
+from rewindow.app.why.answer_facts import Missing, MissingFacts, no_answer
 from rewindow.app.why.history import History
 from rewindow.app.why.key_records import ask
 from rewindow.app.why.output import AskedTime, Output, Row, parse_key

@@ -14,12 +14,12 @@ from rewindow.app.why.output import AskedTime, Output, sessions, sliding_starts
 from rewindow.app.why.waiting import Holding, holding, open_windows
 from rewindow.control.health.phrases import counted, see_quarantined
 from rewindow.control.plan.job_state import run_ids
-from rewindow.engine.worker.failures import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Search, Wanted
 from rewindow.engine.worker.provenance.extent import changes_keys, extents, own_key
 from rewindow.engine.worker.provenance.origins import Cause
 from rewindow.engine.worker.provenance.task_replay import Drop
 from rewindow.engine.worker.provenance.watcher import Entry
+from rewindow.engine.worker.worker_errors import as_in_a_worker
 from rewindow.errors import ReasonMessage
 from rewindow.streams.nodes import ProcessorNode, SourceNode
 from rewindow.streams.record import UNKNOWN, TopicPartition, Window, Windowed

@@ -8,7 +8,7 @@ from typing import Any
 
 from rewindow.app.feed_landing import lands_next
 from rewindow.app.open_project import OpenProject
-from rewindow.app.why.facts import LateFacts, Missing, MissingFacts, OpenFacts, RecordFacts, no_answer
+from rewindow.app.why.answer_facts import LateFacts, Missing, MissingFacts, OpenFacts, RecordFacts, no_answer
 from rewindow.app.why.history import History
 from rewindow.app.why.key_records import (
     Asked,

@@ -75,7 +75,7 @@ class Output:
             )
         tables = project.tables
         job = project.bind(config.job, safe_name(branch, "branch"))
-        state = project.state(config.job, branch)
+        state = project.state(config.job)
         of_branch = state.branch(branch) if branch == MAIN else with_runs(config.job, state, branch)
         return cls(
             job,

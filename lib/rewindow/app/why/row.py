@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from rewindow.app.describe_job import described_drift
-from rewindow.app.why.facts import (
+from rewindow.app.why.answer_facts import (
     LateFacts,
     PunctuationFacts,
     RecordFacts,
@@ -25,11 +25,11 @@ from rewindow.control.health.phrases import command_words
 from rewindow.control.plan.job_diff import differences_besides_tables, removed_suppresses
 from rewindow.control.plan.job_state import CommittedRun
 from rewindow.control.plan.spec import OUTPUT, JobBinding, run_version
-from rewindow.engine.worker.failures import as_in_a_worker
 from rewindow.engine.worker.provenance.behind import Behind, Wanted, find
 from rewindow.engine.worker.provenance.extent import extents, own_key
 from rewindow.engine.worker.provenance.origins import Cause
 from rewindow.engine.worker.provenance.task_replay import Drop, Traced
+from rewindow.engine.worker.worker_errors import as_in_a_worker
 from rewindow.errors import CheckpointError, Lines, ReasonMessage, RewindowError, StorageError
 from rewindow.streams.record import TopicPartition, Windowed, known_time
 from rewindow.streams.windows.session_sliding import SlidingWindows

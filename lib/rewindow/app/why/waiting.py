@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.app.why.facts import OpenFacts
+from rewindow.app.why.answer_facts import OpenFacts
 from rewindow.app.why.history import Candidates, History
 from rewindow.app.why.output import all_sliding_starts, sessions
 from rewindow.contracts.instants import instant

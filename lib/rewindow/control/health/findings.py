@@ -92,7 +92,7 @@ class Unfinished:
     def how(self) -> str:
         """How the attempt ended, as the end of a sentence."""
         if self.was_killed:
-            return "was killed before it could say why"
+            return "was killed before it could say why, or hangs"
         if self.has_ended:
             return "ended without finishing it: it failed with an error, which its own output names, or was interrupted"
         return "may still run, or has ended: no heartbeat of it is here"

@@ -20,7 +20,7 @@ from typing import Any
 
 from rewindow.config.feed import TABLE_FORMATS
 from rewindow.contracts.ingest import FILE_ORDER, EpochTimes, FeedSpec, PendingLanding, SourceLook
-from rewindow.contracts.landing import Block
+from rewindow.contracts.landing_protocol import Block
 from rewindow.control.ingest.feed_progress import Flat, Progress, flat_columns, held_file, held_range
 from rewindow.control.ingest.landings import Feed, LandedRange, Landing
 from rewindow.control.ingest.watermarks import (

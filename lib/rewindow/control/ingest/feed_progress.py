@@ -28,14 +28,14 @@ from rewindow.control.ingest.stored_progress import (
     made_by,
 )
 from rewindow.control.ingest.watermarks import Delivery, HeldFile
-from rewindow.control.plan.ledger_state import NOTE
+from rewindow.control.plan.job_fold import NOTE
 from rewindow.control.plan.spec import Attempt
 from rewindow.control.plan.stored_rows import known_part
 from rewindow.errors import WarningMessage
 from rewindow.streams.record import UNKNOWN, TopicPartition
 
 if TYPE_CHECKING:
-    from rewindow.contracts.landing import Block
+    from rewindow.contracts.landing_protocol import Block
     from rewindow.control.plan.job_state import LedgerRow
 
 ENOUGH = 100

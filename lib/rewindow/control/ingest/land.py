@@ -19,7 +19,7 @@ from typing import Any
 from rewindow.config.feed import TABLE_FORMATS, FeedConfig, feed_spec
 from rewindow.contracts.ingest import DAY_GRID, FeedSpec, LogSpec, LogWrite, PendingLanding, TimestampPolicy
 from rewindow.contracts.instants import instant, unit_in_reason
-from rewindow.contracts.landing import Block, LandingEngine
+from rewindow.contracts.landing_protocol import Block, LandingEngine
 from rewindow.control.health.feed_health import not_followed, waiting_files, waiting_read
 from rewindow.control.heartbeat import STALLED_MS, Heartbeat, is_alive, this_attempt
 from rewindow.control.ingest.changed_fields import raise_all
@@ -58,10 +58,10 @@ from rewindow.control.ingest.intervals import kept_grid
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
 from rewindow.control.ingest.watermarks import HeldFile
+from rewindow.control.ledger_steps import drive, update
+from rewindow.control.plan.job_fold import NOTE
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.control.plan.ledger_state import NOTE
 from rewindow.control.plan.spec import Attempt
-from rewindow.control.steps import drive, update
 from rewindow.errors import (
     DataError,
     InvariantError,

@@ -13,8 +13,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from rewindow.control.plan.compatibility import column_changes
+from rewindow.control.plan.job_fold import ACCEPT, BRANCH, DROP, PROMOTE, REWIND
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, LedgerRow, Standing, run_ids, shared_runs
-from rewindow.control.plan.ledger_state import ACCEPT, BRANCH, DROP, PROMOTE, REWIND
 from rewindow.control.plan.spec import BEGINNING, MAIN, OUTPUT, JobBinding, TableSpec
 from rewindow.errors import CheckpointError, ConfigError, NotNowError, UsageError
 

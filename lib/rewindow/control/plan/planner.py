@@ -39,8 +39,8 @@ from rewindow.control.plan.compatibility import (
     verdicts,
 )
 from rewindow.control.plan.job_diff import changes_since, code_changes, removed_suppresses
+from rewindow.control.plan.job_fold import fold_row
 from rewindow.control.plan.job_state import Branch, JobState, LedgerRow
-from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.spec import BEGINNING, MAIN, Attempt, EpochSpan, JobBinding, RunRequest, RunSpec
 from rewindow.control.plan.stored_runs import run_of_request
 from rewindow.errors import CheckpointError, InvariantError, Lines, NotNowError, ReasonMessage, UsageError
@@ -71,7 +71,7 @@ class UpToDateButChanged(UpToDate):
     def next_accepts(self) -> str:
         """When and how a run accepts the changes, as the end of a sentence."""
         option = ", with `--accept-changes` again: this call has run nothing" if self.needs_option else ""
-        return f"that takes effect in the next run that takes a landing{option}"
+        return f"the change takes effect in the next run that takes a landing{option}"
 
     def told(self) -> str:
         """Return the reason and the changes as text without a full stop."""

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import asdict
 
 from rewindow.control.plan.job_diff import differences_besides_tables
+from rewindow.control.plan.job_fold import FORGET, REPUBLISH, RESTAGE, fold_row
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.ledger_state import FORGET, REPUBLISH, RESTAGE, fold_row
 from rewindow.control.plan.spec import OUTPUT, JobBinding, JournalFile, TableSpec
 from rewindow.errors import CheckpointError, InvariantError, Lines, StorageError
 

@@ -14,8 +14,8 @@ from dataclasses import asdict
 from itertools import chain, islice, takewhile
 from typing import Any
 
+from rewindow.control.plan.job_fold import COMMIT, FORGET, PLAN, RESTAGE, SNAPSHOT, fold
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.ledger_state import COMMIT, FORGET, PLAN, RESTAGE, SNAPSHOT, fold
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT, JournalFile, TargetTotal
 from rewindow.control.plan.stored_runs import RunFacts, run_facts
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from keyword import iskeyword
 from typing import Any
 
-from rewindow.dsl.operators.aggregates import (
+from rewindow.dsl.operators.builtin_aggregates import (
     Aggregator,
     Collect,
     Count,

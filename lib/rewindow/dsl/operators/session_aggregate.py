@@ -19,17 +19,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.dsl.operators.aggregate import (
+from rewindow.dsl.operators.builtin_aggregates import Aggregator
+from rewindow.dsl.operators.window_aggregate import (
     EmitStrategy,
     WindowedProcessor,
     check_lists,
     described_windows,
     windowed_timings,
 )
-from rewindow.dsl.operators.aggregates import Aggregator
 from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Change, Record, Window, Windowed
-from rewindow.streams.serde.values import copied
+from rewindow.streams.serde.normalizers import copied
 from rewindow.streams.timing import Timing
 from rewindow.streams.windows.session_sliding import SessionWindows
 

@@ -22,7 +22,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from rewindow.dsl.operators.aggregate import (
+from rewindow.dsl.operators.builtin_aggregates import Aggregator
+from rewindow.dsl.operators.window_aggregate import (
     EmitStrategy,
     WindowedProcessor,
     aggregated,
@@ -30,7 +31,6 @@ from rewindow.dsl.operators.aggregate import (
     described_windows,
     windowed_timings,
 )
-from rewindow.dsl.operators.aggregates import Aggregator
 from rewindow.streams.processor import Processor
 from rewindow.streams.record import UNKNOWN, Change, Record, Window, Windowed
 from rewindow.streams.state.stores import Stamped

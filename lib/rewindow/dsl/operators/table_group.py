@@ -12,14 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rewindow.dsl.operators.aggregate import check_lists
-from rewindow.dsl.operators.aggregates import Subtractable, described
+from rewindow.dsl.operators.builtin_aggregates import Subtractable, described
 from rewindow.dsl.operators.compound import Custom, Reduce
+from rewindow.dsl.operators.window_aggregate import check_lists
 from rewindow.streams.metrics import LATE_RECORD_DROP
 from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Change, Record
 from rewindow.streams.serde.key_bytes import encode_key
-from rewindow.streams.serde.values import copied
+from rewindow.streams.serde.normalizers import copied
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.stores import Stamped
 

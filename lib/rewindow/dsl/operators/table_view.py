@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 from rewindow.streams.processor import ProcessorContext
 from rewindow.streams.record import UNKNOWN
-from rewindow.streams.serde.values import copied
+from rewindow.streams.serde.normalizers import copied
 from rewindow.streams.state.stores import Stamped
 
 

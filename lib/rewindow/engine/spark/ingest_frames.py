@@ -24,8 +24,8 @@ from rewindow.contracts.ingest import ARRIVAL, NEW_ROWS, Governed, LogColumns, L
 from rewindow.contracts.instants import MILLISECONDS, RANGES, wrong_unit
 from rewindow.contracts.reserved_names import other_name
 from rewindow.contracts.source_fields import read_schema
-from rewindow.engine.spark.partitioning import partition_column
-from rewindow.engine.spark.spark_job import named, open_delta
+from rewindow.engine.spark.spark_calls import named, open_delta
+from rewindow.engine.spark.spark_partitions import partition_column
 from rewindow.engine.worker.file_fields import check_not_empty
 from rewindow.engine.worker.landing.directories import text_directories
 from rewindow.engine.worker.landing.log_columns import (

@@ -31,12 +31,12 @@ from rewindow.contracts.ingest import LogColumns, LogSpec, SourceOffsets, Source
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import LogFile, LogSpan, LogTable, SubTopologyWork, TaskWork
 from rewindow.engine.spark.ingest_frames import landed, offset_columns, source_columns, time_ms
-from rewindow.engine.spark.partitioning import repartition_by
-from rewindow.engine.spark.spark_job import open_delta, shown
+from rewindow.engine.spark.spark_calls import open_delta, shown
+from rewindow.engine.spark.spark_partitions import repartition_by
 from rewindow.engine.worker.arrow_rows import arrow_schema
 from rewindow.engine.worker.log_reader import SPOOLED
-from rewindow.engine.worker.nested_json import Reader, json_readers
 from rewindow.engine.worker.packing import Packing, Positions, cut, offset_bounds, packed, positions_of
+from rewindow.engine.worker.spark_json import Reader, json_readers
 from rewindow.engine.worker.task_execution import run_task
 from rewindow.errors import StorageError
 from rewindow.storage.scratch import scratch_folder

@@ -37,7 +37,7 @@ from rewindow.contracts.ingest import (
     SourceSpec,
 )
 from rewindow.contracts.instants import UNITS, unit_of
-from rewindow.contracts.landing import Block
+from rewindow.contracts.landing_protocol import Block
 from rewindow.contracts.source_fields import SourceFields
 from rewindow.engine.spark.ingest_frames import (
     OFFSET,
@@ -48,9 +48,9 @@ from rewindow.engine.spark.ingest_frames import (
     time_ms,
     unit_of_number,
 )
-from rewindow.engine.spark.partitioning import repartition_by
-from rewindow.engine.spark.spark_job import Driver, following, in_utc, json_rows, mapped, open_delta, this_driver
-from rewindow.engine.worker.faults import checks_units, naming_bad_rows
+from rewindow.engine.spark.spark_calls import Driver, following, in_utc, json_rows, mapped, open_delta, this_driver
+from rewindow.engine.spark.spark_partitions import repartition_by
+from rewindow.engine.worker.bad_rows import checks_units, naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.landing.arrow_landing import merge, split
 from rewindow.engine.worker.landing.sorted_runs import Run, row_order

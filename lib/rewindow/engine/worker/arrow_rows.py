@@ -57,10 +57,10 @@ def shared_texts(column: pa.Array) -> Decodable:
     return texts[indices.to_numpy()]
 
 
-def decode(shape: Shape, columns: Sequence[Decodable]) -> Iterable[Any]:
-    """Return the Python values of columns with this shape, one value for each row."""
+def decode(shape: Shape, columns: Sequence[Decodable], rows: int) -> Iterable[Any]:
+    """Return the Python values of columns with this shape, one value for each row. A shape may have no columns."""
     lists = [column.tolist() for column in columns]
-    return lists[0] if shape.is_bare else map(shape.decode, zip(*lists, strict=True))
+    return lists[0] if shape.is_bare else map(shape.decode, zip(*lists, strict=True) if lists else [()] * rows)
 
 
 class DecodedLater(Sequence[Any]):
@@ -69,15 +69,15 @@ class DecodedLater(Sequence[Any]):
     They are decoded when they are first read, because most batch processors read few values.
     """
 
-    def __init__(self, shape: Shape, columns: Sequence[Decodable]) -> None:
-        self._shape, self._columns = shape, columns
+    def __init__(self, shape: Shape, columns: Sequence[Decodable], rows: int) -> None:
+        self._shape, self._columns, self._rows = shape, columns, rows
         self._values: list[Any] | None = None
 
     def __len__(self) -> int:
-        return len(self._columns[0])
+        return self._rows
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(decode(self._shape, self._columns))
+        return iter(decode(self._shape, self._columns, self._rows))
 
     def __getitem__(self, index: Any) -> Any:
         if self._values is None:

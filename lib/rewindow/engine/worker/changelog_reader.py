@@ -85,9 +85,9 @@ def rows_of(batches: Iterable[pa.RecordBatch], key: Shape, value: Shape) -> Iter
     width = len(key.columns)
     for batch in batches:
         arrays = batch.columns
-        values = decode(value, arrays[width:-1])
         gone = arrays[-1].to_pylist()
-        for row_key, row_value, is_gone in zip(decode(key, arrays[:width]), values, gone, strict=True):
+        values = decode(value, arrays[width:-1], len(gone))
+        for row_key, row_value, is_gone in zip(decode(key, arrays[:width], len(gone)), values, gone, strict=True):
             yield row_key, None if is_gone else row_value
 
 

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 
 from rewindow.contracts.staged_files import QUARANTINE, SHARED, StagedFile, TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork
-from rewindow.engine.worker.failures import as_in_a_worker
 from rewindow.engine.worker.staging import StagingTarget, sharing, stage_rows
 from rewindow.engine.worker.task_execution import run_tasks
-from rewindow.engine.worker.vectorized.planner import choose_execution, why_one_by_one
+from rewindow.engine.worker.vectorized.choose_execution import choose_execution, why_one_by_one
+from rewindow.engine.worker.worker_errors import as_in_a_worker
 from rewindow.errors import ConfigError
 from rewindow.storage.locations import filesystem_of, is_uri
 from rewindow.streams.serde.schema import Column

@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from rewindow.contracts.ingest import FAR, LogColumns, LogWrite, PendingLanding
 from rewindow.contracts.instants import instant
-from rewindow.contracts.landing import Block
+from rewindow.contracts.landing_protocol import Block
 from rewindow.contracts.reserved_names import LOG_COLUMNS
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.engine.worker.arrow_rows import arrow_schema, decode
-from rewindow.engine.worker.faults import checks_units, fix_of, unit_faults
+from rewindow.engine.worker.bad_rows import checks_units, fix_of, unit_faults
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.engine.worker.staging import QuarantineWriter, record_text
 from rewindow.engine.worker.timestamps import (
@@ -287,7 +287,7 @@ def _records(columns: LogColumns, rows: pa.RecordBatch) -> list[Record]:
         log_shape(columns.key, is_scalar=columns.scalar_key),
         log_shape(columns.value, is_scalar=columns.scalar_value),
     )
-    parts = (decode(shape, [rows.column(name) for name in shape.names]) for shape in (key, value))
+    parts = (decode(shape, [rows.column(name) for name in shape.names], rows.num_rows) for shape in (key, value))
     return [Record(*record) for record in zip(*parts, rows.column(ARRIVED).to_pylist(), strict=True)]
 
 

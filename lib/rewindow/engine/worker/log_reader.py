@@ -168,10 +168,10 @@ def _decoded(first: int, columns: Sequence[Decodable], key: Shape, value: Shape)
     The first row has the offset ``first``.
     """
     timestamps, width = columns[0], 1 + len(key.columns)
-    keys, values = decode(key, columns[1:width]), DecodedLater(value, columns[width:])
-    times = np.asarray(timestamps)
+    times, rows = np.asarray(timestamps), len(timestamps)
+    keys, values = decode(key, columns[1:width], rows), DecodedLater(value, columns[width:], rows)
     running_ms = np.maximum.accumulate(times).tolist()
-    return Rows(range(first, first + len(timestamps)), times.tolist(), running_ms, keys, values)
+    return Rows(range(first, first + rows), times.tolist(), running_ms, keys, values)
 
 
 def _overlapping(files: Sequence[LogFile]) -> list[list[LogFile]]:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rewindow.contracts.ingest import FAR, OUTPUT_ORDER, OUTPUT_TIME, LogSpec, LogWrite, PendingLanding
-from rewindow.contracts.landing import Block
+from rewindow.contracts.landing_protocol import Block
 from rewindow.engine.worker.digest import row_hashes
 from rewindow.engine.worker.landing.sorted_runs import (
     merged,
@@ -43,7 +43,7 @@ from rewindow.engine.worker.log_blocks import (
     longs,
     order_name,
 )
-from rewindow.engine.worker.nested_json import canonical_json, json_readers
+from rewindow.engine.worker.spark_json import canonical_json, json_readers
 from rewindow.engine.worker.timestamps import Extractor
 from rewindow.errors import ConfigError, DataError, SourceError
 from rewindow.storage.scratch import scratch_folder

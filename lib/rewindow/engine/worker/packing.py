@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from rewindow.contracts.tasks import LogSpan
 from rewindow.engine.worker.arrow_rows import distinct
-from rewindow.engine.worker.nested_json import Reader, canonical_json
+from rewindow.engine.worker.spark_json import Reader, canonical_json
 
 PACK_ROWS = 65_536
 PACK_BYTES = 32 << 20

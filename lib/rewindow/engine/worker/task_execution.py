@@ -20,8 +20,8 @@ from rewindow.engine.worker.log_reader import InternalReader, LogReader
 from rewindow.engine.worker.record_writers import InternalWriter, OutputWriter, writer_of
 from rewindow.engine.worker.sqlite_spill import spills
 from rewindow.engine.worker.staging import DropWriter, shared_files, stage_changes, staging_target
+from rewindow.engine.worker.vectorized.choose_execution import Plan, plan_vectorized
 from rewindow.engine.worker.vectorized.execution import run_vectorized
-from rewindow.engine.worker.vectorized.planner import Plan, plan_vectorized
 from rewindow.errors import InvariantError
 from rewindow.streams.checkpoint import Checkpoint, TaskState
 from rewindow.streams.metrics import ENFORCED_PROCESSING

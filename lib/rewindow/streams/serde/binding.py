@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.record import Change, row_class
 from rewindow.streams.serde.coercion import coerce_long
+from rewindow.streams.serde.normalizers import as_row, row_normalizer
 from rewindow.streams.serde.schema import (
     CHANGELOG_META,
     INTERNAL_META,
@@ -32,7 +33,6 @@ from rewindow.streams.serde.schema import (
     sum_type,
     windowed_shape,
 )
-from rewindow.streams.serde.values import as_row, row_normalizer
 from rewindow.streams.state.changelog_schema import (
     buffered_shape,
     entry_codec,

@@ -20,7 +20,7 @@ from rewindow.errors import ConfigError, DataError, TopologyError
 from rewindow.streams.record import Window, Windowed, maker, row_class
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 from rewindow.streams.serde.coercion import Normalizer, coerce_long, coercer
-from rewindow.streams.serde.values import (
+from rewindow.streams.serde.normalizers import (
     JsonType,
     as_row,
     hints_of,

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.key_bytes import by_bytes, encode_key
-from rewindow.streams.serde.values import copied
+from rewindow.streams.serde.normalizers import copied
 from rewindow.streams.state.key_types import KeyType
 from rewindow.streams.state.spill import Disk, SpillFile
 from rewindow.streams.state.spilling_map import Rows, SpillingMap

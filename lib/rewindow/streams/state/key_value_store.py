@@ -10,7 +10,7 @@ from rewindow.errors import DataError
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.coercion import are_all, stay_as_they_are
 from rewindow.streams.serde.key_bytes import by_bytes, encode_key, encode_pair, span_of_first
-from rewindow.streams.serde.values import copied, is_frozen
+from rewindow.streams.serde.normalizers import copied, is_frozen
 from rewindow.streams.state.key_rows import KeyRows, SpillingKeyRows
 from rewindow.streams.state.key_types import KeyType
 from rewindow.streams.state.spill import Disk, SpillFile

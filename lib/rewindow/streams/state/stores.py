@@ -23,7 +23,7 @@ from rewindow.streams.metrics import EXPIRED_WINDOW_DROP, Measure, Metrics
 from rewindow.streams.record import UNKNOWN, maker
 from rewindow.streams.serde.coercion import Normalizer, coerce_long
 from rewindow.streams.serde.key_bytes import canonical
-from rewindow.streams.serde.values import json_type_of
+from rewindow.streams.serde.normalizers import json_type_of
 
 if TYPE_CHECKING:
     from rewindow.streams.state.spill import Codec

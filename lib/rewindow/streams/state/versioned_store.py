@@ -25,7 +25,7 @@ from rewindow.errors import ConfigError, DataError
 from rewindow.streams.duration import to_ms
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.key_bytes import encode_key
-from rewindow.streams.serde.values import copied
+from rewindow.streams.serde.normalizers import copied
 from rewindow.streams.state.grouped_store import GroupedStore, GroupRows
 from rewindow.streams.state.key_rows import note_removal
 from rewindow.streams.state.spill import Disk

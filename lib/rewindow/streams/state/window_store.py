@@ -11,7 +11,7 @@ from rewindow.errors import DataError
 from rewindow.streams.record import UNKNOWN, Window, Windowed
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 from rewindow.streams.serde.key_bytes import encode_key
-from rewindow.streams.serde.values import copied, is_frozen
+from rewindow.streams.serde.normalizers import copied, is_frozen
 from rewindow.streams.state.key_rows import KeyRows, SpillingKeyRows
 from rewindow.streams.state.key_types import KeyType
 from rewindow.streams.state.spill import Codec, Disk, SpillFile

@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.gc import UNKNOWN_MS, Garbage
+from rewindow.control.gc_decisions import UNKNOWN_MS, Garbage
 from rewindow.control.ingest.feed_progress import Progress, fold_progress
 from rewindow.control.ingest.landings import GENERATION, LANDING
+from rewindow.control.plan.job_fold import fold_row
 from rewindow.control.plan.job_state import Branch, JobState, LedgerRow
-from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.planner import Alive
 from rewindow.control.plan.retention import dead_attempts
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
@@ -99,10 +99,10 @@ class Unnamed:
         if (facts := self._facts_of(path)) is not None:
             yield Garbage(self._root, path, facts[0], why)
 
-    def old_garbage(self, start: str, keep_ms: int, why: str) -> Iterator[Garbage]:
-        """Yield the files whose names begin with ``start`` and that were removed at least ``keep_ms`` and a day ago."""
+    def old_garbage(self, start: str, why: str) -> Iterator[Garbage]:
+        """Yield the files whose names begin with ``start`` and that were removed at least a day ago."""
         for path in self.paths():
-            if path.rpartition("/")[2].startswith(start) and self.is_left(path, max(keep_ms, UNKNOWN_MS)):
+            if path.rpartition("/")[2].startswith(start) and self.is_left(path, UNKNOWN_MS):
                 yield from self.garbage(path, why)
 
     def _facts_of(self, path: str) -> tuple[int, int] | None:
@@ -184,7 +184,7 @@ class _JobOrphanFiles:
         for path, targets in sorted(self._tables().items()):
             yield from self._of_table(path, targets, keep_ms)
         yield from self._internal(keep_ms)
-        yield from self._of_ledgers(keep_ms)
+        yield from self._of_ledgers()
 
     def freed(self, rows: Sequence[LedgerRow], keep_ms: int) -> Iterator[Garbage]:
         """See `JobGc.freed`. Files that leave a table now can be deleted now only without a retention."""
@@ -280,8 +280,8 @@ class _JobOrphanFiles:
             if attempt in self._dead or last < now_ms - keep:
                 yield Garbage(root, attempt, size, "the internal logs of an attempt", is_folder=True)
 
-    def _of_ledgers(self, keep_ms: int) -> Iterator[Garbage]:
-        """Yield reports of dead attempts, and files of the ledger that were merged at least a day ago."""
+    def _of_ledgers(self) -> Iterator[Garbage]:
+        """Yield reports of dead attempts, and files of ledger and journal that were merged at least a day ago."""
         root = table_path(self._warehouse, JOURNAL)
         table = open_table(root)
         listed = {file.path for file in table_files(root, table)} if table else set()
@@ -291,10 +291,10 @@ class _JobOrphanFiles:
             if facts is not None and path not in listed:
                 yield Garbage(root, path, facts.bytes, _DEAD_REPORTS)
         merged = Unnamed(root, table, ".parquet", f"job={self._job}")
-        yield from merged.old_garbage(f"{merged_by(self._job)}-", keep_ms, "merged into another file")
+        yield from merged.old_garbage(f"{merged_by(self._job)}-", "merged into another file")
         root = table_path(self._warehouse, RUNS)
         rows = Unnamed(root, open_table(root), ".parquet", f"name={self._job}")
-        yield from rows.old_garbage("", keep_ms, "merged into another file of the ledger")
+        yield from rows.old_garbage("", "merged into another file of the ledger")
 
     def _whole(self, root: str, keep_ms: int) -> Iterator[Garbage]:
         """Yield the table of a dropped branch if the table has not changed for the retention time."""
@@ -392,7 +392,7 @@ class FeedGc:
         replaced = self._replaced(keep_ms)
         of_logs = [item for topic in progress.topics for item in self._of_log(topic, progress, keep_ms, replaced)]
         of_quarantine = self._of_quarantine(progress, keep_ms, self._refused_in(replaced))
-        yield from [*of_logs, *of_quarantine, *self._of_ledger(keep_ms)]
+        yield from [*of_logs, *of_quarantine, *self._of_ledger()]
 
     def delete(self, garbage: Sequence[Garbage]) -> None:
         """Delete files, if they still exist."""
@@ -470,10 +470,10 @@ class FeedGc:
             elif name in refused and unnamed.is_left(name, keep_ms):
                 yield from unnamed.garbage(name, "of a replaced generation")
 
-    def _of_ledger(self, keep_ms: int) -> Iterator[Garbage]:
+    def _of_ledger(self) -> Iterator[Garbage]:
         root = table_path(self._tables.warehouse, LANDINGS)
         rows = Unnamed(root, open_table(root), ".parquet", f"name={self._feed}")
-        yield from rows.old_garbage("", keep_ms, "merged into another file of the ledger")
+        yield from rows.old_garbage("", "merged into another file of the ledger")
 
     def _ledger(self) -> Ledger:
         return Ledger(table_path(self._tables.warehouse, LANDINGS), self._feed)

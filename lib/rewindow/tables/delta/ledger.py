@@ -34,7 +34,7 @@ from rewindow.tables.delta.commit import check_writable, commit_actions, open_ta
 from rewindow.tables.delta.create_table import SHORT_LOG, check_store, create_table
 from rewindow.tables.delta.files import FileFacts, Folder, digest_of
 from rewindow.tables.delta.handle import Mark, mark_of, release
-from rewindow.tables.delta.table_rows import TableFile, table_files
+from rewindow.tables.delta.table_rows import TableFile, kept_by_merge, table_files
 from rewindow.tables.shared.ledger import (
     Bodies,
     check_numbered,
@@ -78,9 +78,9 @@ class _Snapshot:
     mark: Mark | None
 
     @property
-    def small(self) -> list[str]:
-        """The paths of the small files, which are merged when there are many of them."""
-        return [file.path for file in self.files if _is_small(file)]
+    def small(self) -> list[TableFile]:
+        """The small files, which are merged when there are many of them."""
+        return [file for file in self.files if _is_small(file)]
 
 
 class Ledger:
@@ -287,22 +287,21 @@ class Ledger:
         return AddAction(path, facts.bytes, {"name": self.name}, facts.modified_ms, data_change, json.dumps(stats))
 
     def compact(self) -> None:
-        """Merge all small files of this job or feed into one file. The rows do not change."""
+        """Merge small files of this job or feed into one file. The rows do not change."""
         snapshot = self._look()
         if snapshot is not None and len(snapshot.small) > 1:
             self._merge(snapshot, snapshot.small)
 
-    def _merge(self, snapshot: _Snapshot, paths: Sequence[str]) -> None:
-        """Merge some files of this job or feed into one file. Neither rows nor numbers change.
+    def _merge(self, snapshot: _Snapshot, small: Sequence[TableFile]) -> None:
+        """Merge the last two or more small files of this job or feed into one file. Neither rows nor numbers change.
 
         Concurrent or failed merges do no harm. The application id makes the second of two concurrent merges fail. Without it,
         Delta would let both remove the same files and add the rows twice.
         """
-        merged = self._write_file(self._files.rows(paths), data_change=False)
-        actions: list[AddAction | RemoveAction] = [
-            merged,
-            *(removal(path, {"name": self.name}, data_change=False) for path in paths),
-        ]
+        kept = kept_by_merge([file.rows or 0 for file in small])
+        paths = [file.path for file in small[min(kept, len(small) - 2) :]]
+        actions: list[AddAction | RemoveAction] = [self._write_file(self._files.rows(paths), data_change=False)]
+        actions += [removal(path, {"name": self.name}, data_change=False) for path in paths]
         # The handle of the snapshot must not be used after the commit.
         self._snapshot = None
         with suppress(DeltaError, OSError):

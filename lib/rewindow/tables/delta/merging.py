@@ -50,6 +50,7 @@ from rewindow.tables.delta.table_rows import (
     TableFile,
     check_folders,
     column_bounds,
+    kept_by_merge,
     read_file,
     table_files,
     table_schema,
@@ -62,6 +63,9 @@ _SMALL_LOG_BYTES = 16 << 20
 
 _MERGED_BYTES = 64 << 20
 """The maximum size of a merged file, which is in memory while it is written."""
+
+_MOST_FILES = 1_000
+"""How many small files become one, and about how many a commit removes, so that a caller with little time can stop in between."""
 
 
 class LogPart(NamedTuple):
@@ -88,13 +92,13 @@ def due_merges(parts: Iterable[LogPart], held: Collection[str]) -> list[list[Log
     group: list[LogPart] = []
     for part in sorted(parts, key=lambda part: (part.first, part.path)):
         is_due = part.bytes <= _SMALL_LOG_BYTES and part.is_gapless and part.path not in held
-        is_next = bool(group) and part.first == group[-1].last + 1
+        is_next = bool(group) and part.first == group[-1].last + 1 and len(group) < _MOST_FILES
         if group and not (is_due and is_next and sum(small.bytes for small in group) + part.bytes <= _MERGED_BYTES):
             groups.append(group)
             group = []
         if is_due:
             group.append(part)
-    return [files for files in (*groups, group) if len(files) > 1]
+    return [due for files in (*groups, group) if len(due := _worth_merging(files)) > 1]
 
 
 class _Sized(Protocol):
@@ -107,6 +111,7 @@ class _Sized(Protocol):
 
 
 _SizedFile = TypeVar("_SizedFile", bound=_Sized)
+_Due = TypeVar("_Due")
 
 
 def _due_neighbours(files: Iterable[_SizedFile], least: int) -> list[list[_SizedFile]]:
@@ -114,12 +119,16 @@ def _due_neighbours(files: Iterable[_SizedFile], least: int) -> list[list[_Sized
     groups: list[list[_SizedFile]] = [[]]
     size = 0
     for file in files:
-        if size + file.bytes > _MERGED_BYTES:
+        if size + file.bytes > _MERGED_BYTES or len(groups[-1]) == _MOST_FILES:
             groups.append([])
             size = 0
         groups[-1].append(file)
         size += file.bytes
-    return [group for group in groups if len(group) >= max(least, 2)]
+    return [due for group in groups if len(due := _worth_merging(group)) >= max(least, 2)]
+
+
+def _worth_merging(group: list[_SizedFile]) -> list[_SizedFile]:
+    return group[kept_by_merge([file.bytes for file in group]) :]
 
 
 def is_covered(first: int, last: int, parts: Sequence[LogPart]) -> bool:
@@ -157,12 +166,13 @@ class _Merge(NamedTuple):
 
 
 def _merge_files(step: str, path: str, decide: Callable[[], _Merge | None]) -> Iterator[str | tuple[int, int]]:
-    """Merge files of a table. Yield the name of each step before it, and at the end the numbers of old and of new files.
+    """Merge files of a table. Yield the name of each step before it, and after each commit the numbers of old and of new files.
 
     If another commit comes first, decide again; after `_ATTEMPTS` commits of others, leave the table to the next call.
-    ``decide``: returns the merge, or None if nothing is to be merged.
+    ``decide``: returns the next merge, or None if nothing is to be merged.
     """
-    for _ in range(_ATTEMPTS):
+    failed = 0
+    while failed < _ATTEMPTS:
         merge = decide()
         if merge is None:
             return
@@ -176,7 +186,9 @@ def _merge_files(step: str, path: str, decide: Callable[[], _Merge | None]) -> I
         after = open_table(path)
         if after is not None and new <= {file.path for file in table_files(path, after)}:
             yield len(actions) - len(new), len(new)
-            return
+            failed = 0
+        else:
+            failed += 1
 
 
 def _write_merged(
@@ -214,6 +226,18 @@ def _commit(merge: _Merge, actions: Actions) -> None:
         )
     except Exception:  # noqa: BLE001 - the commit may have landed: the log decides
         time.sleep(0.01)
+
+
+def _first(due: Iterable[_Due], files_of: Callable[[_Due], Sequence[Any]]) -> list[_Due]:
+    """Return as many groups of files as one commit merges."""
+    first: list[_Due] = []
+    count = 0
+    for group in due:
+        first.append(group)
+        count += len(files_of(group))
+        if count >= _MOST_FILES:
+            break
+    return first
 
 
 def log_parts(path: str, table: DeltaTable) -> dict[LogPartition, list[LogPart]]:
@@ -258,7 +282,9 @@ def compact(path: str, topic: str, held: Collection[str], attempt: str) -> Itera
             return None
         check_writable(path, table)
         fences = {_FENCE: (table.transaction_version(_FENCE) or 0) + 1}
-        return _Merge(table, fences, lambda: _write_logs(Folder(path), due, attempt))
+        return _Merge(
+            table, fences, lambda: _write_logs(Folder(path), _first(due, lambda of_part: of_part[1]), attempt)
+        )
 
     return _merge_files(f"compact {topic}", path, decide)
 
@@ -373,7 +399,7 @@ def merge(warehouse: str, job: str, state: JobState, least: int) -> Iterator[str
 
 def _decide_runs(opener: Callable[[], RunFiles | None], job: str, least: int) -> _Merge | None:
     table = opener()
-    groups = due_run_merges(table, least) if table else []
+    groups = _first(due_run_merges(table, least), list) if table else []
     return _Merge(table.table, table.fences, lambda: _write_runs(table, groups, job)) if table and groups else None
 
 

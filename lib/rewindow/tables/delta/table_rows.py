@@ -52,6 +52,21 @@ class TableFile(NamedTuple):
     last_seq: int | None = None
 
 
+def kept_by_merge(sizes: Sequence[int]) -> int:
+    """Return how many of the oldest files a merge leaves as they are. ``sizes``: those of a table's small files, in order.
+
+    A file is merged if the later files together are at least as large. So each row is written again a few times, not with each
+    merge, and few files are left: each is larger than all later ones.
+    """
+    kept, later = 0, sum(sizes)
+    for size in sizes:
+        later -= size
+        if size <= later:
+            break
+        kept += 1
+    return kept
+
+
 def table_files(path: str, table: DeltaTable, *, runs: Collection[int] | None = None) -> list[TableFile]:
     """Return a table's files, sorted by path.
 

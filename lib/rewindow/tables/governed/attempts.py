@@ -14,8 +14,8 @@ import pyarrow as pa
 from rewindow.contracts.expectations import EXPECTATIONS
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.job_fold import COMMIT, FORGET, PLAN, SNAPSHOT
 from rewindow.control.plan.job_state import JobState, LedgerRow
-from rewindow.control.plan.ledger_state import COMMIT, FORGET, PLAN, SNAPSHOT
 from rewindow.control.plan.planned_tasks import METRICS_TARGET
 from rewindow.control.plan.spec import MAIN, Commit, JournalFile, RunSpec
 from rewindow.control.plan.stored_rows import known_part, stored_json

@@ -31,7 +31,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from rewindow.engine.spark.spark_job import mapped
+from rewindow.engine.spark.spark_calls import mapped
 from rewindow.errors import AccessError, NotNowError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.names import TableName, ddl

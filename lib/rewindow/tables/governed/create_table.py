@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from rewindow.control.plan.compatibility import other_columns
 from rewindow.control.plan.stored_rows import check_layout
-from rewindow.engine.spark.spark_job import mapped
+from rewindow.engine.spark.spark_calls import mapped
 from rewindow.errors import ConfigError, RewindowError, StorageError, one_line
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.names import TableName, ddl, sql_type

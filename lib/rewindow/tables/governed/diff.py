@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rewindow.engine.spark.spark_job import mapped
+from rewindow.engine.spark.spark_calls import mapped
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.content_hash import hash_rows

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import MAIN, OUTPUT, add_digests
-from rewindow.engine.spark.spark_job import mapped
+from rewindow.engine.spark.spark_calls import mapped
 from rewindow.engine.worker.digest import RowsDigest
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.publish import own_rows, published_tables

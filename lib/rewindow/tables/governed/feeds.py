@@ -23,7 +23,7 @@ from rewindow.control.ingest.landings import LANDING, PLAN, Feed
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredRows, identity
-from rewindow.engine.spark.spark_job import mapped
+from rewindow.engine.spark.spark_calls import mapped
 from rewindow.tables.governed.commit import is_there
 from rewindow.tables.governed.create_table import OWNER, create_table, owner
 from rewindow.tables.governed.journal import SparkJournal, block_path, rows_of_block

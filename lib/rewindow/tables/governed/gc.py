@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from rewindow.control.gc import UNKNOWN_MS, Garbage
+from rewindow.control.gc_decisions import UNKNOWN_MS, Garbage
 from rewindow.control.ingest.feed_progress import fold_progress
 from rewindow.control.ingest.landings import LANDING, PLAN
+from rewindow.control.plan.job_fold import fold_row
 from rewindow.control.plan.job_state import JobState, LedgerRow
-from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.planner import Alive
 from rewindow.control.plan.retention import WHY, Needed, dead_attempts, is_state
 from rewindow.tables.governed.feeds import CatalogFeedTables

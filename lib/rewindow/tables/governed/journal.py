@@ -23,11 +23,11 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
-from rewindow.control.gc import Garbage
+from rewindow.control.gc_decisions import Garbage
 from rewindow.control.plan.planned_tasks import METRICS_TARGET
 from rewindow.control.plan.spec import JournalFile, canonical_json
 from rewindow.control.plan.stored_rows import load_stored, stored_json
-from rewindow.engine.spark.spark_job import for_packs, mapped
+from rewindow.engine.spark.spark_calls import for_packs, mapped
 from rewindow.engine.worker.parquet_writer import DIGEST_BYTES
 from rewindow.engine.worker.staging import StagingTarget, stage_rows
 from rewindow.errors import NotNowError, RewindowError, StorageError

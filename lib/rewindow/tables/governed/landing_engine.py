@@ -14,18 +14,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.ingest import LogSpec, LogWrite, ReadWindow, SourceLook
-from rewindow.contracts.landing import Block
+from rewindow.contracts.landing_protocol import Block
 from rewindow.control.plan.stored_rows import stored_json
 from rewindow.engine.spark.ingest_frames import OFFSET, SourceFrame
-from rewindow.engine.spark.spark_job import named
+from rewindow.engine.spark.spark_calls import named
 from rewindow.engine.spark.spark_landing import SparkLandingEngine, source_offset_blocks
-from rewindow.engine.worker.failures import mark
-from rewindow.engine.worker.faults import naming_bad_rows
+from rewindow.engine.worker.bad_rows import naming_bad_rows
 from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
 from rewindow.engine.worker.landing.source import ArrowSource
 from rewindow.engine.worker.landing.source_types import UnsuitableError
 from rewindow.engine.worker.log_blocks import PARTITION
 from rewindow.engine.worker.log_writer import write_log
+from rewindow.engine.worker.worker_errors import mark
 from rewindow.errors import NotNowError, RewindowError, StorageError
 from rewindow.storage.scratch import scratch_folder
 from rewindow.tables.governed.journal import ROW, SparkJournal, file_row, journal_row

@@ -43,7 +43,7 @@ from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.control.plan.spec import MAIN
 from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity
 from rewindow.control.plan.stored_state import state_lines
-from rewindow.engine.spark.spark_job import mapped
+from rewindow.engine.spark.spark_calls import mapped
 from rewindow.errors import AccessError, CheckpointError, InvariantError, NotNowError, RewindowError, not_committed
 from rewindow.tables.governed.own_table import FOLD, OwnTable, fold_name, is_text, rows_of
 from rewindow.tables.governed.table_history import last_version

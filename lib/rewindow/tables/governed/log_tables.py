@@ -29,8 +29,8 @@ from rewindow.contracts.tasks import LogFile, LogSpan
 from rewindow.control.ingest.feed_definition import LogSchema
 from rewindow.control.ingest.landings import LANDING, LandedRange
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.engine.spark.spark_job import mapped
-from rewindow.engine.worker.failures import mark
+from rewindow.engine.spark.spark_calls import mapped
+from rewindow.engine.worker.worker_errors import mark
 from rewindow.errors import StorageError
 from rewindow.storage.scratch import make_folder, remove_folder
 from rewindow.streams.record import TopicPartition

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rewindow.control.health.phrases import counted
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import FORMAT, StoredRows
-from rewindow.engine.spark.spark_job import mapped, planned_once
+from rewindow.engine.spark.spark_calls import mapped, planned_once
 from rewindow.errors import StorageError
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.ledger import Found, Given, RecordedVersion, SparkLedger, StoredFolds

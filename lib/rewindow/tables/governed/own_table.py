@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.staged_files import METRICS
-from rewindow.engine.spark.spark_job import mapped
+from rewindow.engine.spark.spark_calls import mapped
 from rewindow.errors import RewindowError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.commit import add_once, commit_noted

@@ -24,7 +24,7 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.planned_tasks import METRICS_TARGET
 from rewindow.control.plan.spec import CHANGELOG, MAIN, OUTPUT, RunSpec, TableSpec
-from rewindow.engine.spark.spark_job import for_packs, mapped
+from rewindow.engine.spark.spark_calls import for_packs, mapped
 from rewindow.errors import AccessError, not_committed
 from rewindow.tables.governed.commit import add_once
 from rewindow.tables.governed.create_table import OWNER, check_owners, check_properties, owner, properties_of

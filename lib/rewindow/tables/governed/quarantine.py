@@ -16,7 +16,7 @@ from rewindow.contracts.reserved_names import QUARANTINE_COLUMNS
 from rewindow.control.ingest.feed_progress import landing_bodies
 from rewindow.control.ingest.landings import GENERATION, LANDING
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.engine.spark.spark_job import mapped
+from rewindow.engine.spark.spark_calls import mapped
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.log_tables import frame_of_log, landed_blocks
 from rewindow.tables.governed.names import TableName

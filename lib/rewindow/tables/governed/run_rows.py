@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.job_state import CommittedRun, JobState
-from rewindow.engine.spark.spark_job import mapped
+from rewindow.engine.spark.spark_calls import mapped
 from rewindow.errors import StorageError
 from rewindow.tables.governed.journal import SparkJournal, batches_of_block, block_path, summary
 from rewindow.tables.governed.names import TableName

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.ingest import ARRIVAL, NEW_ROWS, OLD_ROWS, Governed, LogSpec, Piece, ReadWindow, SourceLook
-from rewindow.engine.spark.spark_job import mapped, named, open_delta
+from rewindow.engine.spark.spark_calls import mapped, named, open_delta
 from rewindow.errors import ConfigError, SourceError
 from rewindow.tables.governed.drift import difference_from_runs
 from rewindow.tables.governed.names import TableName

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from rewindow.engine.spark.spark_job import mapped
+from rewindow.engine.spark.spark_calls import mapped
 from rewindow.tables.governed.names import TableName
 
 _NO_VERSION = "DELTA_VERSION_NOT_FOUND"

@@ -16,11 +16,11 @@ from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import LogFile, LogSpan, LogTable
 from rewindow.control.health.inputs import StepTimes
 from rewindow.control.ingest.landings import Feed
+from rewindow.control.plan.job_fold import COMMIT, PLAN, RESTAGE, SNAPSHOT
 from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
-from rewindow.control.plan.ledger_state import COMMIT, PLAN, RESTAGE, SNAPSHOT
 from rewindow.control.plan.spec import MAIN, OUTPUT, Commit, JournalFile, RunSpec, TableSpec, TargetTotal
 from rewindow.control.run import Job
-from rewindow.engine.spark.spark_job import mapped, named
+from rewindow.engine.spark.spark_calls import mapped, named
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.governed.attempts import audit, check_repeats, may_hold, stage, staged_rows

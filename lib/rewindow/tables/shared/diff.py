@@ -107,10 +107,11 @@ def rows_apart(first: Sequence[Row], second: Sequence[Row]) -> tuple[list[Row], 
     If the tables have the same rows in different orders, the rows at positions that differ are returned.
     """
     pair = [[_comparable_row(row) for row in rows] for rows in (first, second)]
-    if (counts := Counter(pair[0])) == Counter(pair[1]):
+    counts, other_counts = map(Counter, pair)
+    if counts == other_counts:
         moved = [index for index, (row, other) in enumerate(zip(*pair, strict=True)) if row != other]
         return [first[index] for index in moved], [second[index] for index in moved]
-    ours, theirs = counts - Counter(pair[1]), Counter(pair[1]) - counts
+    ours, theirs = counts - other_counts, other_counts - counts
     return _counted_rows(first, pair[0], ours), _counted_rows(second, pair[1], theirs)
 
 

@@ -17,8 +17,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from rewindow.control.plan.job_fold import fold, fold_row
 from rewindow.control.plan.job_state import JobState, LedgerRow
-from rewindow.control.plan.ledger_state import fold, fold_row
 from rewindow.control.plan.spec import canonical_json
 from rewindow.control.plan.stored_rows import (
     FORMAT,

@@ -27,11 +27,10 @@ from rewindow.contracts.ingest import (
     SourceLook,
     SourceSpec,
 )
-from rewindow.contracts.landing import Block, LandingEngine
+from rewindow.contracts.landing_protocol import Block, LandingEngine
 from rewindow.contracts.source_fields import SourceFields
 from rewindow.contracts.text_options import TEXT_FORMATS
-from rewindow.engine.worker.failures import as_in_a_worker
-from rewindow.engine.worker.faults import naming_bad_rows
+from rewindow.engine.worker.bad_rows import naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
 from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.landing.sorted_runs import (
@@ -56,6 +55,7 @@ from rewindow.engine.worker.landing.source_types import UnsuitableError, normali
 from rewindow.engine.worker.landing.text_source import OnWorkers, TextFiles, text_fields, text_schema
 from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
+from rewindow.engine.worker.worker_errors import as_in_a_worker
 from rewindow.errors import RewindowError
 from rewindow.storage.scratch import scratch_folder
 

@@ -36,7 +36,7 @@ from rewindow.contracts.ingest import (
 from rewindow.contracts.instants import RANGES
 from rewindow.contracts.source_fields import SMALL_JSON_BYTES, is_read, named_columns, read_schema
 from rewindow.contracts.text_options import CSV, JSON, TEXT_FORMATS
-from rewindow.engine.worker.faults import BadTimes, BadTimesFound, wrong_text
+from rewindow.engine.worker.bad_rows import BadTimes, BadTimesFound, wrong_text
 from rewindow.engine.worker.file_fields import (
     check_has,
     check_not_empty,

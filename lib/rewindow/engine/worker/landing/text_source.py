@@ -26,7 +26,7 @@ from rewindow.contracts.source_fields import (
     read_schema,
 )
 from rewindow.contracts.text_options import CSV, TextOptions, text_options
-from rewindow.engine.worker.faults import BadRowsError, fix_of
+from rewindow.engine.worker.bad_rows import BadRowsError, fix_of
 from rewindow.engine.worker.file_fields import declared_schema, directory_columns, shown, stored_fields
 from rewindow.engine.worker.landing.directories import Values, directory_values
 from rewindow.engine.worker.landing.log_columns import shown_type, source_types
@@ -38,7 +38,7 @@ from rewindow.engine.worker.text.blocks import BadTextError, Part
 from rewindow.engine.worker.text.json_types import JsonType, Mixture, merge, mixtures, schema_type
 from rewindow.engine.worker.text.pages import Page, written
 from rewindow.engine.worker.text.reading import PartRead, PartReader, TextRead, header_of
-from rewindow.engine.worker.text.rows import text_kinds
+from rewindow.engine.worker.text.text_rows import text_kinds
 from rewindow.engine.worker.timestamps import UNREADABLE
 from rewindow.errors import SourceError
 from rewindow.storage.locations import filesystem_of
@@ -249,10 +249,11 @@ def _with_directories(spec: LogSpec, schema: str, look: SourceLook) -> str:
     """
     try:
         types = directory_types(spec, (*look.rest, *look.fresh), look.base)
-        declared = json.loads(schema)["fields"] if spec.source.schema is not None else ()
-        return with_fields(
-            schema, types | {field["name"]: field["type"] for field in declared if field["name"] in types}
-        )
+        if spec.source.schema is not None:
+            declared = {field["name"]: field["type"] for field in json.loads(schema)["fields"]}
+            # The text of a directory is no object or list.
+            types |= {name: declared[name] for name in types if isinstance(declared.get(name), str)}
+        return with_fields(schema, types)
     except UnsuitableError as error:
         names = ", ".join(sorted({name for piece in look.fresh for name in directory_columns(piece.path, look.base)}))
         raise SourceError(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rewindow.dsl.operators.aggregate import EmitStrategy, WindowAggregate
 from rewindow.dsl.operators.session_aggregate import SessionAggregate
 from rewindow.dsl.operators.stream_table_join import GlobalTableJoin
 from rewindow.dsl.operators.suppress import SuppressUntilWindowCloses
+from rewindow.dsl.operators.window_aggregate import EmitStrategy, WindowAggregate
 from rewindow.engine.worker.provenance.task_replay import Traced
 from rewindow.engine.worker.provenance.watcher import entry_of
 from rewindow.streams.nodes import Node, ProcessorNode

@@ -194,7 +194,10 @@ class LogRecords:
             for name in rows.schema.names
         ]
         width = 2 + len(key.columns)
-        keys, values = decode(key, columns[2:width]), decode(value, columns[width:])
+        keys, values = (
+            decode(key, columns[2:width], rows.num_rows),
+            decode(value, columns[width:], rows.num_rows),
+        )
         return Rows(columns[0].to_pylist(), columns[1].to_pylist(), running.tolist(), keys, values)
 
 

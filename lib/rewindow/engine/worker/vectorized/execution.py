@@ -10,14 +10,14 @@ from typing import Any
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import SubTopologyWork, TaskWork
 from rewindow.engine.worker.staging import staging_target
-from rewindow.engine.worker.vectorized import final_results
+from rewindow.engine.worker.vectorized import window_results as final_results
 from rewindow.engine.worker.vectorized.arrays import UnfitError
-from rewindow.engine.worker.vectorized.final_results import WindowTask
-from rewindow.engine.worker.vectorized.planner import Plan
+from rewindow.engine.worker.vectorized.choose_execution import Plan
 from rewindow.engine.worker.vectorized.plans import FinalResultsPlan, JoinPlan
 from rewindow.engine.worker.vectorized.sent_results import SentResults, sent_results
 from rewindow.engine.worker.vectorized.topic_reader import epochs_of
-from rewindow.engine.worker.vectorized.window_task import VectorizedTask
+from rewindow.engine.worker.vectorized.vectorized_task import VectorizedTask
+from rewindow.engine.worker.vectorized.window_results import WindowTask
 from rewindow.streams.metrics import ENFORCED_PROCESSING
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.windows.session_sliding import SessionWindows

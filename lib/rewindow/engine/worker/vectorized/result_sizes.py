@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from rewindow.engine.worker.vectorized.arrays import Array, GroupFrame
 from rewindow.engine.worker.vectorized.folds import ITEM_BYTES, CountFold, Fold, Operands
 from rewindow.engine.worker.vectorized.json_columns import text_bytes
-from rewindow.engine.worker.vectorized.kernels import CollectFold
+from rewindow.engine.worker.vectorized.value_folds import CollectFold
 
 Session = tuple[int, int, int]
 """A session: key number, start and end (epoch ms)."""

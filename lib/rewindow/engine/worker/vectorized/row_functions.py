@@ -103,10 +103,10 @@ def apply_calls(calls: Calls, batch: Batch) -> Batch:
     Raises `UnfitError` if a function raises an exception or returns another type than the declared one.
     """
     columns = [batch.columns[name_at(calls.before, index)] for index in range(len(calls.before.columns))]
-    values = list(decode(calls.before, columns))
+    values = list(decode(calls.before, columns, len(batch.timestamps)))
     keys: list[Any] = [None] * len(values)
     if calls.reads_keys:
-        keys = list(decode(calls.key, [decode_dictionary(column) for column in batch.keys]))
+        keys = list(decode(calls.key, [decode_dictionary(column) for column in batch.keys], len(values)))
     rows: Array | None = None
     for function in calls.functions:
         try:

@@ -16,7 +16,7 @@ from rewindow.engine.worker.record_writers import OutputWriter, writer_of
 from rewindow.engine.worker.staging import staging_target
 from rewindow.engine.worker.vectorized.arrays import UnfitError
 from rewindow.engine.worker.vectorized.plans import FinalResultsPlan, JoinPlan, Suffix
-from rewindow.engine.worker.vectorized.window_task import VectorizedTask
+from rewindow.engine.worker.vectorized.vectorized_task import VectorizedTask
 from rewindow.errors import DataError
 from rewindow.streams.assembly import assemble
 from rewindow.streams.checkpoint import TaskState
@@ -157,7 +157,8 @@ class _SuffixResults(SentResults):
         """
         task, context, take = self._task, self._downstream.record_context, self._downstream.process
         width = len(self._key.columns)
-        keys, values = decode(self._key, columns[:width]), decode(self._value, columns[width:-1])
+        rows = len(columns[-1])
+        keys, values = decode(self._key, columns[:width], rows), decode(self._value, columns[width:-1], rows)
         closing = task.closing_order.of(task.due_ms(np.asarray(columns[width - 1])))
         self._downstream.begin(epoch)
         try:

@@ -27,11 +27,11 @@ from rewindow.engine.worker.arrow_rows import distinct
 from rewindow.engine.worker.changelog_reader import RowGroupFilter, changelog_batches
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.vectorized.arrays import LONG_BYTES, Array, Column, GroupFrame, UnfitError
-from rewindow.engine.worker.vectorized.final_results import write_rows
 from rewindow.engine.worker.vectorized.folds import Operands, Rows
 from rewindow.engine.worker.vectorized.plans import FinalResultsPlan
 from rewindow.engine.worker.vectorized.result_sizes import Grown, Session, SessionTexts
-from rewindow.engine.worker.vectorized.window_task import ClosingOrder, VectorizedTask, of_rows
+from rewindow.engine.worker.vectorized.vectorized_task import ClosingOrder, VectorizedTask, of_rows
+from rewindow.engine.worker.vectorized.window_results import write_rows
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import LATE_RECORD_DROP, NODE
 from rewindow.streams.record import UNKNOWN

@@ -19,7 +19,7 @@ from rewindow.engine.worker.vectorized.joins.value_rows import ValueRows, taken
 from rewindow.engine.worker.vectorized.keys import KeyTable
 from rewindow.engine.worker.vectorized.plans import JoinPlan
 from rewindow.engine.worker.vectorized.prefix_operators import apply_prefix
-from rewindow.engine.worker.vectorized.window_task import Clocks
+from rewindow.engine.worker.vectorized.vectorized_task import Clocks
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import NODE, SKIPPED_RECORDS
 from rewindow.streams.settings import Limits, Semantics
@@ -83,7 +83,7 @@ class JoinTask(ABC):
 
     def key_values(self, numbers: Array) -> list[Any]:
         """Return the keys with the given numbers, as Python values."""
-        return list(decode(self.plan.key, self.keys.columns(numbers)))
+        return list(decode(self.plan.key, self.keys.columns(numbers), len(numbers)))
 
     @property
     @abstractmethod
@@ -151,7 +151,7 @@ class JoinTask(ABC):
         if len(rows) == 0:
             return []
         shape = self.plan.inputs[self.plan.left if is_left else 1 - self.plan.left].value
-        return list(decode(shape, taken(arrivals.columns[0 if is_left else 1], rows)))
+        return list(decode(shape, taken(arrivals.columns[0 if is_left else 1], rows), len(rows)))
 
     def _count(self, node: str, reason: str, times: int) -> None:
         """Count records that a node skips, in a metric with a reason."""

@@ -25,12 +25,12 @@ from rewindow.engine.worker.arrow_rows import distinct
 from rewindow.engine.worker.changelog_reader import RowGroupFilter, changelog_batches, row_columns
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.vectorized.arrays import Array, UnfitError
-from rewindow.engine.worker.vectorized.final_results import write_changes
 from rewindow.engine.worker.vectorized.joins.join_task import LATEST_MS, Arrivals, Joined, JoinTask
 from rewindow.engine.worker.vectorized.joins.stream_input import NEW, Found, Records, StreamInput, groups_of, numbers_in
 from rewindow.engine.worker.vectorized.joins.value_rows import ValueRows
 from rewindow.engine.worker.vectorized.keys import KeyTable
 from rewindow.engine.worker.vectorized.plans import JoinPlan, JoinStore
+from rewindow.engine.worker.vectorized.window_results import write_changes
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import NODE
 from rewindow.streams.record import MAX_MS, UNKNOWN

@@ -20,10 +20,10 @@ from rewindow.dsl.operators.table_join import TableJoinSide
 from rewindow.engine.worker.changelog_reader import Restore
 from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.vectorized.arrays import Array
-from rewindow.engine.worker.vectorized.final_results import write_changes
 from rewindow.engine.worker.vectorized.joins.join_task import Arrivals, Joined, JoinTask
 from rewindow.engine.worker.vectorized.joins.value_rows import NO_ROW, KeptTable, Updates, ValueRows
 from rewindow.engine.worker.vectorized.plans import JoinPlan
+from rewindow.engine.worker.vectorized.window_results import write_changes
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.settings import Limits, Semantics

@@ -49,7 +49,7 @@ class ValueRows:
 
     def values(self, numbers: Array) -> list[Any]:
         """Return the values of rows. Raises `UnfitError` as `columns` does."""
-        return list(decode(self._shape, self.columns(numbers)))
+        return list(decode(self._shape, self.columns(numbers), len(numbers)))
 
     def compact(self, used: Sequence[Array]) -> list[Array]:
         """Drop rows whose numbers are not in ``used``, if there are many. Return the new numbers of the rows in ``used``."""

@@ -1,15 +1,18 @@
 """Steps of commands, and the only way to add rows to a ledger: read it, decide, append, and repeat if another process was faster.
 
+`write_snapshot` and `publish_all` are steps that both a run and `gc` take.
+
 A step machine is a generator that yields the name of each step before the step, so a caller can stop between steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Protocol, Self, TypeVar
 
-from rewindow.control.plan.job_state import LedgerRow
-from rewindow.errors import NotNowError
+from rewindow.control.plan.job_state import CommittedRun, JobState, LedgerRow
+from rewindow.control.plan.retention import is_due
+from rewindow.errors import NotNowError, StorageError
 from rewindow.storage.progress import progressed
 
 _Result = TypeVar("_Result")
@@ -81,3 +84,42 @@ def update(
         "the ledger of {name} is busy: other processes keep appending to it. Run the command again when they are done",
         name=name,
     )
+
+
+class SnapshotTables(Ledger[JobState], Protocol):
+    """The part of a job's tables that snapshots need."""
+
+    def publish(self, job: str, state: JobState, branch: str) -> Iterator[str]:
+        """Make the commits that a branch's tables lack according to the ledger; yield the name of each before making it."""
+        ...
+
+    def stage_snapshot(self, state: JobState, run: CommittedRun) -> LedgerRow:
+        """Stage the rows of a snapshot; return the SNAPSHOT row that names them."""
+        ...
+
+
+def write_snapshot(job: str, run: CommittedRun, tables: SnapshotTables, every: int) -> Generator[str, None, bool]:
+    """Stage the snapshot of the state after a run and append its SNAPSHOT row; return whether the row was appended."""
+
+    def stage(state: JobState) -> LedgerRow | None:
+        """Stage the rows again before each append, because the rows contain the number of the SNAPSHOT row."""
+        return tables.stage_snapshot(state, run) if is_due(state, run, every) else None
+
+    try:
+        try:
+            row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
+        except StorageError:
+            # Another process may have committed a run whose files the changelogs lack until it is published.
+            yield from publish_all(job, tables)
+            row = yield from update(tables, job, f"snapshot {run.spec.name}", stage)
+    except NotNowError:
+        # The next call writes the snapshot.
+        return False
+    return row is not None
+
+
+def publish_all(job: str, tables: SnapshotTables) -> Iterator[str]:
+    """Make the commits that the tables of all branches lack; yield the name of each commit before making it."""
+    state = tables.state(job)
+    for branch in state.branches:
+        yield from tables.publish(job, state, branch)

@@ -5,25 +5,32 @@ on the current state of the ledger. Committed results do not change, and no run 
 
 For a feed, small files of its logs are merged, and files whose rows are elsewhere are deleted. Offsets, landings and watermarks
 do not change, and a run that was planned on the old files still finds them.
+
+A run does a part of this after its commit, for a few seconds (`tidy` and `tidy_feed`): it forgets no state, writes no snapshot
+and drops no generation, so each run to which one could rewind before is still there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from rewindow.control.ledger_steps import publish_all, update, write_snapshot
+from rewindow.control.plan.job_fold import fold_row
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.control.plan.ledger_state import fold_row
 from rewindow.control.plan.retention import EVERY, decide_forget, decide_snapshot, due_snapshots
 from rewindow.control.plan.spec import JournalFile
-from rewindow.control.run import Tables, publish_all, write_snapshot
-from rewindow.control.steps import update
+from rewindow.control.run import Tables
 
 MERGE_FROM = 16
 """From this number on, small files of a table are merged into one. Merging fewer would rewrite the same rows with each call."""
 UNKNOWN_MS = 24 * 3_600_000
 """Files of an attempt that no ledger row names stay for at least this time, because the attempt's process may still run."""
+_AT_ONCE = 500
+"""How many files are deleted before the time is looked at."""
+IsOver = Callable[[], bool]
+"""Returns whether the time of a collection is over. What is left is done by the next one."""
 _Steps = Generator[str, None, "Collected"]
 _FeedSteps = Generator[str, None, "FeedCollected"]
 
@@ -84,10 +91,12 @@ class JobGc(_OrphanFiles, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Removed:
-    """What was deleted."""
+class Tidied:
+    """What was deleted, and that ``merged`` small files became ``into`` files."""
 
     deleted: Sequence[Garbage] = field(default=())
+    merged: int = 0
+    into: int = 0
 
     @property
     def bytes(self) -> int:
@@ -96,17 +105,12 @@ class _Removed:
 
 
 @dataclass(frozen=True, slots=True)
-class Collected(_Removed):
-    """The result of a collection: runs with a new snapshot, numbers of forgotten runs and dropped reports, deleted files.
-
-    ``merged`` small files became ``into`` files.
-    """
+class Collected(Tidied):
+    """The result of a collection: runs with a new snapshot, numbers of forgotten runs and dropped reports, and `Tidied`."""
 
     snapshots: Sequence[str] = field(default=())
     forgotten: int = 0
     reports: int = 0
-    merged: int = 0
-    into: int = 0
 
 
 def collect(
@@ -131,25 +135,25 @@ def collect(
     yield from publish_all(job, tables)
     forgotten = yield from update(tables, job, "forget", lambda state: decide_forget(state, before_ms))
     yield from publish_all(job, tables)
+    tidied = yield from tidy(gc, keep_ms=keep_ms, merge_from=merge_from)
+    return replace(tidied, snapshots=made, forgotten=len(forgotten.body["runs"]) if forgotten else 0)
+
+
+def _never() -> bool:
+    return False
+
+
+def tidy(gc: JobGc, *, keep_ms: int, merge_from: int = MERGE_FROM, is_over: IsOver = _never) -> _Steps:
+    """Merge small files of a job, and delete orphan files. State is neither written nor forgotten."""
     yield "reports"
     reports = gc.drop_reports()
-    merged = into = 0
-    for step in gc.merge(merge_from):
-        if isinstance(step, str):
-            yield step
-        else:
-            merged, into = merged + step[0], into + step[1]
-    deleted = yield from _remove_orphans(gc, keep_ms)
-    count = len(forgotten.body["runs"]) if forgotten else 0
-    return Collected(made, count, reports, merged, into, deleted=deleted)
+    tidied = yield from _tidy(gc, gc.merge(merge_from), keep_ms, is_over)
+    return Collected(reports=reports, deleted=tidied.deleted, merged=tidied.merged, into=tidied.into)
 
 
 @dataclass(frozen=True, slots=True)
-class FeedCollected(_Removed):
-    """The result of a feed's collection: what was deleted. ``merged`` small files became ``into`` files."""
-
-    merged: int = 0
-    into: int = 0
+class FeedCollected(Tidied):
+    """The result of a collection: merged and deleted files."""
 
 
 def would_collect(
@@ -166,10 +170,10 @@ def would_collect(
     rows += [forgets] if forgets else []
     garbage = {(item.folder, item.path): item for item in (*gc.garbage(keep_ms), *gc.freed(rows, keep_ms))}
     return Collected(
-        [run.spec.name for run in due],
-        len(forgets.body["runs"]) if forgets else 0,
-        gc.dead_reports(),
-        gc.due(MERGE_FROM),
+        snapshots=[run.spec.name for run in due],
+        forgotten=len(forgets.body["runs"]) if forgets else 0,
+        reports=gc.dead_reports(),
+        merged=gc.due(MERGE_FROM),
         deleted=list(garbage.values()),
     )
 
@@ -178,25 +182,38 @@ def collect_feed(feed: str, publish: Callable[[str], Iterator[str]], gc: _FeedGc
     """Drop replaced generations, merge small files, and delete orphan files older than ``keep_ms``, but at least a day old."""
     yield from publish(feed)
     yield from gc.drop_replaced(keep_ms)
+    return (yield from tidy_feed(gc, keep_ms=keep_ms))
+
+
+def tidy_feed(gc: _FeedGc, *, keep_ms: int, is_over: IsOver = _never) -> _FeedSteps:
+    """Merge small files of a feed, and delete orphan files."""
+    merges = (step for topic in gc.topics() for step in gc.compact(topic))
+    tidied = yield from _tidy(gc, merges, keep_ms, is_over)
+    return FeedCollected(deleted=tidied.deleted, merged=tidied.merged, into=tidied.into)
+
+
+def _tidy(
+    orphans: _OrphanFiles, merges: Iterable[str | tuple[int, int]], keep_ms: int, is_over: IsOver
+) -> Generator[str, None, Tidied]:
+    """Merge files, delete orphan files older than ``keep_ms``, and merge the ledger's files."""
     merged = into = 0
-    for topic in gc.topics():
-        for step in gc.compact(topic):
-            if isinstance(step, str):
-                yield step
-            else:
-                merged, into = merged + step[0], into + step[1]
-    deleted = yield from _remove_orphans(gc, keep_ms)
-    return FeedCollected(merged, into, deleted=deleted)
-
-
-def _remove_orphans(orphans: _OrphanFiles, keep_ms: int) -> Generator[str, None, list[Garbage]]:
-    """Delete orphan files older than ``keep_ms``, and merge the ledger's files; return what was deleted."""
+    if is_over():
+        return Tidied()
+    for step in merges:
+        if isinstance(step, str):
+            yield step
+        else:
+            merged, into = merged + step[0], into + step[1]
+            if is_over():
+                return Tidied(merged=merged, into=into)
     yield "remove orphans"
-    deleted = list(orphans.garbage(keep_ms))
-    orphans.delete(deleted)
+    garbage, deleted = list(orphans.garbage(keep_ms)), 0
+    while deleted < len(garbage) and not is_over():
+        orphans.delete(garbage[deleted : deleted + _AT_ONCE])
+        deleted += _AT_ONCE
     yield "ledger"
     orphans.compact_ledger()
-    return deleted
+    return Tidied(deleted=garbage[:deleted], merged=merged, into=into)
 
 
 class _FeedGc(_OrphanFiles, Protocol):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rewindow.dsl.operators.aggregates import Collect, Count, First, Last, Max, Mean, Min, Sum, described
+from rewindow.dsl.operators.builtin_aggregates import Collect, Count, First, Last, Max, Mean, Min, Sum, described
 from rewindow.engine.worker.vectorized.arrays import (
     LEAST,
     MOST,

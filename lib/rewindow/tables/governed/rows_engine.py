@@ -33,10 +33,10 @@ from rewindow.engine.spark.shuffle_reader import (
     run_shuffle,
     shuffle_frame,
 )
+from rewindow.engine.spark.spark_calls import for_packs, mapped
 from rewindow.engine.spark.spark_engine import SparkEngine, groups_of
-from rewindow.engine.spark.spark_job import for_packs, mapped
-from rewindow.engine.worker.failures import mark
 from rewindow.engine.worker.packing import PIECE_BYTES
+from rewindow.engine.worker.worker_errors import mark
 from rewindow.errors import NotNowError, RewindowError, StorageError
 from rewindow.storage.scratch import scratch_folder
 from rewindow.streams.serde.schema import Column

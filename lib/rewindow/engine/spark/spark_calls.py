@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from rewindow.engine.spark.session import status_tracker
-from rewindow.engine.worker.failures import find_marked, mark, translate_text
+from rewindow.engine.worker.worker_errors import find_marked, mark, translate_text
 from rewindow.errors import LimitError, RewindowError
 from rewindow.storage.locations import adopt, known
 from rewindow.storage.progress import heartbeat_of_this, work_for

@@ -16,9 +16,19 @@ from rewindow.control.health.waiting_results import OpenWindows, open_windows
 from rewindow.control.plan.job_state import CommittedRun
 from rewindow.control.plan.spec import OUTPUT
 from rewindow.errors import VerdictMessage
-from rewindow.report.facts import BranchDiff, Digest, Expected, Level, Outlook, Progress, Report, Sentence, Verification
 from rewindow.report.figures import changes, clocks, cost, progress, run_figures, schedules, store_sizes
 from rewindow.report.figures import replaced as what_was_replaced
+from rewindow.report.report_facts import (
+    BranchDiff,
+    Digest,
+    Expected,
+    Level,
+    Outlook,
+    Progress,
+    Report,
+    Sentence,
+    Verification,
+)
 from rewindow.report.text import (
     instant,
     number,

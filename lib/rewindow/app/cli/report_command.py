@@ -53,7 +53,7 @@ def report(
     project = OpenProject.open(folder, target, debug=debug)
     printer, facts = Printer(as_json=as_json), collect(project, job, Wanted(branch, run, since, diff, verify))
     if printer.as_json:
-        from rewindow.report.gather import as_json as as_values
+        from rewindow.report.gather_report import as_json as as_values
 
         printer.json({"file": write_text(out, page(facts)) if out else None, **as_values(facts)})
         return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rewindow.app.open_target import output_location
-from rewindow.app.telemetry.facts import ColumnOrigins, Facts, Measure, Read, Table, Written
+from rewindow.app.telemetry.command_facts import ColumnOrigins, Facts, Measure, Read, Table, Written
 from rewindow.config.feed import SourceConfig, feed_spec
 from rewindow.config.load import load_feed, load_job
 from rewindow.config.target import PLATFORM, TargetConfig

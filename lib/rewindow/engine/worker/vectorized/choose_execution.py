@@ -15,7 +15,6 @@ from itertools import takewhile
 from typing import Any
 
 from rewindow.contracts.tasks import Execution
-from rewindow.dsl.operators.aggregate import EmitStrategy, WindowAggregate
 from rewindow.dsl.operators.compound import Several
 from rewindow.dsl.operators.select import Select, Where
 from rewindow.dsl.operators.session_aggregate import Merging, SessionAggregate
@@ -25,10 +24,10 @@ from rewindow.dsl.operators.suppress import NO_BOUNDS, SuppressUntilWindowCloses
 from rewindow.dsl.operators.table_join import TableJoinResult
 from rewindow.dsl.operators.table_verbs import TableSource, TableToStream
 from rewindow.dsl.operators.table_view import StoreView
+from rewindow.dsl.operators.window_aggregate import EmitStrategy, WindowAggregate
 from rewindow.engine.worker.vectorized.arrays import NotVectorizableError, fixed_size
 from rewindow.engine.worker.vectorized.batches import name_at
 from rewindow.engine.worker.vectorized.folds import ValueFold
-from rewindow.engine.worker.vectorized.kernels import fold_for, indexes_of
 from rewindow.engine.worker.vectorized.plans import (
     OPERATORS,
     FinalResultsPlan,
@@ -44,6 +43,7 @@ from rewindow.engine.worker.vectorized.plans import (
 from rewindow.engine.worker.vectorized.prefix_operators import bind_prefix, prune_prefix
 from rewindow.engine.worker.vectorized.result_sizes import only_grow
 from rewindow.engine.worker.vectorized.row_functions import FUNCTIONS
+from rewindow.engine.worker.vectorized.value_folds import fold_for, indexes_of
 from rewindow.streams.error_policy import policies_of
 from rewindow.streams.nodes import Node, SinkNode, SourceNode
 from rewindow.streams.serde.binding import LogShapes, bind, bind_sink, bind_store
@@ -450,6 +450,8 @@ def _input(topology: Topology, chain: Sequence[Any], logs: LogShapes) -> JoinInp
         raise NotVectorizableError(
             f"values of {source.topic} that are joined contain JSON: declare their types, as in map_values(..., value=...)"
         )
+    if not value.columns:
+        raise NotVectorizableError(f"values of {source.topic} that are joined have no columns")
     names = {name_at(value, index) for index in range(len(value.columns))}
     pruned, reads = prune_prefix(operators, names)
     return JoinInput(source.topic, internal, key, log_value, value, pruned, frozenset(reads))

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.tasks import Execution, LogFile, LogSpan, LogTable, SubTopologyWork, TaskWork
 from rewindow.control.plan.stored_rows import stored_json
-from rewindow.engine.worker.failures import as_in_a_worker
 from rewindow.engine.worker.local import VECTORIZED_SHARE, LocalEngine, SubTopologyRunner
 from rewindow.engine.worker.task_execution import run_tasks
+from rewindow.engine.worker.worker_errors import as_in_a_worker
 from rewindow.storage.scratch import scratch_folder
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.journal import ROOT, SparkJournal, block_path, file_row, hold_rows, journal_row

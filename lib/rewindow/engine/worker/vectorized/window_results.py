@@ -30,7 +30,7 @@ from rewindow.engine.worker.staging import StagingTarget
 from rewindow.engine.worker.vectorized.arrays import LONG_BYTES, Array, Column, GroupFrame, UnfitError
 from rewindow.engine.worker.vectorized.folds import Fold, Operands, Rows
 from rewindow.engine.worker.vectorized.plans import FinalResultsPlan
-from rewindow.engine.worker.vectorized.window_task import ClosingOrder, VectorizedTask, of_rows
+from rewindow.engine.worker.vectorized.vectorized_task import ClosingOrder, VectorizedTask, of_rows
 from rewindow.streams.checkpoint import TaskState
 from rewindow.streams.metrics import LATE_RECORD_DROP, NODE
 from rewindow.streams.record import MAX_MS, UNKNOWN

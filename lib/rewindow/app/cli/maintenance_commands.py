@@ -12,13 +12,13 @@ from typer.exceptions import Abort
 from rewindow.app.cli.completing import names
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Takeover, Target
 from rewindow.app.cli.printing_runs import RunPrinter, describe_result, end_on_hold
-from rewindow.app.maintenance import KEEP, FeedMaintenance, JobMaintenance, Resumed
+from rewindow.app.maintenance import FeedMaintenance, JobMaintenance, Resumed
 from rewindow.app.open_project import OpenProject
 from rewindow.app.run_references import unknown_name
 from rewindow.app.sentences import outdated_lines, reset_line, reset_question
 from rewindow.config.load import names_of
 from rewindow.control.drift_repair import Republished
-from rewindow.control.gc import Collected, FeedCollected
+from rewindow.control.gc_decisions import Collected, FeedCollected
 from rewindow.control.health.holds import Hold
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import ConfigError, UsageError, visible
@@ -132,15 +132,21 @@ def gc(
     kind: Annotated[Kind | None, typer.Option(help="Clean up only jobs, or only feeds.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted. Change nothing.")] = False,
     keep: Annotated[
-        str, typer.Option(metavar="DURATION", help="Retention of unneeded state and files, such as 12h or 30d.")
-    ] = KEEP,
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="Retention of unneeded state and files, such as 12h. Default: `keep` of the target, 30d if it has none.",
+        ),
+    ] = None,
     target: Target = "local",
     folder: Folder = ".",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Write snapshots of long changelogs, merge small files, and delete state and files that nothing needs."""
-    project, keep_ms = OpenProject.open(folder, target, debug=debug), _duration(keep)
+    given_ms = None if keep is None else _duration(keep)
+    project = OpenProject.open(folder, target, debug=debug)
+    keep_ms = project.target.keep_ms if given_ms is None else given_ms
     jobs, feeds = _selected(project, name, kind)
     printer = RunPrinter(as_json=as_json)
     done: dict[str, Collected | FeedCollected] = {}

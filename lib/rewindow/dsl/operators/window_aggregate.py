@@ -25,7 +25,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, ClassVar, Protocol
 
-from rewindow.dsl.operators.aggregates import Aggregator, described
+from rewindow.dsl.operators.builtin_aggregates import Aggregator, described
 from rewindow.streams.metrics import (
     GRACE_NEEDED,
     LATE_RECORD_DROP,
@@ -36,7 +36,7 @@ from rewindow.streams.metrics import (
 )
 from rewindow.streams.processor import Processor, ProcessorContext
 from rewindow.streams.record import Change, Record, make_change, make_record, make_windowed
-from rewindow.streams.serde.values import copied
+from rewindow.streams.serde.normalizers import copied
 from rewindow.streams.state.key_value_store import KeyValueStore
 from rewindow.streams.state.stores import Stamped, make_stamped
 from rewindow.streams.timing import Timing
