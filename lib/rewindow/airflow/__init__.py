@@ -1,4 +1,4 @@
 """Airflow integration: `dags.make_dags` for a whole project, `operators.RewindowOperator` and a sensor for custom DAGs.
 
-Nothing here imports Spark. Only the modules that need Airflow import it, so the others can be used and tested without Airflow.
+Nothing here imports Spark. Only the modules that need Airflow import it, so all other modules can be used and tested without it.
 """

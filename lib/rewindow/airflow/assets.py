@@ -1,7 +1,7 @@
-"""Output tables and feeds as Airflow assets, which jobs' DAGs update and other DAGs can be scheduled on.
+"""Output tables and feeds as Airflow assets. The DAGs of jobs update them, and other DAGs can be scheduled on them.
 
-An asset is named after the location of its table, because two projects, or two targets with different warehouses, may have tables
-of the same name. Projects and targets that share a warehouse share its assets.
+The name of an asset contains the location of its table, because two projects, or two targets with different warehouses, may have
+tables of the same name. Projects and targets that share a warehouse share its assets.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a DAG run requests: its time bounds (the end of its interval, or its param), and its other params. Imports no Airflow.
+"""The request of a DAG run: the time up to which it processes (its param, or the end of its interval), and its other params.
 
 Messages of commands suggest commands and options, but the reader of a task's log has no command line. So a task adds to a message
-which params set these options, and which options a command on a worker needs.
+which params set these options, and which options a command on a worker needs. This module does not import Airflow.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def is_set(context: Mapping[str, Any], param: str) -> bool:
 def lands_through(context: Mapping[str, Any], last_due: Callable[[Any], datetime | None]) -> str | None:
     """Return the time through which a DAG run lands its feed: the time at which the run stops, or a later one in a backfill.
 
-    A run of a backfill lands everything through ``last_due`` of its DAG: the end of the last interval that has ended by now. So
-    one run lands for the whole backfill, and the other runs find nothing to land. Each interval becomes a separate landing in any
-    case.
+    In a backfill, the DAG run lands everything through ``last_due`` of its DAG, the end of the last interval that has ended by
+    now. So one DAG run lands for the whole backfill, and the others find nothing to land. Each interval still becomes a landing
+    of its own.
     """
     through = through_of(context)
     is_chosen = bool((context.get("params") or {}).get(THROUGH))
@@ -64,9 +64,12 @@ def is_retry(context: Mapping[str, Any]) -> bool:
 
 
 def work_of(context: Mapping[str, Any]) -> list[object]:
-    """Return values that identify a task's work: equal in all its tries, different in each DAG run and after each clear."""
+    """Return values that identify a task's work.
+
+    They are equal in all its tries, but differ between DAG runs and after a clear.
+    """
     ti, run = context["ti"], context["dag_run"]
-    # The start of the DAG run is included, because after a DAG run was deleted, the next one for the same interval gets its id.
+    # The start of the DAG run is included, because if a DAG run is deleted, the next one for the same interval gets the same id.
     return [ti.dag_id, ti.run_id, ti.task_id, ti.map_index, str(run.start_date), int(run.clear_number or 0)]
 
 
@@ -84,7 +87,7 @@ def unread(context: Mapping[str, Any]) -> list[str]:
 
 
 def in_a_dag(message: str, *, params: Collection[str], where: str = "", dag_id: str = "") -> str:
-    """Return a message, extended by how to follow its advice from a DAG.
+    """Return a command's message, and after it how to follow its advice in a DAG.
 
     Args:
         message: A command's error message.

@@ -1,23 +1,24 @@
 """The DAGs of a project: for each file in ``conf/jobs``, one that runs the job and one that recomputes its past.
 
-On request there is one more for the project, which drops branches and cleans up.
+On request, the project gets one more DAG, which drops branches and cleans up.
 
-A DAG file needs no more than this:
+A DAG file needs only this:
 
     from rewindow.airflow.dags import make_dags
 
     globals().update(make_dags("/opt/flights"))
 
-Parsing it reads YAML and does not import Spark. A pool of one slot, ``max_active_tis_per_dag`` (which also holds for
-backfills) and ``max_active_runs`` allow one writer at a time. That only avoids wasted work: rewindow's ledger keeps the
-tables correct.
+When Airflow parses the file, YAML is read, but Spark is not imported.
+
+A pool of one slot, ``max_active_tis_per_dag`` (which also holds for backfills) and ``max_active_runs`` allow one writer at a
+time. They only avoid wasted work. The tables are correct without them, because the ledger lets one of two writers win.
 
 A job's past is recomputed by branch -> backfill -> verify -> diff -> wait for approval -> promote. Published tables do not
-change before approval. Scheduled runs can continue meanwhile, because `promote` catches the branch up first. If the branch
-equals what is published, the DAG ends without asking for approval. Clear a failed task to repeat it after a fix: `backfill`
-continues its branch, or starts it over if the code has changed since.
+change before approval. Scheduled runs can continue meanwhile, because `promote` first replays on the branch what they have taken.
+If the branch equals what is published, the DAG ends without asking for approval. To repeat a failed task after a fix, clear it:
+`backfill` continues its branch, or starts it over if the code has changed since.
 
-The project's DAG has one task, a command that its params describe. Params that do not fit together fail it before the
+The project's DAG has one task, a command that its params describe. If params do not fit together, the task fails before the
 command starts.
 """
 
@@ -225,7 +226,7 @@ def _doc(job: JobConfig, prefix: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _DagLook:
-    """What all DAGs of one call of `make_dags` share: the beginning of their ids, their tags, options and default arguments."""
+    """The settings that all DAGs of one call of `make_dags` share: beginning of ids, tags, options and default arguments."""
 
     prefix: str
     tags: tuple[str, ...]
@@ -323,7 +324,7 @@ def _maintenance_dag(
     arguments from `location_of`.
     """
     with look.by_hand(dag_id, [MAINTENANCE], _DOC) as dag:
-        # `gc` may work on several jobs and feeds, so a pool for each job or feed is not used.
+        # `gc` may work on several jobs and feeds, so the pool of a single job or feed does not suit.
         writer = one_writer("default_pool" if "{" in pool else pool, look.default_args)
         RewindowOperator(task_id="maintain", arguments=_ARGUMENTS, pre_execute=_check_params, **location, **writer)
     set_params(dag, maintenance_params(*names))

@@ -1,9 +1,9 @@
 """Hooks: the credentials of buckets and Databricks workspaces from Airflow connections, and so from secrets backends.
 
-Credentials are never written to a file: a command gets them as environment variables, the Databricks SDK as arguments.
+Credentials are never written to a file. A command gets them as environment variables, the Databricks SDK as arguments.
 
 Connections have the fields that the providers of Amazon, Google, Microsoft Azure and Databricks define. These providers need not
-be installed. A field that rewindow does not support is refused, so that no other identity is used instead.
+be installed. If rewindow does not support a field, it refuses the connection. Otherwise another identity might be used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from rewindow.databricks import submit
 from rewindow.errors import ConfigError
 
 _Settings = dict[str, str | None]
-"""From name to value of environment variables. The value None removes a variable that would be mixed with the others."""
+"""Environment variables, by name. The value None removes a variable of the worker, so that it is not mixed with the
+others."""
 _AWS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT")
 _AZURE: Final = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET")
@@ -98,7 +99,7 @@ _BUCKETS: Final[Mapping[str, Callable[[Fields], _Settings]]] = {
     "wasb": _azure,
     "adls": _azure,
 }
-"""From type of connection to the function that reads its settings."""
+"""Maps a type of connection to the function that reads its settings."""
 
 
 class BucketHook(BaseHook):

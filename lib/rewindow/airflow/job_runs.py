@@ -1,8 +1,9 @@
-"""`RewindowJobRunOperator`: land and run as a run of a Databricks job, which a retry finds and the triggerer waits for.
+"""`RewindowJobRunOperator`: land and run as a run of a Databricks job. The triggerer waits for the job run.
 
-The job is deployed with the bundle (docs/deployment/databricks.md). Its parameter ``interval_end`` bounds the run. An idempotency
-token, derived from the parameters, the task and its DAG run, ensures that a retry does not start the same work twice. Another DAG
-run, and a task that was cleared, have another token and start new work. So the run's id is not stored where people could edit it.
+The job is deployed with the bundle (docs/deployment/databricks.md). Its parameter ``interval_end`` bounds the job run. A retry
+finds the job run by an idempotency token, so it does not start the same work twice. The token is made of the parameters, the task
+and its DAG run. Another DAG run, or a task that was cleared, has another token and starts a new job run. So the id of the job run
+need not be stored where people could edit it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from rewindow.errors import RewindowError, StorageError, visible
 
 
 class JobRunTrigger(BaseTrigger):
-    """Polls a job run every ``poll_s`` seconds and fires when it has ended."""
+    """A trigger that polls a job run every ``poll_s`` seconds and fires when the job run has ended."""
 
     def __init__(
         self, *, run_id: int, profile: str | None = None, conn_id: str | None = None, poll_s: float = 30.0
@@ -190,7 +191,10 @@ class RewindowJobRunOperator(BaseOperator):
         return {**result, "results": dict(printed.results)}
 
     def _printed(self, run_id: int) -> Printed:
-        """Return what the tasks of the job run printed. Errors do not fail the Airflow task, because its work is done."""
+        """Return what the tasks of the job run printed.
+
+        An error here does not fail the Airflow task, because its work is done.
+        """
         try:
             return submit.printed(self._workspace(), run_id)
         except RewindowError as error:

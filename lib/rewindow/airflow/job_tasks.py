@@ -30,7 +30,7 @@ _RETRIES = {
 
 
 LONGEST = timedelta(days=1)
-"""The default of ``execution_timeout``: a command that takes longer is stopped, because it probably hangs."""
+"""The default of ``execution_timeout``. A command that takes longer probably hangs, so it is stopped."""
 
 
 def job_group(
@@ -94,7 +94,7 @@ def pool_of(job: JobConfig, pool: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JobTasks:
-    """What is needed to make the tasks of a job. ``location``: the result of `location_of`."""
+    """A maker of the tasks of a job. ``location`` is the result of `location_of`."""
 
     job: JobConfig
     feed: FeedConfig
@@ -136,6 +136,6 @@ class JobTasks:
 
 def one_writer(pool: str, default_args: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a task that writes: its pool, at most one instance per DAG, and its retries."""
-    # A task's own arguments would override the DAG's default arguments, so retry settings in the defaults are omitted here.
+    # A task's own arguments override the DAG's default arguments. So if the defaults have a setting of retries, it is left out.
     own = {name: value for name, value in _RETRIES.items() if name not in default_args}
     return {"pool": pool, "max_active_tis_per_dag": 1, **own}

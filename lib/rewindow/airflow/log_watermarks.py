@@ -1,4 +1,4 @@
-"""Read through which time a feed's logs are complete, from its landing ledger, with delta-rs and without a JVM."""
+"""Read the time through which a feed's logs are complete. It is read from the landing ledger with delta-rs, without a JVM."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def is_complete(
 
 
 def _without_mixing(settings: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the settings that have a value. Raises `ConfigError` (78) if the environment sets one whose value is None.
+    """Return the settings that have a value. Raises `ConfigError` (78) if the environment sets a variable whose value is None.
 
-    Such variables are removed from a command's environment, but not from this process, which other tasks share.
+    Such a variable is removed from a command's environment. It cannot be removed from this process, because other tasks share it.
     """
     for name, value in settings.items():
         if value is None and os.environ.get(name):

@@ -1,6 +1,6 @@
-"""`RewindowOperator`: one rewindow command as a task, which ends with its task. Exit codes decide about retries.
+"""`RewindowOperator`: one rewindow command as a task. The command ends with its task, and its exit code decides about retries.
 
-The command itself sends its events to OpenLineage, with the variables that Airflow's provider would use. So Airflow's OpenLineage
+The command itself sends its events to OpenLineage, and uses the same variables as Airflow's provider. So Airflow's OpenLineage
 provider need not be installed, and its listener need not support rewindow.
 """
 
@@ -53,7 +53,7 @@ _OPTIONS: Final = {
     "config_path": "OPENLINEAGE_CONFIG",
     "namespace": "OPENLINEAGE_NAMESPACE",
 }
-"""From option in the section ``[openlineage]`` of Airflow's configuration to the variable of OpenLineage's client."""
+"""Maps an option of the section ``[openlineage]`` of Airflow's configuration to the variable of OpenLineage's client."""
 _TRUE: Final = frozenset(("true", "t", "1"))
 
 
@@ -244,8 +244,8 @@ class RewindowOperator(BaseOperator):
 def openlineage_env(ti: Any, option: Callable[[str], str], environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables of OpenLineage for the command of a task instance.
 
-    ``option`` returns an option of the section ``[openlineage]``, or an empty text. For an option that the section does not set,
-    the variable that the command inherits stays in effect.
+    ``option`` returns an option of the section ``[openlineage]``, or an empty text. If the section does not set an option, the
+    command uses the variable that it inherits.
     """
     given = {variable: value for name, variable in _OPTIONS.items() if (value := option(name))}
     if option("disabled").strip().lower() in _TRUE:
@@ -273,7 +273,7 @@ def _openlineage_option(name: str) -> str:
 def _last_due(dag: Any) -> datetime | None:
     """Return the end of the last interval of a DAG's schedule that has ended; None if it is unknown.
 
-    It is unknown on a worker that has only Airflow's task SDK. Each run of a backfill then lands only its own interval.
+    It is unknown on a worker that has only Airflow's task SDK. Then each DAG run of a backfill lands only its own interval.
     """
     try:
         from airflow.serialization.encoders import coerce_to_core_timetable  # noqa: PLC0415 - a part that may be missing

@@ -112,8 +112,8 @@ def _one_of(names: Sequence[str], title: str, description: str) -> Param:
 def set_params(dag: DAG, params: Mapping[str, Param]) -> None:
     """Give a DAG its params. Must be called after its tasks were added.
 
-    Airflow copies the params that a DAG has into every task that is added, which took half of the time of parsing. It merges the
-    DAG's params into each run in any case.
+    If a DAG has params when a task is added, Airflow copies them into the task. This took half of the time of parsing. It is not
+    needed, because Airflow merges the DAG's params into each run anyway.
     """
-    # They are copied, because a DAG run changes its params in place.
+    # The params are copied, because a DAG run changes its params in place.
     dag.params.update({name: copy(param) for name, param in params.items()})

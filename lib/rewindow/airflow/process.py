@@ -1,7 +1,7 @@
-"""Run a command as a child of this process, which never outlives it.
+"""Run a command as a child of this process. The command never outlives this process.
 
-No state of the command is stored, neither in files nor in Airflow. A retry starts the command again, and the ledger decides: the
-new command takes over a run whose process has ended, and ends with 75 if that process is alive.
+No state of the command is stored, neither in files nor in Airflow. A retry starts the command again, and the ledger decides. If
+the process of an unfinished run has ended, the new command takes the run over. If that process is alive, it ends with 75.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Command:
     def __exit__(self, *error: object) -> None:
         """Stop the command and the remaining processes of its group."""
         self.stop()
-        # The leader of the group was not reaped yet, so no other group can have its number.
+        # The leader of the group was not reaped yet, so no other group can have the same number.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._child.pid, signal.SIGTERM)
         self._child.communicate()
@@ -107,7 +107,7 @@ class Command:
         """Return the exit code; negative for a signal; None while the command runs."""
         if self._child.returncode is not None:
             return self._child.returncode
-        # WNOWAIT: the process is not reaped, because a signal handler may interrupt this method.
+        # With WNOWAIT, the process is not reaped yet, because a signal handler may interrupt this method.
         ended = os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         if ended is None:
             return None
@@ -119,7 +119,7 @@ class Command:
 
 
 def _shown(line: bytes) -> str:
-    """Return a line of the command as Airflow's log may show it. Code of the job can print anything."""
+    """Return a line of the command in a form that is safe in Airflow's log, because the job's code can print anything."""
     return visible_lines(without_secrets(line.decode(errors="replace").rstrip()))
 
 

@@ -1,6 +1,6 @@
 """The report that a task writes after its command: its options, its file, and its address. Does not import Airflow.
 
-Each branch of a job has one file, which also covers earlier runs. So there are no old reports to delete.
+Each branch of a job has a single file, because a report also covers earlier runs. So there are no old reports to delete.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def folder_of(project: str, target: str) -> str | None:
     """
     root = find_project(Path(project).absolute())
     config = load_target(root, target)
-    # Spark would have to be started for such a report.
+    # A report on governed tables would start Spark, so none is written.
     if config.catalog is not None:
         return None
     return f"{location_of(root, config.warehouse).removeprefix('file://').rstrip('/')}/{FOLDER}"

@@ -1,4 +1,4 @@
-"""`LogCompleteSensor`: waits until a feed's logs are complete through a time. Reads one small ledger, without a JVM."""
+"""`LogCompleteSensor`: wait until a feed's logs are complete through a time. It reads one small ledger, without a JVM."""
 
 from __future__ import annotations
 

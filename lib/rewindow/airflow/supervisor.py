@@ -1,7 +1,8 @@
 """Run one command, and stop it when the process that started this script has ended for any reason, including SIGKILL.
 
-A script that uses only the standard library: `python supervisor.py COMMAND ...`. It is the leader of its own process group. Its
-standard input is a pipe that its parent keeps open and that the kernel closes when the parent ends.
+This is a script that uses only the standard library: `python supervisor.py COMMAND ...`. It is the leader of its own process
+group. Its standard input is a pipe that the parent keeps open. When the parent ends, the kernel closes the pipe, and the script
+sees this.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ _PR_SET_PDEATHSIG = 1
 
 def run(command: list[str]) -> int:
     """Run a command to its end and return its exit code. After a signal, that is 128 plus the signal's number, as in a shell."""
-    # Signals to the group are for the command, so this process ignores them. It uses a handler, because the command would inherit
-    # SIG_IGN.
+    # Signals to the group are for the command, so this process ignores them. It does so with a handler and not with SIG_IGN,
+    # because the command would inherit SIG_IGN.
     signal.signal(signal.SIGTERM, _ignore)
     signal.signal(signal.SIGINT, _ignore)
     try:

@@ -51,7 +51,8 @@ def lines_of(result: Mapping[str, Any], where: str = "") -> Iterator[str]:
 def is_result(command: str, result: Mapping[str, Any]) -> bool:
     """Return whether the JSON that a command printed is its result.
 
-    A Python in which rewindow is not installed ends with 1. So does `diff` if it finds a difference, but then it prints counts.
+    `diff` ends with 1 if it finds a difference, but so does a Python in which rewindow is not installed. Only `diff` prints
+    counts.
     """
     if command != "diff":
         return bool(result)
@@ -96,7 +97,10 @@ def has_event(asset: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
 
 
 def told_of(asset: Mapping[str, Any], name: str, result: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what a command printed about the table or feed of an asset, given the asset's extra and name; None if nothing."""
+    """Return what a command printed about the table or feed of an asset; None if it printed nothing about it.
+
+    ``asset`` is the asset's extra, ``name`` the asset's name.
+    """
     if FEED not in asset:
         return extra_of(str(asset.get(TABLE, name)), [result])
     landed = result.get("landed") or result
@@ -108,8 +112,8 @@ def told_of(asset: Mapping[str, Any], name: str, result: Mapping[str, Any]) -> d
 def extra_of(table: str, results: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Return what `run` or `promote` printed about a table; None if they printed nothing about it.
 
-    ``results``: the ``--json`` outputs of commands. There, the name of a governed table has three parts. In the job's file it may
-    have two, because the target supplies the catalog.
+    ``results`` are the ``--json`` outputs of commands. In them, the name of a governed table has three parts. In the job's file,
+    it may have two, because the target supplies the catalog.
     """
     found = [(str(one["table"]).replace("/", "."), one, result) for result in results for one in _tables(result)]
     matches = [one for one in found if one[0] == table] or [one for one in found if one[0].endswith(f".{table}")]

@@ -14,7 +14,7 @@ from rewindow.errors import RewindowError, StorageError
 
 
 class LogCompleteTrigger(BaseTrigger):
-    """Polls a feed's landing ledger every ``poll_s`` seconds and fires when the feed's watermark has reached ``through``."""
+    """A trigger that fires when a feed's watermark has reached ``through``. It polls the ledger every ``poll_s`` seconds."""
 
     def __init__(
         self,

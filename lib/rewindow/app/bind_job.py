@@ -60,7 +60,10 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
 
 @contextmanager
 def _fits(root: Path, job: str) -> Iterator[None]:
-    """Begin an error about the topology with the line of the job's code at fault, else with that of ``topology:`` in its file."""
+    """Name the line at fault in an error about the topology.
+
+    This is a line of the job's code or, if none is known, the line of ``topology:`` in the job's file.
+    """
     try:
         yield
     except ConfigError as error:

@@ -1,8 +1,8 @@
-"""What follows a branch's last run: the next run, an unfinished attempt, results that wait, and replayed rows of removed runs.
+"""The situation after a branch's last run: the next run, an unfinished attempt, waiting results, replayed rows of removed runs.
 
-The ledger does not say how an attempt ended, but the attempt's heartbeat does. A process that ends by itself removes its
-heartbeat, with or without an error. A killed process leaves it. For governed tables, some refusals are made only by `run`, after
-it has planned.
+The ledger does not say how an attempt ended, but the attempt's heartbeat shows whether it was killed. A process that ends by
+itself removes its heartbeat, with or without an error. A killed process leaves it. For governed tables, some refusals come only
+from `run`, after it has planned.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, 
 
 
 def with_all_reasons(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
-    """Return ``done`` with a reason that also says all else that the user should know of the branch and the feed.
+    """Return ``done`` with a reason that also says what else the user should know about the branch and the feed.
 
     ``done`` is the result of a run for which there is nothing to do.
     """
@@ -56,7 +56,7 @@ def with_all_reasons(root: Path, tables: Warehouse, job: Job, request: RunReques
 
 
 def _with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
-    """Return ``done`` with the changes since the checkpoint that the next run will accept, if there are any."""
+    """If the code changed since the checkpoint and the next run will accept the changes, add them to ``done``."""
     branch = tables.state(job.name).branch(request.branch)
     changed = changes_since(branch, job.binding)
     if not changed or branch.head is None or branch.is_sealed:
@@ -66,7 +66,7 @@ def _with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDa
 
 
 def _with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
-    """Return ``done`` with a reason that also says so if the branch has replayed rows of another job's removed runs."""
+    """If the branch has replayed rows of another job's removed runs, add this to the reason of ``done``."""
     feed = job.feed.definition.feed
     of = replayed_removed(root, tables, feed, tables.state(job.name).branch(request.branch).last_epoch)
     if not of:
@@ -76,7 +76,7 @@ def _with_removed(root: Path, tables: Warehouse, job: Job, request: RunRequest, 
 
 
 def _with_refused_landing(root: Path, job: Job, done: UpToDate) -> UpToDate:
-    """Return ``done`` with a reason that also says so if the feed's file is invalid, which prevents further landings."""
+    """If the feed's file is invalid, so that nothing more can be landed, add this to the reason of ``done``."""
     feed = job.feed.definition.feed
     try:
         load_feed(root, feed)
@@ -90,8 +90,8 @@ def unfinished(
 ) -> Unfinished:
     """Return what is known of an attempt without a recent heartbeat.
 
-    ``in_catalog``: whether a catalog governs the tables. Hosts then usually do not share the folder of heartbeats, so an attempt
-    on another host may be alive. ``planned_ms``: when the attempt planned its run (epoch ms).
+    ``in_catalog`` says whether a catalog governs the tables. If so, hosts usually do not share the folder of heartbeats, so an
+    attempt on another host may be alive. ``planned_ms`` says when the attempt planned its run (epoch ms).
     """
     is_killed = was_killed(warehouse, attempt)
     has_ended = not in_catalog or _is_here(attempt) or is_killed
@@ -125,8 +125,8 @@ def rules_of(root: Path, feed: str) -> FeedRules | Unknown:
 def after_last_run(root: Path, tables: Warehouse, branch: Branch, feed: Feed, again: str) -> dict[str, Any]:
     """Return what is left to do after a branch's last run, as JSON values.
 
-    ``ended``: how an unfinished attempt ended, with the command ``again``, which completes its run. ``silent``: the results that
-    wait for partitions without records. ``unknown``: why those results are not known.
+    ``ended`` says how an unfinished attempt ended, and names the command ``again``, which completes its run. ``silent`` has the
+    results that wait for partitions without records. If these results are unknown, ``unknown`` says why.
     """
     pending = branch.pending
     ended = unfinished(tables.warehouse, pending.attempt).hint(f"Run it again: `{again}`") if pending else None
@@ -150,7 +150,7 @@ def _after_head(root: Path, tables: Warehouse, branch: Branch, feed: Feed) -> In
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A feed whose landings after ``keep`` hold rows of removed runs, and the jobs with runs of these landings."""
+    """A feed whose landings after ``keep`` have rows of removed runs, and the jobs that have taken these landings."""
 
     feed: str
     keep: int
@@ -158,23 +158,26 @@ class Reader:
 
 
 def outdated_readers(root: Path, tables: Warehouse, job: str) -> Iterator[Reader]:
-    """Yield the feeds that read outputs of a job and hold rows of its removed runs. Skips invalid files of feeds and jobs."""
+    """Yield the feeds that read a job's outputs and have rows of its removed runs. Skips invalid files of feeds and jobs."""
     for feed in names_of(root, "feeds"):
         if job in _sources(root, feed):
             yield from _outdated(root, tables, feed, job)
 
 
 def replayed_removed(root: Path, tables: Warehouse, feed: str, last_epoch: int) -> str:
-    """Return the jobs whose removed runs have rows in a feed that a branch has replayed, joined by "and"; empty without any.
+    """Return the jobs, joined by "and", whose removed runs have rows in a feed that a branch has replayed.
 
-    ``last_epoch``: the last epoch that the branch has taken.
+    The text is empty if there are no such jobs. ``last_epoch`` is the last epoch that the branch has taken.
     """
     kept = ((source, *standing_landings(tables, feed, source)) for source in sorted(_sources(root, feed)))
     return " and ".join(source for source, keep, landings in kept if keep < landings and keep < last_epoch)
 
 
 def replayed_of_removed(root: Path, tables: Warehouse, feed: str) -> dict[str, tuple[str, ...]]:
-    """Return the jobs whose removed runs still have rows in a feed, each mapped to the jobs that have replayed these rows."""
+    """Return the jobs whose removed runs still have rows in a feed.
+
+    Each is mapped to the jobs that have replayed these rows.
+    """
     return {
         source: reader.jobs
         for source in sorted(_sources(root, feed))

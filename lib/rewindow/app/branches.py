@@ -43,9 +43,9 @@ from rewindow.tables.shared.warehouse import check_not_deleted
 class Backfilled:
     """Result of a backfill: its branch, the branch's parent run, its first epoch, and the results of its runs.
 
-    ``replaced`` names earlier runs of the branch that were replaced because they had executed other code. ``continues`` names the
-    last earlier run that was kept. ``other_keys`` names the outputs that cannot be compared with those of `main`, because their
-    keys have other columns.
+    ``replaced`` names earlier runs of the branch. They were replaced because they had executed other code. ``continues`` names
+    the last earlier run that was kept. ``other_keys`` names the outputs that cannot be compared with those of `main`, because
+    their keys have other columns.
     """
 
     branch: str
@@ -61,9 +61,9 @@ class Backfilled:
 class Compared:
     """Result of a comparison of two branches: the last run that both have, the ``epochs`` after it, and each output's diff.
 
-    ``has_finals``: whether the rows of the final runs were compared, too. They are if both branches end with a final run after
-    the same epoch. Otherwise ``left_out`` names the final runs whose rows were not compared. ``on_hold`` has the first run on
-    hold of each branch. Its rows and those of later runs are not published, and so were not compared.
+    ``has_finals`` says whether the rows of the final runs were compared, too. They are if both branches end with a final run
+    after the same epoch. Otherwise ``left_out`` names the final runs whose rows were not compared. ``on_hold`` has the first run
+    on hold of each branch. Its rows and those of later runs were not compared, because they are not published.
     """
 
     first: str
@@ -83,7 +83,7 @@ class Compared:
 
     @property
     def is_held(self) -> bool:
-        """Whether a run on hold left nothing to compare. It is then unknown whether the outputs differ."""
+        """Whether there was nothing to compare because of a run on hold. Then it is unknown whether the outputs differ."""
         return bool(self.on_hold) and not self.extent
 
     @property
@@ -119,7 +119,7 @@ class JobBranches:
     def rewind(self, branch: str, to: str, on_step: OnStep = None) -> dict[str, Any]:
         """Return a branch to an earlier run; see `control.branch.rewind`.
 
-        ``lagged`` of the result names the targets whose tables lacked committed runs, as after an interrupted command.
+        ``lagged`` of the result names the targets whose tables lacked committed runs, for example after an interrupted command.
         """
         with self._project.telemetry.operation(REWIND, self._job, branch) as observed:
             before, lagged = self.state.branch(branch), self._lagging(branch)
@@ -143,8 +143,8 @@ class JobBranches:
         """Replay epochs on a branch of `main`, creating the branch if needed. Published tables do not change.
 
         ``start`` and ``end`` are event times, landings or runs. The start is rounded down to the end of a run. The default end is
-        the last epoch of `main`. An existing branch continues where it ended. Without a name, the branch of an interrupted
-        backfill that had no name either is continued. A branch whose runs executed other code than today's starts over.
+        the last epoch of `main`. An existing branch continues where it ended, or starts over if its runs executed other code than
+        the present one. If no name is given, and an earlier backfill without a name was interrupted, its branch is continued.
         ``accept_changes`` allows code that differs from the parent checkpoint's, if its stores are still compatible.
         """
         if branch == MAIN:
@@ -219,9 +219,9 @@ class JobBranches:
     def promote(self, branch: str, into: str, on_step: OnStep = None) -> dict[str, Any]:
         """Let a branch take the epochs that ``into`` has taken, then replace the runs of ``into``; see `control.branch.promote`.
 
-        Of the result, ``is_new`` is false if the branch was promoted before. ``lagged`` is as in `rewind`. ``fewer`` is the
-        result of `fewer_rows`. ``other_code`` lists how the project's present code differs from that of the branch. ``waiting``
-        is the number of landings that wait for the next run of ``into``; ``is_sealed`` says that ``into`` takes no more runs.
+        In the result, ``is_new`` is false if the branch was promoted before. ``lagged`` is as in `rewind`. ``fewer`` is the
+        result of `fewer_rows`. ``other_code`` lists how the project's present code differs from the branch's code. ``waiting``
+        is the number of landings that wait for the next run of ``into``. ``is_sealed`` says whether ``into`` takes no more runs.
         """
         with self._project.telemetry.operation(PROMOTE, self._job, branch) as observed:
             done = self._promote(branch, into, on_step, observed.watching(on_step))
@@ -362,7 +362,10 @@ class JobBranches:
         return list(self._tables.lagging(self._job, self.state, branch))
 
     def _interrupted_backfill(self, state: JobState, base: CommittedRun | None) -> str | None:
-        """Return the branch that an interrupted backfill forked from main's run ``base`` and named by number, else None."""
+        """Return the branch of an interrupted backfill that had no name; None if there is none.
+
+        The branch starts at main's run ``base``, and its name has a number.
+        """
         for branch in state.branches.values():
             is_live = branch.pending is not None and self._project.is_alive(branch.pending.attempt)
             is_unnamed = (
@@ -395,7 +398,7 @@ class JobBranches:
 def other_hash_seed() -> Iterator[None]:
     """If Spark starts within this block, its workers hash texts with another seed than in a run.
 
-    A replay then gives other rows if the code depends on the order of a set.
+    So if the code depends on the order of a set, a replay gives other rows.
     """
     before = os.environ.get(_HASH_SEED)
     os.environ[_HASH_SEED] = OTHER_SEED

@@ -1,4 +1,7 @@
-"""The expectations of a job's outputs. Binding the job checks them against the columns, each run checks its rows against them."""
+"""The expectations of a job's outputs.
+
+They are checked against the columns when the job is bound. Each run checks its new rows against them.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ class OutputExpectations:
 
 
 class JobExpectations:
-    """Checks the new rows of a job's outputs. See `control.run.Evaluator`."""
+    """The check of the new rows of a job's outputs. See `control.run.Evaluator`."""
 
     def __init__(self, outputs: Sequence[OutputExpectations]) -> None:
         """Bind to the outputs that have expectations."""
@@ -189,7 +192,10 @@ def _check_query(expectation: Expectation, columns: Sequence[Column]) -> None:
 
 
 def _new(columns: Sequence[Column]) -> pa.Schema:
-    """Return the columns of `NEW_ROWS`, which lack ``_run`` because each attempt of a run has another value for it."""
+    """Return the columns of `NEW_ROWS`.
+
+    ``_run`` is not one of them, because its value differs between the attempts of a run.
+    """
     return arrow_schema([column for column in columns if column.name != "_run"])
 
 
@@ -227,7 +233,7 @@ def _queried(
     parent: CommittedRun | None,
     rows: StagedRows,
 ) -> Iterator[Observation]:
-    """Yield what queries return. ``parent``: the preceding run of the branch, whose rows are `PREVIOUS_ROWS`."""
+    """Yield what queries return. ``parent`` is the preceding run of the branch, whose rows are `PREVIOUS_ROWS`."""
     new, before = _new(output.columns), arrow_schema(output.columns)
     table = parent.spec.binding.tables.get(target) if parent else None
     if table is not None:
@@ -250,7 +256,7 @@ def _returned(expectation: Expectation, queries: RowQueries) -> Observation:
             count += batch.num_rows
             names = batch.schema.names
             rows = examples_of(pa.table([as_text(column) for column in batch.columns], names=names))
-            # A query need not order its rows, so the examples are the first rows in the order of their text.
+            # A query may return its rows in any order, so the examples are the first rows in the order of their text.
             examples = heapq.nsmallest(MOST_EXAMPLES, [*examples, *rows])
     except SlowQueryError as error:
         raise LimitError(

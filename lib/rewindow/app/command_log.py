@@ -32,7 +32,10 @@ def command_log() -> Any:
 
 
 def as_visible_line(_log: Any, _method: str, line: Any) -> str:
-    """Escape what is unprintable in a rendered line, so that data cannot forge another one. The last processor of each log."""
+    """Escape unprintable characters in a rendered line, so that data cannot forge another line.
+
+    The last processor of each log.
+    """
     return visible(line.replace("\x7f", "\\u007f"))  # valid also in JSON, whose renderer has escaped everything else
 
 

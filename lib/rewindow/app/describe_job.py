@@ -1,4 +1,4 @@
-"""What a job has done: its runs, tables and metrics. Also which of its tables were altered outside rewindow."""
+"""Describe what a job has done: its runs, tables and metrics. Find tables of the job that were altered outside rewindow."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def check_rows(tables: Warehouse, job: str, state: JobState, branch: str) -> Non
 
 
 def check_outputs(tables: Warehouse, job: str, state: JobState, branch: str, targets: Iterable[str]) -> None:
-    """Check as `check_rows` those outputs of a branch to which another writer has added files. Reads no files of other outputs.
+    """Check, as `check_rows` does, those outputs of a branch to which another writer has added files. Read no other outputs.
 
     For governed tables, only the cheap check `check_published` is made.
     """

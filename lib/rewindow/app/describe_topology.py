@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def explain_job(project: OpenProject, job: str, *, spark: bool = False) -> dict[str, Any]:
     """Return the values of `explain` for a job: its topology. ``spark``: add Spark's plan of each sub-topology in a first run.
 
-    Before the first landing, columns have the types that the sources have now. Types that only the landing decides are json.
+    Before the first landing, columns have the types that the sources have now. A type that only the landing can decide is json.
     """
     is_landed = project.was_landed(project.job_config(job).feed)
     bound = project.bind(job) if is_landed or spark else project.bind_to_sources(job)
@@ -49,7 +49,7 @@ def describe_topology(
 ) -> dict[str, Any]:
     """Return a job's topology: each sub-topology's sources, execution mode, nodes and stores, and the outputs.
 
-    ``tables``: from topic to the table of its log if Spark must read that table for the tasks, else None.
+    ``tables`` maps each topic to the table of its log if Spark must read this table for the tasks, otherwise to None.
     """
     settings, has_quarantine = job.code.settings, QUARANTINE in job.binding.tables
     logs = job.code.load_logs()
@@ -104,7 +104,7 @@ def _describe_node(node: Mapping[str, Any], batches: str | None) -> dict[str, An
 def _describe_batches(reason: str | None) -> dict[str, str]:
     """Return how a `BatchProcessor` takes its records; an empty mapping for other nodes, which have no ``reason``.
 
-    ``reason``: why it takes records one by one, or `MANY`.
+    ``reason`` says why it takes records one by one; `MANY` means that it takes many at a time.
     """
     if reason is None:
         return {}

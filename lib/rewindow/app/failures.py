@@ -1,4 +1,4 @@
-"""Every error as a `RewindowError`, whatever was raised, for people, logs, notebooks and telemetry."""
+"""Translate any exception into a `RewindowError`, for people, logs, notebooks and telemetry."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rewindow.errors import (
 
 
 class Failure(NamedTuple):
-    """Why a command failed: message with the fix, exit code, name of the error's class, code of the error, and facts."""
+    """The failure of a command: message with the fix, exit code, name of the error's class, code of the error, and facts."""
 
     message: str
     exit_code: int
@@ -43,7 +43,7 @@ def failure_of(error: BaseException) -> Failure:
 def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") -> RewindowError:
     """Return the error that a user sees, whose class decides the exit code. A `RewindowError` is returned unchanged.
 
-    ``debug``: how to get the stack trace of a bug, in words.
+    ``debug`` says, in words, how to get the stack trace of a bug.
     """
     if isinstance(error, RewindowError):
         return error
@@ -87,7 +87,8 @@ def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") 
 def _is_of_process(error: BaseException) -> bool:
     """Return whether an error shows that the process got no more memory, file handles or threads.
 
-    Native code then panics, libraries end the process, and modules cannot be loaded. The job's own code is handled elsewhere.
+    In this case native code panics, libraries end the process, and modules cannot be loaded. Errors of the job's own code are
+    handled elsewhere.
     """
     is_no_thread = isinstance(error, RuntimeError) and "can't start new thread" in str(error)
     return (

@@ -1,8 +1,11 @@
-"""What a landing needs of the project: code versions, the number of landings to keep after a refusal, and warnings about columns.
+"""Parts of a landing that need the project: code versions, the landings to keep after a refusal, and warnings about columns.
 
-A warning says that a column was probably not landed as the user wants it. Numbers with commas, like ``12,50``, become text, which
-cannot be summed. So do numbers in a column with text like ``n/a``, or with codes such as ``007`` and ``1E5``. Text keeps the
-blanks around it, also in a key. A column whose times are before 1980 probably has no times in milliseconds.
+A warning says that a column was probably not landed as the user wants it. These are the cases:
+
+* Numbers with commas, like ``12,50``, become text, which cannot be summed.
+* So do numbers in a column that also has text like ``n/a``, or codes such as ``007`` and ``1E5``.
+* Text keeps the blanks around it, even in a key.
+* A column whose times are before 1980 is probably not in milliseconds.
 """
 
 from __future__ import annotations
@@ -58,10 +61,10 @@ def extractor_versions(config: FeedConfig, root: Path) -> dict[str, str]:
 
 @contextmanager
 def naming_kept(tables: Warehouse, feed: FeedConfig) -> Iterator[None]:
-    """If this block refuses a landing, add to the error how many landings `--keep` may keep.
+    """If the block refuses a landing, add to the error how many landings `--keep` may keep.
 
-    The landing is refused because a landed file is gone or has changed, or because the feed holds rows of runs that a job no
-    longer has.
+    This is done for two reasons of refusal: a landed file is gone or has changed, or the feed has rows of another job's removed
+    runs.
     """
     try:
         yield
@@ -92,13 +95,13 @@ def _landings_before(tables: Warehouse, feed: str, file: str) -> int:
 _ENOUGH = 1_000
 """The maximum number of rows that are inspected."""
 _FIRST_TIME_MS = 315_532_800_000
-"""1980-01-01. Event logs have no earlier times."""
+"""1980-01-01 in epoch ms. Event logs have no earlier times."""
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _CODE = re.compile(r"-?0\d|-?\d+[eE]\d")
-"""Texts that a column of numbers would change: zeros at the beginning, and exponents of whole numbers."""
+"""Matches texts that would change in a column of numbers: zeros at the beginning, and exponents of whole numbers."""
 _WHOLE, _DECIMAL = re.compile(r"-?\d{1,20}"), re.compile(r"-?\d{1,20}(\.\d{1,18})?")
 _EXACT = 2**53
-"""Larger whole numbers are no form of DOUBLE, which would round them."""
+"""Larger whole numbers are not accepted as DOUBLE, because DOUBLE would round them."""
 _MOST = 0.8
 """If this share of the values are numbers, the other values are probably mistakes."""
 _GROUPS = re.compile(r"[+-]?\d{1,3}(,\d{3})*(\.\d+)?")
@@ -171,7 +174,7 @@ def _unlikely_texts(tables: Warehouse, feed: Feed, inferred: AbstractSet[str]) -
 
 
 def _options_of_commas(values: list[str]) -> str:
-    """Return the options that read numbers with commas. Both meanings of `1,500` are named, because one is a thousandth."""
+    """Return the options that read numbers with commas. Both are named, because `1,500` may mean 1500 or 1.5."""
     fractions, groups = '`options: {decimal: ",", thousands: "."}`', '`options: {thousands: ","}`'
     if not all(_GROUPS.fullmatch(value.strip()) for value in values):
         return fractions
@@ -180,7 +183,7 @@ def _options_of_commas(values: list[str]) -> str:
 
 
 class _Why(NamedTuple):
-    """Why a column of numbers was landed as text; the type that takes the numbers, and the option for what is none."""
+    """The reason why a column of numbers was landed as text, the type for the numbers, and the option for other values."""
 
     reason: str
     type: str = "DOUBLE"
@@ -188,7 +191,7 @@ class _Why(NamedTuple):
 
 
 def _why_text(values: list[str], *, is_key: bool) -> _Why | None:
-    """Return why a column of numbers whose type was inferred was landed as text; None if its values are no numbers."""
+    """Return why the inferred type of a column of numbers was text; None if the values are no numbers."""
     if all(map(_NUMBER.fullmatch, values)):
         if (code := next(filter(_CODE.match, values), None)) is not None:
             return _Why(f"values like {code!r} may be codes")
@@ -207,7 +210,10 @@ def _why_text(values: list[str], *, is_key: bool) -> _Why | None:
 
 
 def _with_blanks(values: list[str], *, is_key: bool) -> str | None:
-    """Return a value with blanks around it if all values begin with a blank, or if a value of a key has blanks; else None."""
+    """Return an example of a value with blanks around it; None if blanks are probably wanted.
+
+    Blanks are suspicious if all values begin with one, or if a value of a key has one.
+    """
     if all(value[0].isspace() for value in values):
         return values[0]
     # A key with blanks is not found under its spelling without blanks.
@@ -262,9 +268,10 @@ TableLook = Callable[[LogSpec, None, ReadWindow], SourceLook]
 
 
 def lands_next(config: FeedConfig, *, project_root: str, warehouse: str) -> str:
-    """Return a sentence to add to a message: which intervals of arrival `land` would land now.
+    """Return a sentence that says which intervals of arrival `land` would land now, to add to a message.
 
-    It is empty for a feed without intervals, which can land anything. If a source cannot be inspected, the sentence says why.
+    It is empty for a feed without intervals, because `land` can then land everything. If a source cannot be inspected, the
+    sentence says why.
     """
     import pendulum  # noqa: PLC0415 - a landing does not need it
 
@@ -288,9 +295,9 @@ def lands_next(config: FeedConfig, *, project_root: str, warehouse: str) -> str:
 def expected_feed(config: FeedConfig, look: TableLook, *, project_root: str, warehouse: str) -> Feed:
     """Return a feed without landings whose logs have the columns that their sources have now.
 
-    ``look`` inspects a source that is a table. A column has type json, which fits everything, if only the landing decides its
-    type. So has every column of a source that cannot be inspected. Raises `ConfigError` (78) for a configured column that a
-    source lacks.
+    ``look`` inspects a source that is a table. If only the landing can decide a column's type, the type is json, which fits
+    everything. This holds for all columns of a source that cannot be inspected. Raises `ConfigError` (78) for a configured
+    column that a source lacks.
     """
     feed = feed_spec(config, project_root=project_root, warehouse=warehouse)
     schemas = log_schemas({spec.topic: _expected(spec, look) for spec in feed.logs})

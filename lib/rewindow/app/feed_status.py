@@ -1,4 +1,4 @@
-"""Whether a feed's sources have something new, and whether `land` would refuse it. The only columns read are times of arrival."""
+"""Find out whether a feed's sources have new rows, and whether `land` would refuse them. Only times of arrival are read."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
     if not is_complete:
         waiting = waiting_sources(spec, looks, progress.positions, now_ms)
         return health(is_due=False, details=[waiting] if waiting else ())
-    # Of a job's output, `fresh` has every file, so only new epochs say what is due. `land` skips an epoch that has no rows and
-    # does not advance the watermark.
+    # For a job's output, `fresh` has all files, so only new epochs show whether something is due. `land` skips an epoch that has
+    # no rows and does not advance the watermark.
     fresh = sum(len(looks[log.topic].fresh) for log in spec.logs if not log.is_output)
     times = epoch_times(looks.values())
     epochs = {
@@ -82,9 +82,9 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
     changed = changed_extractors(progress.feed, extractor_versions(config, project.root))
     details = [*new_in_sources(fresh, epochs), *unchecked, *changed]
     if files is not None:
-        # New files may hold only rows of the current interval. Landed files may hold rows of later intervals: the last landing
-        # recorded which (ADR-122). If an older version wrote it without that record, the times of arrival in landed files are
-        # read, too.
+        # New files may have only rows of the current interval. Landed files may have rows of later intervals. The last landing
+        # recorded which files these are (ADR-122). If an older version made the landing and did not record them, the times of
+        # arrival in landed files are read, too.
         if fresh and not epochs and not spec.interval_end and progress.feed is not None:
             is_due = files.new_ones_may_be_due()
         if not is_due:
@@ -95,9 +95,9 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
 
 
 def _with_rows(spec: FeedSpec, looks: Mapping[str, SourceLook]) -> tuple[dict[str, SourceLook], list[str]]:
-    """Remove a log's new Parquet files from ``looks`` if none of them has rows. Also return the first file of each such log.
+    """Remove a log's new Parquet files from ``looks`` if none of them has rows, because `land` then lands nothing.
 
-    `land` lands nothing if there are only such files.
+    Also return the first file of each such log.
     """
     from rewindow.engine.worker.file_fields import has_rows  # noqa: PLC0415 - loads pyarrow
 
@@ -136,9 +136,9 @@ def _looks(project: OpenProject, spec: FeedSpec, progress: Progress, window: Rea
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """Checks whether the files of a feed hold rows of a complete interval of arrival.
+    """A check whether the files of a feed have rows of a complete interval of arrival.
 
-    It does not read a source with more than ``most_rows`` rows: then only `land` can tell.
+    It does not read a source with more than ``most_rows`` rows. For such a source, only `land` can tell.
     """
 
     spec: FeedSpec
@@ -154,7 +154,10 @@ class _Files:
         return self.window.until_ms or 0
 
     def new_ones_may_be_due(self) -> bool:
-        """Return whether new files may hold rows of a complete interval. True also if this process cannot read them."""
+        """Return whether new files may have rows of a complete interval.
+
+        If this process cannot read the files, return true.
+        """
         for log in (spec for spec in self.spec.logs if self.looks[spec.topic].fresh):
             if log.source.format in TABLE_FORMATS:
                 return True
@@ -167,7 +170,10 @@ class _Files:
         return False
 
     def behind(self, through_ms: int) -> Iterator[str]:
-        """Yield the logs whose new files certainly have rows that arrived before ``through_ms``, where landed intervals end."""
+        """Yield the logs whose new files certainly have rows that arrived before ``through_ms``.
+
+        That is the end of the landed intervals.
+        """
         for log in (spec for spec in self.spec.logs if self.looks[spec.topic].fresh):
             # Rows that arrive with the commits of a table are never behind.
             if log.source.format not in TABLE_FORMATS:
@@ -176,7 +182,7 @@ class _Files:
                         yield log.topic
 
     def landed_ones_are_due(self) -> tuple[bool, ReasonMessage | None]:
-        """Return whether landed files hold rows of a complete interval, and a message that says so or that it is unknown."""
+        """Return whether landed files have rows of a complete interval, and a message that says this, or that it is unknown."""
         unknown = None
         for log in self.spec.logs:
             if log.source.format in TABLE_FORMATS or log.topic not in self.progress.positions:
@@ -210,7 +216,7 @@ class _Files:
 def next_columns(
     feed: FeedSpec, columns: Mapping[str, LogColumns], looks: Mapping[str, SourceLook], progress: Progress
 ) -> list[ReasonMessage]:
-    """Check the columns of new files. Return which columns were not compared.
+    """Check the columns of new files. Return messages about columns that were not compared.
 
     Raises `SourceError` (66) for new files that `land` would refuse, `ConfigError` (78) if a first landing would lack columns.
     """

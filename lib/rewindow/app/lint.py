@@ -1,8 +1,8 @@
-"""Lint: find code of a job that may make two runs differ. It reads the source: nothing is executed, and types are unknown.
+"""Find code of a job that may make two runs differ.
 
-It finds three mistakes: wall clocks, randomness, and state that outlives a call but is in no store. `rewindow verify` finds the
-others, because it replays a run and compares the rows. Misspelt columns and fields, and joins of unequal keys, are found when the
-job is bound to its feed (`dsl.reads`).
+The check only reads the source: it executes nothing, and does not know types. It finds three mistakes: wall clocks, randomness,
+and state that outlives a call but is in no store. `rewindow verify` finds other mistakes, because it replays a run and compares
+the rows. Misspelt columns and fields, and joins of unequal keys, are found when the job is bound to its feed (`dsl.reads`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ _SEEDED: Final = ("random.Random", "numpy.random.default_rng")
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BUILDS: Final = frozenset(("StreamsBuilder", "Topology"))
-"""A function that uses one of these names builds the topology. Its variables outlive the calls of the functions defined in it."""
+"""A function that uses one of these names builds the topology. So its variables outlive calls of the functions defined in
+it."""
 _PROCESSORS: Final = ("Processor", "Transformer", "TransformerWithKey")
 _BEGIN: Final = ("__init__", "init")
 _END: Final = ("close", "__del__")
@@ -148,7 +149,7 @@ def _path(node: ast.expr) -> list[str]:
 
 
 class _Body:
-    """A function: the names that it binds. For a method of a processor, also the fields that `init` and the class set."""
+    """The names that a function binds. For a method of a processor, also the fields that `init` and the class set."""
 
     def __init__(self, function: ast.AST, fields: frozenset[str] = frozenset()) -> None:
         nodes = list(_own_nodes(function))
@@ -208,7 +209,7 @@ def _in_functions(
 def _fields(processor: ast.ClassDef) -> frozenset[str]:
     """Return the fields that a processor's class and its `init` set, except stores.
 
-    A change of such a field is lost after a landing, because each landing begins with a new processor.
+    If code changes such a field, the change is lost after a landing, because each landing begins with a new processor.
     """
     names: list[str] = []
     if any(_path(base)[-1].endswith(_PROCESSORS) for base in processor.bases):
@@ -238,7 +239,10 @@ def _is_mutable(node: ast.expr) -> bool:
 
 
 def _changed(node: ast.expr) -> list[str]:
-    """Return the path of what an expression changes, followed by the changing method or "="; empty if it changes nothing."""
+    """Return the path of the value that an expression changes, followed by the changing method or "=".
+
+    The path is empty if the expression changes nothing.
+    """
     if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
         return [*_path(node), "="]
     if isinstance(node, ast.Call):
@@ -252,9 +256,10 @@ def _changed(node: ast.expr) -> list[str]:
 
 
 def _is_shared(path: list[str], bodies: tuple[_Body, ...], module: Module, source: Source) -> bool:
-    """Return whether a changed path begins outside the call: at a module, a class, a field, or the function that builds.
+    """Return whether a changed value outlives the call.
 
-    The function that builds the topology outlives the calls of the functions defined in it.
+    It does if its path begins at a module, a class, a field, or a variable of the function that builds the topology. Variables of
+    this function outlive the calls of the functions defined in it.
     """
     name, *rest = path
     body = _owner(name, bodies)

@@ -33,10 +33,10 @@ from rewindow.tables.shared.feeds import find_feed
 
 
 def reading_ledgers(project: OpenProject, feeds: Iterable[str], jobs: Iterable[str]) -> AbstractContextManager[None]:
-    """Return the context of a command that only reads some feeds and jobs. In a catalog, one query reads all their ledgers.
+    """Return the context of a command that only reads some feeds and jobs.
 
-    In a catalog, it opens the Spark session at once. Raises `ConfigError` (78) without a session, so that the command ends with
-    one error instead of one for each feed and job.
+    In a catalog, it opens the Spark session at once, and one query reads all ledgers. If there is no session, it raises
+    `ConfigError` (78), so that the command ends with one error instead of one for each feed and job.
     """
     named, needed = list(jobs), {*feeds}
     for job in named:
@@ -117,7 +117,7 @@ def branch_entry(project: OpenProject, job: str, branch: str, view: ProjectView)
 
 
 def missing_feed(project: OpenProject, entry: Entry) -> FindingMessage | None:
-    """Return the finding that the feed of a job has no file any more, so that nothing more is landed; None if it has its file."""
+    """Return the finding that the feed of a job no longer has a file, so that nothing more is landed; None if the file exists."""
     if entry.status is Status.BROKEN or not entry.feed or entry.feed in names_in(project.root, "feeds"):
         return None
     return FindingMessage(
@@ -195,7 +195,10 @@ def _job(project: OpenProject, name: str, view: ProjectView) -> Entry:
 
 
 def _left_behind(branch: Entry) -> Entry:
-    """Return the entry of a branch other than main, which nobody runs again once its code (76) or landings (66) are others."""
+    """Return the entry of a branch other than main.
+
+    If its code (76) or landings (66) are outdated, it is left behind, not broken.
+    """
     is_left_behind = branch.status is Status.BROKEN and branch.exit_code in (
         CheckpointError.exit_code,
         SourceError.exit_code,
@@ -211,7 +214,7 @@ def _job_branch(project: OpenProject, name: str, branch: str, view: ProjectView)
     except SourceError as never_landed:
         try:
             project.bind(name)
-        except SourceError:  # only the landing is missing: the job's code is valid
+        except SourceError:  # the job's code is valid, and only the landing is missing
             if state.branch(branch).head is not None:
                 raise
             first_line = ReasonMessage.restored(

@@ -39,7 +39,7 @@ class Resumed:
 
 
 class _LazyEngine:
-    """An engine that starts when it gets its first work, because most repairs need no engine."""
+    """An engine that starts only when it gets its first work, because most repairs need none."""
 
     def __init__(self, project: OpenProject) -> None:
         self._project = project

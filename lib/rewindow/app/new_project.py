@@ -12,7 +12,7 @@ from rewindow.config.json_schema import KINDS, modeline, schema_text
 from rewindow.errors import UsageError
 
 _SUFFIXES = {".py.txt": ".py", "gitignore.txt": ".gitignore"}
-"""From the end of a file's name in this package to its end in a project. They differ so that tools ignore the files in this
+"""Maps the end of a file's name in this package to its end in a project. The ends differ, so that tools ignore the files in this
 package."""
 
 

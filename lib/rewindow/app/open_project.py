@@ -84,14 +84,14 @@ class OpenProject:
     def state(self, job: str, *branches: str) -> JobState:
         """Return what the ledger of a job says.
 
-        Raises `CheckpointError` (76) if it says nothing, but tables have the job's rows, or if it lacks publications that the
-        tables of these branches have.
+        Raises `CheckpointError` (76) if the ledger has no rows of the job although tables have its rows, or if it lacks
+        publications that the tables of these branches have.
         """
         state = self.tables.state(job)
         for branch in branches:
             self.tables.check_ledger(job, state, branch)
         if not state.rows:
-            # `run` refuses an output of another job (78). Here it is no reason to show nothing.
+            # `run` refuses an output of another job (78). Commands that only read still show the job.
             with suppress(ConfigError):
                 for path in self.tables.unknown_tables(job, state, self.outputs_of(job)):
                     table = self.tables.location_of(TableSpec(path, ()))
@@ -122,7 +122,7 @@ class OpenProject:
         self._observe(on_step)
         with self.telemetry.operation(LAND, feed) as observed, naming(FEED=feed):
             config = load_feed(self.root, feed)
-            # Within one command, rows that it appends to the ledger are not read again.
+            # Within one command, the ledger is read once. Rows that the command appends are not read again.
             with self.tables.command(feed=feed):
                 with naming_kept(self.tables, config):
                     observed.planned(lambda: self.gatherer.landing_planned(feed))
@@ -281,7 +281,7 @@ class OpenProject:
         return replace(done, hints=(*undeclared, *found))
 
     def _waiting(self, feed: Feed, done: RunReport) -> Iterator[HintMessage]:
-        """Yield a hint for the results that a run left waiting for partitions without records."""
+        """Yield a hint if, after a run, results wait for partitions without records."""
         from rewindow.control.health.inputs import FeedRules, Inputs, Unknown
         from rewindow.control.health.waiting_results import stalled
 
@@ -301,7 +301,7 @@ class OpenProject:
 
     @cached_property
     def gatherer(self) -> Gatherer:
-        """What gathers facts for telemetry. Its module is loaded only if there is an observer."""
+        """The gatherer of facts for telemetry. Its module is loaded only if there is an observer."""
         from rewindow.app.telemetry.gather_command_facts import Gatherer, Locator
 
         return Gatherer(Locator(self.root, self.target, self.warehouse, self.tables))
@@ -365,7 +365,10 @@ class OpenProject:
         return lands_next(load_feed(self.root, feed), project_root=str(self.root), warehouse=self.warehouse)
 
     def was_landed(self, feed: str) -> bool:
-        """Return whether a feed was ever landed. True also for an unknown feed, for which `bind` raises the error."""
+        """Return whether a feed was ever landed.
+
+        Return true for an unknown feed, too, because `bind` then raises the error.
+        """
         try:
             return feed not in names_of(self.root, "feeds") or bool(self.tables.feed(feed))
         except SourceError:

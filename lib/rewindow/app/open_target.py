@@ -38,10 +38,10 @@ EXCHANGE = "rewindow/_text"
 
 @dataclass(frozen=True)
 class Setting:
-    """Where a target's work is executed, and functions that are told of its progress.
+    """Where a target's work is executed, and functions that observe the progress.
 
-    ``root``: the project's folder. ``on_share`` gets the fraction of a landing or run that is done, ``on_task`` each task's
-    report. ``on_other`` gets, in words, which work is left to Spark and why.
+    ``root`` is the project's folder. ``on_share`` gets the fraction of a landing or run that is done, and ``on_task`` each task's
+    report. ``on_other`` gets a text that says which work Spark does, and why.
     """
 
     target: TargetConfig
@@ -57,10 +57,10 @@ class Setting:
 
 
 class FileEngines:
-    """What executes the landings and runs of a target whose tables are files."""
+    """The engines of a target whose tables are files."""
 
     needs: Sequence[str] = ()
-    """Why any command of the target starts Spark, in words. Empty, because small work does not need Spark."""
+    """The reasons why every command of the target starts Spark, in words. There are none, because small work needs no Spark."""
 
     def __init__(self, setting: Setting, warehouse: str) -> None:
         """Nothing is started."""
@@ -72,7 +72,8 @@ class FileEngines:
 
         of = self._of
 
-        # pyspark is imported in these functions: that takes a third of the time of a small landing, which does not need it.
+        # pyspark is imported only in these functions, because a small landing does not need it, and the import would take a third
+        # of its time.
         def other() -> LandingEngine:
             from rewindow.engine.spark.spark_landing import SparkLandingEngine  # noqa: PLC0415
 
@@ -133,7 +134,7 @@ class FileEngines:
 
 
 def starting_spark(target: TargetConfig, reasons: Sequence[str]) -> str:
-    """Return a line that says that Spark starts now, and why if that is known. Of several ``reasons``, the last is used."""
+    """Return a line that says that Spark starts now and, if there are ``reasons``, states the last one."""
     if reasons:
         return f"starting Spark to {reasons[-1]}"
     if target.is_remote:
@@ -170,7 +171,10 @@ def _session(root: Path, target: TargetConfig, cores: int, *, debug: bool) -> Sp
 
 
 class CatalogEngines:
-    """The engines of a target whose tables a catalog governs. Spark is running already, because the ledgers are tables, too."""
+    """The engines of a target whose tables a catalog governs.
+
+    Spark is already running when they are used, because reading the ledgers has started it.
+    """
 
     needs: Sequence[str] = ("use the tables of the catalog",)
 

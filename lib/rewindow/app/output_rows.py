@@ -44,15 +44,15 @@ def output_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield each output table of ``name``, a job or a table: its job, topic, path, number of rows and some rows.
 
-    The name ``rewindow.quarantine`` stands for the quarantine, which belongs to no job. There, ``of`` selects the records of a
-    job or feed, and ``branch`` those of one of the job's branches (None: all branches). For outputs, None is the main branch.
+    The name ``rewindow.quarantine`` means the quarantine, which belongs to no job. For the quarantine, ``of`` selects the records
+    of a job or feed, and ``branch`` those of one of the job's branches (None: all branches). For outputs, None is the main
+    branch. With ``current``, only the `current_rows` are yielded.
 
-    ``current``: yield only the `current_rows`.
+    In the results, ``keys`` are the columns of the table's key. A row has the table's key and value columns, ``_timestamp``, and
+    as ``_run`` the name of the run that wrote the row. ``count`` is None for a table that does not exist yet.
 
-    ``keys`` are the columns of the table's key. A row has the table's key and value columns, ``_timestamp``, and as ``_run`` the
-    name of the run that wrote the row. ``count`` is None for a table that does not exist yet. Raises `UsageError` (2) for a name
-    of no job and no output, for a branch that the job does not have, and for a dropped branch whose rows `gc` has deleted. Raises
-    `StorageError` (74) if a table or its files are gone.
+    Raises `UsageError` (2) if no job and no output has the name, if the job does not have the branch, or if the branch was
+    dropped and `gc` has deleted its rows. Raises `StorageError` (74) if a table or its files are gone.
     """
     if is_quarantine(name):
         yield _quarantine(project, limit, last=last, of=of, branch=branch)
@@ -148,14 +148,17 @@ def _chosen(project: OpenProject, of: str | None, branch: str | None) -> Chosen:
 
 
 class _RunNames:
-    """The names of the runs that put records into the quarantine. These records stay when their run is rewound."""
+    """The names of the runs that put records into the quarantine. The records stay when their run is rewound."""
 
     def __init__(self, tables: Warehouse) -> None:
         self._tables = tables
         self._known: dict[str, dict[int, str]] = {}
 
     def of(self, row: Mapping[str, Any]) -> str | None:
-        """Return the name of a row's run, marked if no branch has the run any more; None for a record that a landing refused."""
+        """Return the name of a row's run; None for a record that a landing refused.
+
+        The name is marked if no branch has the run any more.
+        """
         job, run = row["name"], row["_run"]
         if run is None:
             return None
@@ -212,10 +215,10 @@ def topic_of(config: JobConfig, name: str) -> str | None:
 
 
 def held_rows(project: OpenProject, name: str, *, branch: str, limit: int, last: bool) -> Iterator[dict[str, Any]]:
-    """Yield each output of ``name``, a job or a table, with rows of the first run on hold, for which publishing waits.
+    """Yield each output of ``name``, a job or a table, with rows of the first run on hold, for which later runs wait.
 
-    The values are those of `output_rows`; ``hold`` describes the run. Raises `UsageError` (2) for a name of no job and no output,
-    `NothingFoundError` (1) if no run is on hold, `StorageError` (74) if the rows that the run staged are gone.
+    The values are those of `output_rows`, and ``hold``, which describes the run. Raises `UsageError` (2) if no job and no output
+    has the name, `NothingFoundError` (1) if no run is on hold, `StorageError` (74) if the rows that the run staged are gone.
     """
     config, topics = find_outputs(project, name)
     state = project.state(config.job, safe_name(branch, "branch"))

@@ -1,7 +1,7 @@
 """Check feeds and jobs of a project. Each ledger is read once, and nothing is changed. Only tables of a catalog need Spark.
 
-This module reads, and `control.health` decides what is a finding. An error while reading becomes a finding and does not hide
-others.
+This module reads, and `control.health` decides what is a finding. An error while reading becomes a finding, too, so it does not
+hide other findings.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _check_job(project: OpenProject, name: str, branch: str, view: ProjectView) 
 
 @dataclass(frozen=True, slots=True)
 class _JobCheck:
-    """The checks of a branch that read tables or files. Each check yields its findings, and may add to ``figures``."""
+    """Those checks of a branch that read tables or files. Each check yields its findings, and may add to ``figures``."""
 
     project: OpenProject
     entry: Entry
@@ -288,7 +288,7 @@ class _JobCheck:
         config, schedule = self.config, self.config.schedule
         if schedule is None or not self.entry.waiting:
             return
-        # The run that was due last may still be about to start, so the two last times are needed.
+        # The run that was due last may not have started yet. So a landing is missed if the run before should have taken it.
         due = last_due(schedule, self.view.now_ms, load_feed(self.project.root, config.feed).zone, 2)
         landed_ms = findings.landed_at(self.view.rows(config.feed), (self.entry.epoch or 0) + 1)
         yield from findings.overdue_run(self.entry, landed_ms, schedule, due, self.command)
@@ -369,7 +369,10 @@ def _freshness(bounds: AlertsConfig, figures: Mapping[str, Any], command: Comman
 
 
 def _share(kind: str, bound: float, figures: Mapping[str, Any], command: Command) -> Iterator[Finding]:
-    """Yield a finding if the last runs dropped too large a share of records as ``kind``. Without records there is no share."""
+    """Yield a finding if the last runs dropped too large a share of records as ``kind``.
+
+    If there are no records, there is no share.
+    """
     lost, records = figures.get(f"{kind}_share"), figures.get("records")
     if lost is None or lost <= bound:
         return

@@ -26,7 +26,7 @@ class Published:
     lagged: list[str]
     on_hold: list[dict[str, Any]]
     not_on_hold: str | None = None
-    """The run that the user named although it is not on hold."""
+    """The run that the user named, if it is not on hold."""
     accepts: bool = False
     """Whether the user asked to accept a run."""
 

@@ -1,4 +1,4 @@
-"""Read the facts of a report. Nothing is written, except that a comparison of branches publishes their committed runs."""
+"""Read the facts of a report. Nothing is written, but a comparison of branches publishes their committed runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from rewindow.tables.shared.paths import safe_name
 from rewindow.tables.shared.state_query import Stores
 
 MOST_STORE_ROWS, MOST_STORE_RUNS = 200_000, 1_000
-"""A store is read only if a restore reads at most this many changelog rows, from at most this many runs."""
+"""A store is read only if its restore reads at most this many changelog rows of at most this many runs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What both the command line and the Python API show of results: sentences, and rows in a readable form."""
+"""Sentences about results, and rows in a readable form, for the command line and the Python API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 5
 """The maximum number of rows that are shown per key and branch."""
 TAKES_NO_MORE = "it takes no more runs. `rewindow rewind` to the run before takes that back"
-"""The consequence of a final run for its branch, as the end of a sentence."""
+"""The end of a sentence that says what a final run means for its branch."""
 
 
 def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
@@ -103,16 +103,16 @@ def promoted_lines(job: str, done: Mapping[str, Any]) -> Iterator[str]:
 
 
 def consequences(done: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines about other effects of a change of a branch, and about what has to be done next."""
+    """Yield lines about the other effects of a change of a branch, and about the next steps."""
     if done["lagged"]:
         yield f"Published what {', '.join(done['lagged'])} lacked."
     yield from outdated_lines(done.get("outdated", ()), is_emptied=not done["at"])
 
 
 def outdated_lines(outdated: Iterable[Mapping[str, Any]], *, is_emptied: bool) -> Iterator[str]:
-    """Yield a line for each feed that holds rows of a job's removed runs, with the command that lands it again.
+    """Yield a line for each feed that has rows of a job's removed runs, with the command that lands the feed again.
 
-    ``is_emptied``: whether the job has no run left.
+    ``is_emptied`` says whether the job has no run left.
     """
     for reader in outdated:
         keep = f" --keep {reader['keep']}" if reader["keep"] else ""
@@ -166,7 +166,10 @@ def verified_lines(job: str, proofs: Sequence[Verified]) -> Iterator[str]:
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    """Return how many rows a replay wrote, in all and for each target that `show` lists. Outputs come first."""
+    """Return how many rows a replay wrote: the total, and the number for each target that `show` lists.
+
+    Outputs come first.
+    """
     listed = sorted(counts.items(), key=lambda item: not item[0].startswith(OUTPUT))
     each = ", ".join(f"{rows:,} of {target}" for target, rows in listed)
     return f"{counted(sum(counts.values()), 'row')} that it wrote{f': {each}' if each else ''}"
@@ -206,7 +209,7 @@ def compared_rows(compared: Compared) -> list[dict[str, Any]]:
 def notes_on(diff: TableDiff, option: str) -> Iterator[str]:
     """Yield notes on a comparison: how many keys differ only in their landing, and how many differing keys are not shown.
 
-    ``option``: the option that shows more keys, with ``{}`` for their number.
+    ``option`` is the option that shows more keys. It has ``{}`` at the place of their number.
     """
     if diff.only_epoch:
         have = "has" if diff.only_epoch == 1 else "have"
@@ -231,7 +234,10 @@ def as_assignments(row: Mapping[str, Any], keys: Iterable[str] = ()) -> str:
 
 
 def readable(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of JSON values for people: names have blanks instead of underscores; times, lists and booleans are text."""
+    """Return a row of JSON values for people.
+
+    Names have blanks instead of underscores, and times, lists and booleans are text.
+    """
     return {
         "complete through" if name == "watermark_ms" else name.replace("_", " "): _shown(name, value)
         for name, value in row.items()

@@ -67,8 +67,8 @@ def whole_number(text: str | None) -> int | None:
 def time_columns(keys: Iterable[str]) -> frozenset[str]:
     """Return the columns of an output or store that contain times of rewindow, given the key columns.
 
-    They are ``_timestamp`` and the bounds of windows at the end of the key, also of windows within windows. Fields of values are
-    left out: they may have the name of a bound and another meaning.
+    They are ``_timestamp`` and the bounds of windows at the end of the key. The bounds include those of windows within windows.
+    Fields of values are left out, because they may have the name of a bound and another meaning.
     """
     own, times = [name for name in keys if not name.startswith("_")], {_TIMESTAMP}
     while has_bounds(own):

@@ -1,4 +1,7 @@
-"""Play the transcripts of a project: each case of its YAML files, once whole and once with a restart between any two steps."""
+"""Play the transcripts of a project.
+
+Each case of its YAML files is played once whole, and once with a restart between any two steps.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,9 @@ _MARK = "transcript:"
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A played case and whether it passed: ``failure`` is then None. ``cut``: whether tasks were restored between any two steps.
+    """A played case. ``failure`` is None if it passed. ``cut`` says whether tasks were restored between any two steps.
 
-    An invalid case fails once, without being played. If it has no name, or is not YAML, its name is like ``document 2``.
+    An invalid case fails once, without being played. If it has no name, or is not YAML, it gets a name like ``document 2``.
     """
 
     file: str

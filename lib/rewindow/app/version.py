@@ -1,4 +1,4 @@
-"""The version of rewindow that is running, and a check that it is the code of the project's own source tree."""
+"""The version of rewindow that is running, and a check: in a source tree of rewindow, only its own code may run."""
 
 from __future__ import annotations
 

@@ -25,10 +25,10 @@ _PUBLISH = "publish "
 
 
 class Watch:
-    """Observer of a command's steps. ``commits`` counts the steps that committed or published something.
+    """An observer of a command's steps. ``commits`` counts the steps that committed or published something.
 
-    ``lagged`` names the targets to which the command published before it appended to a ledger. They lacked what an earlier,
-    interrupted command had committed.
+    ``lagged`` names the targets to which the command published before it appended to a ledger. An earlier, interrupted command
+    had committed runs without publishing them to these targets.
     """
 
     def __init__(self, bars: Bars | None = None, console: Console | None = None, log: Any = None) -> None:
@@ -86,7 +86,7 @@ class Watch:
             self._bars.move(done)
 
     def what_is_kept(self) -> str:
-        """Return a text that says what an interrupted command has kept, and what to do next."""
+        """Return a text that says which results of an interrupted command are kept, and what to do next."""
         where = f"interrupted at the step {self._step!r}" if self._step else "interrupted before the first step"
         if self._has_decided:
             return f"{where}. What it had committed is kept: the same command again publishes it and continues"

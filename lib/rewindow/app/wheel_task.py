@@ -4,8 +4,8 @@ Parameters have the form ``--name=value``. Schedules, native backfills and manua
 prints one line of JSON, which `databricks.submit` reads from the task's logs. ``secrets`` lists environment variables whose
 values are read from secret scopes, because on serverless compute no environment variables can be set.
 
-Databricks retries a failed task for any reason. Therefore the bundle sets ``max_retries: 0``, and the task itself repeats a
-command whose exit code asks for a retry.
+Databricks would retry a failed task whatever the reason. So the bundle sets ``max_retries: 0``, and the task itself repeats a
+command if its exit code asks for a retry.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rewindow.databricks.submit import ended
 from rewindow.errors import RewindowError, UsageError, visible
 
 STOPPED = (130, 143)
-"""Exit codes of a command that somebody stopped. Schedulers may retry such a command, but the task itself must end."""
+"""Exit codes of a command that somebody stopped. A scheduler may retry such a command, but the task itself must end."""
 PAUSES_S = (60, 120, 240)
 """Seconds before each repetition of a command. The failure after the last repetition ends the task."""
 
@@ -70,7 +70,7 @@ def commands_of(arguments: Sequence[str]) -> list[list[str]]:
     """
     for argument in arguments:
         if "{{" in argument:
-            # Databricks passes a misspelt reference through unchanged.
+            # The reference is misspelt: Databricks passes such references unchanged.
             raise UsageError(
                 "reference-unresolved",
                 "{argument!r} contains an unresolved reference: check its spelling in databricks.yml",

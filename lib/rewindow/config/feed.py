@@ -1,4 +1,4 @@
-"""The configuration of a feed: its logs, their sources, and how they are landed, and the `FeedSpec` that `land` works with."""
+"""The configuration of a feed: its logs, their sources, and how they are landed. `land` uses the `FeedSpec` made of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from rewindow.errors import ConfigError
 
 _DELTA = "delta"
 TABLE_FORMATS = (_DELTA, JOB)
-"""Formats that the tables inspect. All others are files, which the engine inspects."""
+"""The formats of sources that are tables. All other sources are files, which the engine inspects."""
 _DAY_MS = 86_400_000
 
 
@@ -41,7 +41,7 @@ class SourceConfig(ConfigValue):
     """Source of a log: a Delta table in the warehouse, files or a Delta table at a path, or another job's output."""
 
     table: DottedName | None = None
-    """A Delta table in the warehouse, by name. It, ``path`` or ``job`` is required."""
+    """A Delta table in the warehouse, by name. One of ``table``, ``path`` and ``job`` is required."""
     path: Location | None = None
     """Files, a folder of files, or a Delta table: a path below the project, an absolute path, or a URI. Needs ``format``."""
     format: Literal["csv", "json", "parquet", "delta"] | None = None
@@ -53,7 +53,7 @@ class SourceConfig(ConfigValue):
     links: Literal["refuse", "follow"] = "refuse"
     """What to do with a symbolic link in the folder that leads out of it. ``path`` itself may be a link."""
     schema_ddl: str | None = Field(default=None, alias="schema")
-    """Columns and types of csv or json files, like ``id BIGINT, amount DOUBLE``. Others that files have are not landed."""
+    """Columns and types of csv or json files, like ``id BIGINT, amount DOUBLE``. Other columns of the files are not landed."""
     job: Name | None = None
     """The job whose output is the source. Needs ``output``."""
     output: DottedName | None = None
@@ -104,27 +104,27 @@ class LogConfig(ConfigValue):
     value: ColumnOrColumns | None = None
     """The column of the value, or a list of columns. Default: every column without another role."""
     columns: dict[Column, OldColumn] = {}
-    """Renamed columns: the new name, then the name in the source; of a nested field its path, as in `{zip: address.zip}`.
-    A column that the log also names by its own name, such as its key, is copied."""
+    """Renamed columns: the new name, then the name in the source. A nested field is named by its path: `{zip: address.zip}`.
+    If the log also uses a column under its old name, for example as its key, the column is copied."""
     invalid_timestamp: Literal["fail", "skip", "partition_time"] = "fail"
     """What to do with a row without a plausible timestamp: fail, quarantine it, or give it the time of its partition."""
     unreadable: Literal["fail", "skip"] = "fail"
     """What to do with a row that the parser of csv or json cannot read: fail, or quarantine it."""
     arrived_at: Column | None = None
-    """The column of the time of arrival. Default: the commit time of the source's version; files have none."""
+    """The column of the time of arrival. Default: for a table, the time of the commit that added the row; for files, none."""
     order: RowOrder = ()
-    """What orders rows of equal arrival, before their timestamps do: a list of columns; or ``file``, for files by name, and the
-    rows of a file as they stand in it."""
+    """How to sort rows that arrived at the same time: by a list of columns, then by timestamp; or with ``file`` by the names of
+    their files, then as they stand in a file. Default: by timestamp."""
     ignore: Fields = ()
-    """Fields that files may have and that are not landed. They and ``optional`` are named as in the source."""
+    """Fields that files may have, but that are not landed. ``ignore`` and ``optional`` use the names of the source."""
     optional: Fields = ()
-    """Landed fields that a file may lack; they are null there."""
+    """Landed fields that a file may lack. Rows of such a file have null."""
     units: dict[TimestampSource, Literal["s", "ms", "us", "ns"]] = {}
-    """The unit of BIGINT times (s, ms, us, ns), by the column of ``timestamp`` or ``arrived_at``. Default: ms, checked.
-    For a function of `timestamp`, ``ms`` disables the check."""
+    """The unit of BIGINT times (s, ms, us, ns), by the column of ``timestamp`` or ``arrived_at``. Default: ms, with a check that
+    the times are plausible. For a function of ``timestamp``, ``ms`` disables the check."""
     partition: Column | None = None
-    """Together with `offset`: the source's columns of Kafka partitions and offsets. A table with them is not copied. From files,
-    records get these partitions, in the order of these offsets."""
+    """The source's column of Kafka partitions. Needs ``offset``. If the source is a table, it is not copied. Records of files get
+    these partitions, in the order of the offsets."""
     offset: Column | None = None
     """The source's column of Kafka offsets. Needs ``partition``."""
 
@@ -214,11 +214,11 @@ class LandingConfig(ConfigValue):
     watermark: Literal["interval_end"] | None = None
     """``interval_end``: each landing declares the log complete through the end of its interval."""
     max_ahead_ms: DurationMsOrNone = Field(default=_DAY_MS, alias="max_ahead", json_schema_extra={"default": "1d"})
-    """A record with a timestamp further after its arrival than this goes to the quarantine; of files without ``arrived_at``,
-    further after the time of the landing. ``none``: no limit.
+    """A record goes to the quarantine if its timestamp is later than its arrival by more than this. For files without
+    ``arrived_at``, the time of the landing counts as the arrival. ``none``: no limit.
     """
     memory: Bytes = Field(default=ByteSize(512 << 20), ge=1 << 20, json_schema_extra={"default": "512MiB"})
-    """What each task of a landing may use, in bytes or like ``512MiB``. Rows that do not fit are sorted on disk."""
+    """The memory that each task of a landing may use, in bytes or like ``512MiB``. Rows that do not fit are sorted on disk."""
 
     @model_validator(mode="after")
     def _an_end_needs_intervals(self) -> Self:
@@ -240,8 +240,9 @@ class FeedConfig(ConfigValue):
     zone: Zone = "UTC"
     """The time zone of calendar units and of times without a zone, an IANA name such as Europe/Berlin."""
     max_task_idle_ms: DurationMsOrForever = Field(default=0, alias="max_task_idle")
-    """What the watermark is. ``0``: the largest timestamp. ``forever``: the smallest, over all partitions that have delivered, of
-    each one's largest timestamp. A duration: the same without partitions that have been silent for that long."""
+    """How the watermark is computed. ``0``: it is the largest timestamp. ``forever``: each partition with records has a largest
+    timestamp, and the watermark is the smallest of these. A duration: the same, without partitions that have been idle for that
+    long."""
     lag_ms: DurationMs = Field(default=0, alias="lag")
     """Holds the watermark back by this duration."""
     landing: LandingConfig = LandingConfig()
@@ -357,7 +358,10 @@ def _positions(log: LogConfig) -> tuple[str, str] | None:
 
 
 def _order(log: LogConfig) -> tuple[str, ...]:
-    """Return what decides the order of a log's rows in a landing. With an extractor, only an output's own times are known."""
+    """Return the columns by which the rows of a landing are sorted.
+
+    If a function computes the timestamps, they are not known yet. Rows of another job's output then have the output's own times.
+    """
     if log.source.job is None:
         columns = () if isinstance(log.order, str) else log.order
         return (log.offset,) if log.offset and not log.source.table else columns
@@ -369,7 +373,7 @@ def _source(source: SourceConfig, project_root: str, warehouse: str) -> SourceSp
         return SourceSpec(_DELTA, f"{warehouse}/{source.table.replace('.', '/')}", source.table, {})
     if source.job is not None:
         return SourceSpec(JOB, warehouse, f"{source.job}:{source.output}", {})
-    # Never true, because `SourceConfig` has checked it. The check tells the type checker that neither is None.
+    # This is never true, because `SourceConfig` has checked it. It tells the type checker that neither value is None.
     if source.path is None or source.format is None:
         raise ConfigError(
             "source-without-location", "a source needs a table, a path with a format, or a job with an output"

@@ -1,7 +1,7 @@
 """Types of configuration fields: names, durations, intervals, schedules, locations. They parse text into validated values.
 
-Invalid text raises a `ValueError` that says what to write instead; the loader adds file and key. Each type has a JSON Schema
-for editors, which accepts at least what the type accepts.
+For invalid text, they raise a `ValueError` that says what to write instead. The loader adds file and key. Each type has a JSON
+Schema for editors, which accepts everything that the type accepts, and possibly more.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ def _every(value: object) -> Every:
     length = to_ms(text)
     if not length:
         raise ValueError(f"{text!r} is empty: an interval must be longer than 0")
-    # Use the largest unit that divides the length, so that one interval has one spelling: 1h30m is 90m.
+    # The largest unit that divides the length is used, so that each interval has a single spelling: 1h30m becomes 90m.
     unit = next(unit for unit in ("h", "m", "s", "ms") if length % _FIXED_UNITS[unit] == 0)
     return Every(length // _FIXED_UNITS[unit], unit)
 
@@ -387,13 +387,13 @@ _FIELDS: Final = (
     ("weekday", 0, 7, ("sun", "mon", "tue", "wed", "thu", "fri", "sat")),
 )
 _MOST_DAYS: Final = {"2": 29, "feb": 29} | dict.fromkeys(("4", "apr", "6", "jun", "9", "sep", "11", "nov"), 30)
-"""From the number or name of a month without a 31st to the number of its days."""
+"""Maps the number or name of each month that has no 31st to the number of its days."""
 
 
 class MisfitError(ValueError):
-    """Values of a block that are valid one by one, but not together.
+    """The values of a block are valid one by one, but not together.
 
-    ``keys`` is the path, from the block on, to the value that the message is about.
+    ``keys`` is the path from the block to the value that the message is about.
     """
 
     def __init__(self, message: str, *keys: int | str) -> None:
@@ -402,7 +402,7 @@ class MisfitError(ValueError):
 
 
 def valid_cron(text: str) -> str:
-    """Return a valid cron schedule unchanged. Raises `ValueError`, which names the wrong field, for an invalid one."""
+    """Return a valid cron schedule unchanged. Raises `ValueError` for an invalid one, and names the wrong field."""
     if _WORD.fullmatch(text):
         return text
     if not _CRON.fullmatch(text):

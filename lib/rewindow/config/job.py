@@ -112,7 +112,7 @@ _Share = Annotated[float, PlainValidator(_share), WithJsonSchema(_SHAPE)]
 
 
 class RangeConfig(ConfigValue):
-    """Bounds of a column's values. A null meets every bound, NaN meets none."""
+    """Bounds of a column's values. A null meets every bound. NaN is the largest number, so it exceeds every ``max``."""
 
     column: str
     """The column."""
@@ -158,7 +158,7 @@ class ExpectationConfig(ConfigValue):
     not_null: _Names | None = None
     """Columns that have no null in the new rows: one, or a list."""
     unique: _UniqueNames | None = None
-    """``key``: no two new rows have the same key and window. Or a list of columns that no two new rows share."""
+    """``key``: no two new rows have the same key and window. A list of columns: no two new rows have equal values in them."""
     range: RangeConfig | None = None
     """Bounds of a column's values in the new rows."""
     values: ValuesConfig | None = None
@@ -166,13 +166,14 @@ class ExpectationConfig(ConfigValue):
     rows: RowsConfig | None = None
     """Bounds of the number of new rows."""
     late: _Share | None = None
-    """Largest share of the run's records that may be late, like ``1%``. It is that of the node that drops most."""
+    """Largest share of the run's records that may be late, like ``1%``. The node that drops most late records counts."""
     sql: _Query | None = None
     """A query that returns offending rows. It reads ``new_rows`` and ``previous_rows``, the rows of the previous run."""
     timeout_ms: DurationMs | None = Field(default=None, alias="timeout")
     """How long ``sql`` may take, ``5m`` if not given. After that, the run ends without a commit."""
     on_fail: Literal["warn", "hold", "fail"] = "fail"
-    """What becomes of a run that does not meet it: it is published, held back, or not committed."""
+    """What happens to a run that does not meet the expectation: it is published (``warn``), held back (``hold``), or not
+    committed."""
     name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     """The name in results and messages. Default: the expectation in words."""
 
@@ -198,46 +199,47 @@ class OutputConfig(ConfigValue):
     table: OutputTable
     """The table in the warehouse, like ``shop.daily_orders``."""
     expect: list[ExpectationConfig] = []
-    """What the rows that a run adds must be like, checked before the run is committed."""
+    """Conditions on the rows that a run adds. They are checked before the run is committed."""
 
 
 class SemanticsConfig(ConfigValue):
-    """How a job's clocks work (D1, D8, D22). Part of what a checkpoint must match."""
+    """How a job's clocks work (D1, D8, D22). These settings are part of the job's fingerprint."""
 
     stream_time: Literal["max", "min"] = "max"
-    """Stream time is the highest timestamp taken, or the smallest of all partitions (D1)."""
+    """``max``: stream time is the highest timestamp taken. ``min``: it is the smallest among the times of the partitions (D1)."""
     stream_time_from: Literal["records", "watermark"] = "records"
-    """What advances stream time: records alone, or the watermark of a landing, too."""
+    """What advances stream time: only records, or also the watermark of each landing."""
     wall_clock: Literal["stream_time", "run"] = "stream_time"
-    """The simulated wall clock follows timestamps and watermarks, or with ``run`` jumps once, at the end of a run (D8)."""
+    """``stream_time``: the simulated wall clock follows timestamps and watermarks. ``run``: it jumps once, at the end of a run
+    (D8)."""
 
 
 class AlertsConfig(ConfigValue):
     """Bounds beyond which `rewindow status` reports the job. They change neither runs nor rows."""
 
     freshness_ms: DurationMs | None = Field(default=None, alias="freshness")
-    """How far the time through which the job is complete may be behind the wall clock, like ``2h``."""
+    """How far the time through which the job is complete may lag behind the wall clock, like ``2h``."""
     silent_ms: DurationMs | None = Field(default=None, alias="silent")
-    """How far the feed may be beyond the newest record of a partition for which results wait, like ``1d``."""
+    """If results wait for a partition: how far the feed may be ahead of that partition's newest record, like ``1d``."""
     waiting: int | None = Field(default=None, ge=0)
     """Number of landings that may wait for the next run."""
     late: _Share | None = None
-    """Share of the records that may be late, like ``1%``. It is that of the node that drops most."""
+    """Share of the records that may be late, like ``1%``. The node that drops most late records counts."""
     skipped: _Share | None = None
-    """Share of the records that may be skipped, by the node that skips most."""
+    """Share of the records that may be skipped. The node that skips most records counts."""
     expired: _Share | None = None
-    """Share of the records that may be expired, by the store that drops most."""
+    """Share of the records that may be expired. The store that drops most expired records counts."""
     quarantined: _Share | None = None
     """Share of the records that may be quarantined, by the job's nodes and by its landings together."""
     runs: int = Field(default=24, ge=1, le=400)
-    """Number of last runs over which the shares are taken."""
+    """The shares are computed over this number of last runs."""
     files: int | None = Field(default=None, ge=1)
     """Number of files that the job's state and journal may have."""
     size: Bytes | None = Field(default=None, ge=ByteSize(1 << 20))
     """Size that the job's state and journal may have, in bytes or like ``10GiB``; at least ``1MiB`` (1,048,576)."""
     restore: int | None = Field(default=None, ge=1)
-    """Number of runs whose changelogs the next run may have to read. A snapshot replaces them after 30 runs, or 240 that change
-    few rows, so a useful bound is 31 or more."""
+    """Number of runs whose changelogs the next run may have to read. A snapshot replaces them after 30 runs, or after 240 runs
+    that change few rows, so a useful bound is 31 or more."""
 
 
 class LimitsConfig(BaseModel):
@@ -252,7 +254,7 @@ class LimitsConfig(BaseModel):
     punctuations_per_epoch: int = Field(default=DEFAULTS.punctuations_per_epoch, ge=1)
     """Calls of schedules in one epoch."""
     list_items: int = Field(default=DEFAULTS.list_items, ge=1)
-    """Items of one list that an aggregate (`Collect`, or one of your own) makes in record execution: each record copies the
+    """Items of one list that an aggregate (`Collect`, or one of your own) makes in record execution. There each record copies the
     list, so the time grows with the square of its length. Vectorized execution has no such limit."""
     store_memory: int = Field(default=DEFAULTS.store_memory, ge=1)
     """Memory of all stores of a task, in bytes. What exceeds it spills to disk."""
@@ -274,9 +276,9 @@ class JobConfig(ConfigValue):
     dropped: Literal["count", "quarantine"] = "count"
     """Whether late, skipped and expired records are only counted, or also written to the quarantine."""
     on_error: dict[str, Policy] = {}
-    """Node -> error policy: ``fail``, ``retry 3`` or ``quarantine``."""
+    """The error policy of each node: ``fail``, ``retry 3`` or ``quarantine``."""
     on_code_change: Literal["refuse", "accept"] = "refuse"
-    """Whether a run is refused (76) when functions or classes of the job changed since the checkpoint, or continues."""
+    """What a run does if functions or classes of the job changed since the checkpoint: it is refused (76), or continues."""
     limits: LimitsConfig = LimitsConfig()
     """Resource limits of a task."""
     schedule: Cron | None = None
@@ -309,7 +311,7 @@ class JobConfig(ConfigValue):
 
 
 def nested(tables: list[str]) -> str | None:
-    """Return a message if a table is written twice or lies inside another one, which owns its folder."""
+    """Return a message if a table is written twice, or lies in the folder of another table."""
     pair = overlapping(tables)
     if pair is None:
         return None
@@ -322,14 +324,14 @@ def nested(tables: list[str]) -> str | None:
 
 
 def overlapping(tables: list[str]) -> tuple[str, str] | None:
-    """Return two tables that are the same one, or of which the first contains the second."""
+    """Return two tables that are equal, or the first of which contains the second."""
     ordered = sorted(tables, key=lambda table: table.lower().split("."))
     pairs = pairwise(ordered)
     return next(((one, two) for one, two in pairs if f"{two.lower()}.".startswith(f"{one.lower()}.")), None)
 
 
 def unwritten_output(config: JobConfig, topology: Topology) -> tuple[str, ConfigError] | None:
-    """Return an output that the job's file declares but the topology does not write, and its error. None: there is none."""
+    """Return an output that the job's file declares but the topology does not write, and the error; None if there is none."""
     written = [sink.topic for part in topology.sub_topologies() for sink in part.sinks if not sink.is_internal]
     for topic in config.outputs:
         if topic not in written:

@@ -1,4 +1,4 @@
-"""The JSON Schema of the YAML files, made from the models that read them. Editors complete, explain and check with it."""
+"""The JSON Schema of the YAML files, made from the models that read them. Editors use it to complete, explain and check."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {"feed": FeedConfig, "job": JobC
 def schema_of(kind: Kind) -> dict[str, Any]:
     """Return the schema of ``conf/<kind>s/<name>.yaml``.
 
-    It accepts every file that the loader accepts, and refuses unknown keys, missing keys, and values of the wrong type, word or
-    form. Rules between keys are checked only by the loader.
+    It accepts every file that the loader accepts. It refuses unknown keys, missing keys, and values of the wrong type, word or
+    form. But only the loader checks rules between keys.
     """
     model = _MODELS[kind]
     schema = model.model_json_schema()
@@ -78,7 +78,10 @@ def _descriptions(model: type[BaseModel]) -> dict[str, str]:
 
 
 def _tidy(schema: Any) -> None:
-    """Remove generated titles and defaults that are no YAML, and close objects whose keys have a pattern."""
+    """Remove generated titles and defaults that are no YAML.
+
+    Allow only matching keys in objects whose keys have a pattern.
+    """
     if isinstance(schema, list):
         for part in schema:
             _tidy(part)

@@ -1,4 +1,7 @@
-"""Find and read the YAML files of a project: small, without tags, aliases or templates. Errors name file, line, key and fix."""
+"""Find and read the YAML files of a project. Errors name file, line, key and fix.
+
+The files are small, and have no tags, aliases or templates.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,9 @@ _MAX_BYTES = 1_000_000
 def find_project(start: Path | None = None) -> Path:
     """Return the nearest folder with a ``conf/`` folder, from ``start`` (default: the working directory) upwards.
 
-    Commands run the code of a project. Who names its folder, or works in it, trusts it. One that was only found above must belong
-    to this user, or to root. Raises `AccessError` (77) if it does not, `ConfigError` (78) if there is none.
+    Commands run the code of a project. A user who names the project's folder, or works in it, trusts it. But a project that was
+    only found in a parent folder must belong to this user or to root. Raises `AccessError` (77) if it does not, and `ConfigError`
+    (78) if there is no project.
     """
     begin = (Path.cwd() if start is None else start).resolve()
     check_utf8(str(begin), "folder", ConfigError)
@@ -98,7 +102,10 @@ def check_feed_exists(root: Path, config: JobConfig) -> None:
 
 
 def load_jobs(root: Path) -> dict[str, JobConfig]:
-    """Return all jobs by name. Raises `ConfigError` (78) also if the tables of two jobs are equal or nested."""
+    """Return all jobs by name.
+
+    Raises `ConfigError` (78) for an invalid file, and if tables of two jobs are equal or nested.
+    """
     jobs = {name: load_job(root, name) for name in names_of(root, "jobs")}
     owners = [(output.table, name, topic) for name, job in jobs.items() for topic, output in job.outputs.items()]
     tables = [table for table, _, _ in owners]
@@ -154,7 +161,7 @@ def _stems(root: Path, kind: Kind) -> list[str]:
 
 def _load(root: Path, folder: Kind, kind: str, name: str, model: type[_Config]) -> _Config:
     path = root / "conf" / folder / f"{name}.yaml"
-    # A name such as `../jobs/orders` must not lead to a file in another folder.
+    # Without this check, a name such as `../jobs/orders` would lead to a file in another folder.
     if path.parent != root / "conf" / folder or not os.path.lexists(path):
         names_of(root, folder)
         known = _stems(root, folder)
@@ -186,7 +193,10 @@ def _load(root: Path, folder: Kind, kind: str, name: str, model: type[_Config]) 
 
 
 def _check_inside(root: Path, path: Path, shown: str) -> None:
-    """Raise `ConfigError` (78) for a link to a file outside of the project, which messages would quote. conf/ may be a link."""
+    """Raise `ConfigError` (78) for a link to a file outside of the project, because messages would quote the file.
+
+    ``conf/`` itself may be a link.
+    """
     target = path.resolve()
     if not any(target.is_relative_to(folder.resolve()) for folder in (root, root / "conf")):
         raise ConfigError(
@@ -198,7 +208,10 @@ def _check_inside(root: Path, path: Path, shown: str) -> None:
 
 @lru_cache(maxsize=1024)
 def _read(text: str, shown: str, model: type[BaseModel]) -> BaseModel:
-    """Return a text as a model. Results are cached, because a run reads its job's file several times, each in milliseconds."""
+    """Return a text as a model.
+
+    Results are cached: a run reads its job's file several times, and each time takes milliseconds.
+    """
     document = parse(text, shown)
     mistakes, read = list(document.mistakes), None
     try:
@@ -207,7 +220,7 @@ def _read(text: str, shown: str, model: type[BaseModel]) -> BaseModel:
         templates = {found.position.line for found in mistakes}
         mistakes += [one for one in mistakes_of(error, model, document) if one.position.line not in templates]
     if mistakes or read is None:
-        # In the order of lines, because people correct a file from top to bottom.
+        # The mistakes are sorted by line, because people correct a file from top to bottom.
         mistakes.sort(key=lambda mistake: mistake.position.line)
         first = mistakes[0]
         raise first.error.surrounded(
@@ -221,7 +234,7 @@ def _read_text(path: Path, shown: str) -> str:
     """Return the text of a configuration file. Raises `ConfigError` (78) unless it is small, regular and in UTF-8."""
     try:
         facts = path.stat()
-        # Reading a pipe might never end.
+        # Only regular files are read, because reading a pipe might never end.
         if not stat.S_ISREG(facts.st_mode):
             raise ConfigError(
                 "config-file-not-regular", "{file} is not a regular file: replace it with one", file=shown

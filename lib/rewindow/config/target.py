@@ -1,4 +1,4 @@
-"""The configuration of a target: where tables are stored and where work runs. It never changes a row."""
+"""The configuration of a target: where tables are stored, and where work is executed. It never changes a row."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _HOME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\.[A-Za-z0-9_][A-Za-z0-9_-]*")
 _REMOTE = re.compile(r"sc://[^\s/:]+(:\d+)?(/\S*)?")
 
 INLINE = 100_000
-"""Number of records below which Spark and a second core cost more than they save (ADR-68)."""
+"""For fewer records than this, Spark and a second core cost more time than they save (ADR-68)."""
 _MINUTE_MS = 60_000
 _LANDED_SHARE = 10
-"""How many rows `land` takes in the time of one record in record execution."""
+"""The number of rows that `land` lands in the time in which record execution processes one record."""
 
 PLATFORM = "platform"
-"""Stands for the Spark session that a platform such as Databricks provides to its jobs."""
+"""The value of ``connect`` for the Spark session that a platform such as Databricks provides to its jobs."""
 
 
 def _master(text: str) -> str:
@@ -51,10 +51,10 @@ def _remote(text: str) -> str:
 
 
 class TargetConfig(BaseModel):
-    """A warehouse, the engine that works on it, and how it executes.
+    """A warehouse, the engine that works on it, and how the engine executes.
 
-    ``execution: record`` disables vectorized execution; ``vectorized`` refuses a sub-topology that it cannot run.
-    ``source: shuffle`` lets Spark read the logs, for tables whose files its workers may not open. Neither changes a row.
+    ``execution: record`` disables vectorized execution; with ``vectorized``, a sub-topology that it cannot run is refused.
+    ``source: shuffle`` lets Spark read the logs, if its workers may not open the files of tables. Neither setting changes a row.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=False)
@@ -68,9 +68,10 @@ class TargetConfig(BaseModel):
     cores: int | None = Field(default=None, ge=1, le=4096)
     """Number of concurrent Spark tasks. Default: the number of this machine's cores."""
     execution: Literal["auto", "record", "vectorized"] = "auto"
-    """``record`` disables vectorized execution; ``vectorized`` refuses what it cannot run. Neither changes a row."""
+    """``record`` disables vectorized execution. With ``vectorized``, a sub-topology that it cannot run is refused. The rows are
+    the same."""
     source: Literal["auto", "shuffle"] = "auto"
-    """``shuffle``: Spark reads the logs, for tables whose files its workers may not open."""
+    """``shuffle``: Spark reads the logs. Use it if Spark's workers may not open the files of tables."""
     master: Annotated[str, AfterValidator(_master)] | None = None
     """The Spark cluster, like ``spark://host:7077`` or ``yarn``. Default: Spark runs locally."""
     connect: Annotated[str, AfterValidator(_remote)] | None = None
@@ -80,18 +81,19 @@ class TargetConfig(BaseModel):
     spark: SparkSettings = {}
     """Settings of the Spark session, by name."""
     inline: int | None = Field(default=None, ge=0)
-    """Maximum size of a sub-topology that this process executes without Spark: records to read plus rows to restore. With
-    vectorized execution they count a tenth. Default: 100,000 if both engine and warehouse are local, or with
-    ``commit: spark``, otherwise 0 (never)."""
+    """Maximum size of a sub-topology that this process executes without Spark: records to read plus rows to restore. In
+    vectorized execution, ten records count as one. Default: 100,000 if both engine and warehouse are local, or with
+    ``commit: spark``; otherwise 0 (never)."""
     store_memory: Bytes | None = Field(default=None, ge=1 << 20)
-    """Maximum of a job's ``store_memory`` on this target, in bytes or like ``384MiB``, for workers with little memory."""
+    """Maximum of a job's ``store_memory`` on this target, in bytes or like ``384MiB``. Set it if workers have little memory."""
     keep_ms: DurationMs = Field(default=30 * 86_400_000, alias="keep", json_schema_extra={"default": "30d"})
-    """How long `gc`, unless called with ``--keep``, and the clean-up after every 24th run keep files that left a table."""
+    """How long files that left a table are kept: by the clean-up after every 24th run, and by `gc` if called without
+    ``--keep``."""
     stalled_ms: Annotated[DurationMs, AfterValidator(_stalled)] = Field(
         default=1_800_000, alias="stalled_after", json_schema_extra={"default": "30m"}
     )
-    """How long a landing or run may make no progress before another command takes over. Finished steps and tasks, and each
-    batch of records that a task reads, are progress."""
+    """How long a landing or run may make no progress before another command takes over. A finished step, a finished task, and a
+    batch of records that a task has read count as progress."""
     commit: Literal["direct", "spark"] = "direct"
     """``spark``: ledger, journal and outputs are tables of a catalog, which only Spark may write."""
     staging: Literal["files", "rows"] = "files"

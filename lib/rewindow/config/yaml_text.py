@@ -1,7 +1,8 @@
-"""Parse the text of one YAML file: without tags, aliases, merge keys or templates; say where every key is, and what is wrong.
+"""Parse the text of one YAML file, and say where every key is and what is wrong.
 
-Keys are text, and so is a value that is not a whole number, ``true``, ``false`` or empty: PyYAML would read the version
-``3.10`` as 3.1, the time ``1:30`` as 90, the number ``010`` as 8, and the key ``on`` as True.
+Tags, aliases, merge keys and templates are refused. Keys are text, and so is every value that is not a whole number, ``true``,
+``false`` or empty. Otherwise PyYAML would read the version ``3.10`` as 3.1, the time ``1:30`` as 90, the number ``010`` as 8, and
+the key ``on`` as True.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ _ODD_SPACE = re.compile("[\u00a0\u2000-\u200b\u202f\u205f\u3000\ufeff]")
 
 
 class Position(NamedTuple):
-    """A place in a file, counted from 1. The column is None if the line alone is enough."""
+    """A place in a file: line and column, both from 1. The column is None if the line is enough."""
 
     line: int
     column: int | None
@@ -83,14 +84,14 @@ class Position(NamedTuple):
 
 
 class Mistake(NamedTuple):
-    """What is wrong at a place of a file, as the error that says how to fix it."""
+    """A mistake: its place in a file, and the error that says how to fix it."""
 
     position: Position
     error: ConfigError
 
 
 class Document(NamedTuple):
-    """The content of a file: its values, its nodes, which have positions, and the mistakes that are not in the syntax."""
+    """The content of a file: its values, its nodes (with their positions), and those mistakes that are not in the syntax."""
 
     values: dict[str, Any]
     root: yaml.MappingNode
@@ -136,9 +137,10 @@ def parse(text: str, shown: str) -> Document:
 
 
 def position_of(root: yaml.Node, keys: Sequence[int | str], *, at_key: bool = False) -> Position:
-    """Return where the value at the path ``keys`` begins; for a mapping or list over several lines, or ``at_key``: its key.
+    """Return the place of the value at the path ``keys``.
 
-    If there is no such value, return the place of the innermost block on the path to it.
+    For a mapping or list over several lines, and with ``at_key``, return the place of its key instead. If there is no such value,
+    return the place of the innermost block on the path to it.
     """
     node, key, is_flow = root, None, False
     for step in keys:
@@ -205,7 +207,7 @@ def _position_of_character(text: str, index: int) -> Position:
 
 
 def _explain(error: yaml.MarkedYAMLError, text: str) -> tuple[Position, str]:
-    """Return the place of the mistake behind an error of PyYAML, and how to fix it."""
+    """Return the place of the mistake that caused an error of PyYAML, and how to fix it."""
     problem, context = str(error.problem or ""), str(error.context or "")
     mark = error.problem_mark or error.context_mark
     if mark is None:
@@ -292,7 +294,7 @@ def mistakes_of(error: ValidationError, model: type[BaseModel], document: Docume
     for detail in details:
         where = tuple(detail["loc"])
         if detail["type"] == "missing" and where in meant:
-            # The missing key was misspelt, and the misspelt key is reported.
+            # The key is missing because it was misspelt. Only the misspelt key is reported.
             continue
         where, at_key = (where[:-1], True) if where[-1:] == ("[key]",) else (where, False)
         cause = detail.get("ctx", {}).get("error")
@@ -304,7 +306,7 @@ def mistakes_of(error: ValidationError, model: type[BaseModel], document: Docume
 
 
 def nearest(word: str, known: Sequence[str]) -> str | None:
-    """Return the known word that a misspelt one most likely stands for, or None."""
+    """Return the known word that was probably meant by a misspelt word; None if no known word is similar."""
     lower = {name.lower(): name for name in reversed(known)}
     close = difflib.get_close_matches(word.lower().replace("-", "_"), lower, n=1) or difflib.get_close_matches(
         word.lower(), lower, n=1
@@ -313,13 +315,13 @@ def nearest(word: str, known: Sequence[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """Return ``did you mean `x`? `` with the nearest known word, or nothing if none is near."""
+    """Return ``did you mean `x`? `` with the most similar known word; an empty text if no known word is similar."""
     near = nearest(word, known)
     return f"did you mean `{near}`? " if near else ""
 
 
 def _error(detail: ErrorDetails, where: _Keys, model: type[BaseModel]) -> ConfigError:
-    """Return the error of one mistake. Only the messages of `field_types` may show a value, so that no secret is printed."""
+    """Return the error of one mistake. To print no secret, it shows a value only if the message is one of `field_types`."""
     key = ".".join(str(step) for step in where)
     kind, context, given = detail["type"], detail.get("ctx", {}), detail.get("input")
     if kind == "extra_forbidden":

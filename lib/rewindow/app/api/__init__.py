@@ -1,1 +1,1 @@
-"""The Python API: a project's commands as methods, whose results notebooks draw."""
+"""The Python API: a project's commands as methods. Notebooks can display their results."""

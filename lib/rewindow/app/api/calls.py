@@ -1,8 +1,8 @@
-"""What every call of the API needs: one call at a time, the project's code as it is on disk now, and readable errors.
+"""Execute the calls of the API: one call at a time, with the project's code as it is on disk now, and with readable errors.
 
-A process of the command line has not imported any module of the project before its command. A notebook has: without this module,
-it would run the code that it imported before an edit, or the package `jobs` of another project. Spark's workers live as long as
-the process. Local workers import the code anew for each task. Remote workers keep the code that was sent when the session
+A command of the command line imports the project's modules in a new process. But a notebook may have imported them before.
+Without this module, it would run the code from before an edit, or the package `jobs` of another project. Spark's workers live as
+long as the process. Local workers import the code anew for each task. Remote workers keep the code that was sent when the session
 started.
 """
 
@@ -33,7 +33,8 @@ from rewindow.testing.fresh_modules import is_of_project, without_modules
 LOGGER = "rewindow"
 """The logger of the standard library to which each step is logged, at level INFO."""
 _ONE = RLock()
-"""The lock that lets a process execute one call at a time, because a call imports modules and may start Spark."""
+"""The lock with which a process executes one call at a time. Calls must not overlap: they import modules, and may start
+Spark."""
 _REUSE = "spark.python.worker.reuse"
 
 
@@ -46,7 +47,7 @@ class Context:
 
     @contextmanager
     def command(self) -> Iterator[tuple[OpenProject, Watch]]:
-        """Yield the project and an observer of steps. Whatever fails in the block is raised as a `RewindowError`.
+        """Yield the project and an observer of steps. Any error in the block is raised as a `RewindowError`.
 
         A notebook shows only the error's message, unless the project was loaded with ``debug``. A `KeyboardInterrupt` is raised
         unchanged, with a note that says which results were kept.
@@ -102,7 +103,7 @@ def own_code(root: Path) -> Iterator[None]:
 
     path, writes_none = list(sys.path), sys.dont_write_bytecode
     sys.path[:] = [str(root), *(folder for folder in path if folder != str(root))]
-    # Bytecode would be taken as current after a second edit within the same second.
+    # If a file were edited twice within a second, bytecode of the first edit would count as current. So none is written.
     sys.dont_write_bytecode = True
     importlib.invalidate_caches()
     try:

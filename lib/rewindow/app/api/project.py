@@ -1,4 +1,4 @@
-"""A project as Python code and notebooks use it: each command of `rewindow` as a method."""
+"""A project for Python code and notebooks. Its methods do what the commands of `rewindow` do."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ class Project:
             return Diff(job, compared, tuple(code))
 
     def promote(self, job: str, branch: str, *, into: str = MAIN) -> Outcome:
-        """Let a branch take the epochs that ``into`` has taken, then publish it in place of ``into``: one commit per table."""
+        """Let a branch take the epochs that ``into`` has taken, then publish it in place of ``into``, in one commit per table."""
         with self._context.command() as (project, watch):
             done = JobBranches(project, job).promote(branch, into, watch)
             return Outcome(done, tuple(promoted_lines(job, done)))
@@ -263,8 +263,8 @@ class Project:
     def verify(self, job: str, *runs: RunName, branch: str = MAIN) -> Verification:
         """Replay committed runs, by default the last one, in a different layout on Spark, and compare every row.
 
-        If this process started Spark before the call, code that depends on the order of a set may go unnoticed: Spark's workers
-        then hash texts as in a run. The command `rewindow verify` starts Spark with another hash seed.
+        If this process started Spark before the call, Spark's workers hash texts as in a run. Then the call may not find code
+        that depends on the order of a set. The command `rewindow verify` starts Spark with another hash seed.
         """
         with self._context.command() as (project, watch):
             return Verification(job, tuple(JobBranches(project, job).verify(branch, list(map(str, runs)), watch)))

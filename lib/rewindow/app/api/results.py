@@ -1,4 +1,4 @@
-"""What the methods of a project return, except rows and runs. Notebooks display these values."""
+"""The values that the methods of a project return, except rows and runs. Notebooks display these values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LONGEST = 60
-"""The maximum number of characters that are shown of a value in a row."""
+"""A value in a row is shown with at most this many characters."""
 
 
 def table(title: str, rows: Sequence[Mapping[str, Any]]) -> Markup:
@@ -241,7 +241,7 @@ class Diff:
 
     @property
     def outputs(self) -> Mapping[str, TableDiff]:
-        """From output to its diff: how many keys are equal, different or only on one branch, and samples that differ."""
+        """Maps an output to its diff: how many keys are equal, different or only on one branch, and samples that differ."""
         return self.compared.diffs
 
     def __repr__(self) -> str:
@@ -321,7 +321,7 @@ class JobReport:
         return "\n".join(self.verdict)
 
     def _repr_html_(self) -> str:
-        # The frame keeps the page's style sheet from changing the notebook.
+        # The page is in a frame, so that its style sheet does not change the notebook.
         frame = (
             '<iframe srcdoc="{}" style="width:100%;height:600px;border:1px solid #8888" sandbox="" title="{}"></iframe>'
         )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _SHOWN, _MOST_READ = 10, 100_000
-"""The maximum number of rows that a notebook shows. If there are more rows than the second number, it shows none."""
+"""The maximum number of rows that a notebook shows, and the number of rows above which it shows none."""
 RUN = "_run"
 INTERNAL = ("_epoch", "_partition", "_offset")
 """Columns of output tables that only rewindow needs: the epoch, partition and offset of each row."""
@@ -40,11 +40,11 @@ _TIME = pa.timestamp("ms", tz="UTC")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Rows:
-    """Rows of a job as of one of its runs. Reading them again gives the same rows, whatever runs were added meanwhile.
+    """Rows of a job as of one of its runs. Reading them again gives the same rows, even after further runs.
 
-    Times of rewindow's own columns (``_timestamp``, the bounds of windows) are timestamps in UTC, null if the time is unknown or
-    the end of time. ``_run`` is the name of the run that wrote the row. All other columns are as they are stored. The methods
-    raise `UsageError` (2) if the run was rewound meanwhile.
+    Times in rewindow's own columns (``_timestamp``, the bounds of windows) are timestamps in UTC. They are null if the time is
+    unknown or the end of time. ``_run`` is the name of the run that wrote the row. All other columns are as they are stored. If
+    the run was rewound meanwhile, the methods raise `UsageError` (2).
     """
 
     _source: OutputSource | StoreSource = field(repr=False)
@@ -126,7 +126,10 @@ class Output(Rows):
     _source: OutputSource
 
     def current(self) -> pa.Table:
-        """Return the last row of each key, as of the run, without keys that are deleted: the rows of a table of the topology."""
+        """Return the last row of each key as of the run, without deleted keys.
+
+        These are the rows of a table of the topology.
+        """
         with self._context.command() as (project, _):
             return self._source.arrow(project, is_current=True)
 
@@ -143,7 +146,7 @@ def _as_of(rows: Rows) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Rows of a job as of a run. Each call looks the run up again, and so refuses a run that was rewound since."""
+    """A source of a job's rows as of a run. Each call looks the run up again, so it refuses a run that was rewound since."""
 
     job: str
     branch: str
@@ -158,10 +161,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class OutputSource(Source):
-    """The rows that a branch wrote to an output table up to and including one run."""
+    """The source of the rows that a branch wrote to an output table up to and including one run."""
 
     def most_rows(self, project: OpenProject) -> int:
-        """Return the number of rows, from the ledger alone."""
+        """Return the number of rows. Only the ledger is read."""
         totals = [run.commit.targets.get(f"{OUTPUT}{self.name}") for run in self.as_of(project).runs]
         return sum(total.rows for total in totals if total)
 
@@ -220,7 +223,7 @@ class StoreSource(Source):
     """The entries of a store after a run."""
 
     def most_rows(self, project: OpenProject) -> int:
-        """Return how many changelog rows a restore reads, from the ledger alone."""
+        """Return how many changelog rows a restore reads. Only the ledger is read."""
         at_run = self.as_of(project)
         basis = at_run.state.basis(at_run.run.spec.run)
         totals = [run.commit.targets.get(f"{CHANGELOG}{self.name}") for run in basis]

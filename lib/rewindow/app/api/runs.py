@@ -39,9 +39,9 @@ class Run:
     epochs: tuple[int, int] | None
     """The first and the last landing that the run took; None if it took no landing."""
     records: Mapping[str, int]
-    """From topic to the number of records that the run took."""
+    """The number of records that the run took, by topic."""
     rows: Mapping[str, int]
-    """From output to the number of rows that the run added."""
+    """The number of rows that the run added, by output."""
     dropped: Mapping[str, Mapping[str, int]] | None
     """The numbers of records that the run dropped, by kind and reason: ``{"late": {"window-closed": 1}}``. None if the call did
     not execute the run."""
@@ -57,7 +57,7 @@ class Run:
     """Whether the output tables have the run's rows. They do not while this run or an earlier run of the branch is on hold."""
     _context: Context = field(repr=False, compare=False)
     landed: Outcome | None = None
-    """What the call landed before the run because of `land=True`, with warnings."""
+    """If the call had `land=True`: what it landed before the run, with warnings."""
     completed: tuple[str, ...] = ()
     """The runs that the call completed first. An earlier attempt had planned them and did not finish."""
 
@@ -159,7 +159,7 @@ def runs_of(context: Context, branch: Branch) -> Runs:
 def result_of(context: Context, job: str, branch: Branch, results: Sequence[RunReport | UpToDate]) -> Run:
     """Return the last result of a command.
 
-    ``completed`` of the run names the runs of the earlier results. An attempt that did not finish had planned them.
+    ``completed`` of the run names the runs of the earlier results, which an attempt that did not finish had planned.
     """
     *before, last = results_of(context, job, branch, results)
     return replace(last, completed=tuple(run.name for run in before if run.name))

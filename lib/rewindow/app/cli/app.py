@@ -30,11 +30,14 @@ _MODULES: Mapping[str, Sequence[str]] = {
     "state_command": ("state",),
     "report_command": ("report",),
 }
-"""From module of this package to the commands that it registers, in the order of the help."""
+"""Maps a module of this package to the commands that it registers, in the order of the help."""
 
 
 class _Commands(TyperGroup):
-    """The commands. Only the module of the given command is loaded: loading modules takes most of the time of a short command."""
+    """The commands.
+
+    Only the module of the given command is loaded, because loading takes most of the time of a short command.
+    """
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names of all commands."""
@@ -58,7 +61,7 @@ class _Commands(TyperGroup):
         return resolved
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command. For Ctrl-C, raises `Abort`, for which Typer prints nothing; `entry` prints what was kept."""
+        """Run a command. After Ctrl-C, raise `Abort`, for which Typer prints nothing; `entry` then prints what was kept."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:

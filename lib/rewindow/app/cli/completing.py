@@ -1,8 +1,8 @@
 """Names that a shell completes: jobs, feeds and targets from file names, branches and stores from the ledger in a folder.
 
-A shell shows all that is printed as part of the line that is being typed. So nothing here prints or raises: if names cannot be
-found, none are offered. Of the project, only the file of the target and, for tables, the files of the jobs are read. No code of
-the project is executed.
+A shell shows everything that is printed as part of the line that is being typed. So nothing here prints or raises. If names
+cannot be found, none are offered. Only two kinds of files are read: the target's and, for names of tables, those of the jobs. No
+code of the project is executed.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _state(ctx: Any) -> JobState:
     root = _root(ctx)
     target = load_target(root, ctx.params.get("target") or "local")
     warehouse = location_of(root, target.warehouse)
-    # Reading any other warehouse is too slow while somebody types.
+    # A warehouse in a bucket or a catalog is not read, because that is too slow while somebody types.
     if "://" in warehouse or target.catalog is not None:
         return JobState()
     # If the line ends with an option without a value, click has not parsed the arguments before it into `params`.

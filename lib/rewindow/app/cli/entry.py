@@ -18,17 +18,17 @@ from rewindow.errors import UsageError, failed_io, unrendered, visible
 from rewindow.storage.scratch import remove_all, remove_at_signals
 
 _YOUNG_OBJECTS = 200_000
-"""How many new objects start a search for cycles. Python's own number is 700."""
+"""The number of new objects after which Python searches for reference cycles. Python's default is 700."""
 
 
 class _Output(io.FileIO):
-    """A file descriptor that discards what cannot be written, so that a command always ends its work.
+    """A file descriptor that discards what cannot be written, so that a command always finishes its work.
 
-    A closed pipe is no failure: its reader wants no more.
+    A closed pipe is no failure, because it means that the reader wants no more output.
     """
 
     failure: OSError | None = None
-    """The first error of a write. Nothing is written after it, so the output is incomplete, but has no gap."""
+    """The first error of a write. Nothing is written after this error, so the output is cut off, but has no gap."""
 
     def write(self, data: object) -> int:
         """Write bytes and return how many were written; the number of all bytes if they were discarded."""
@@ -43,11 +43,11 @@ class _Output(io.FileIO):
 
 
 _outputs: dict[int, _Output] = {}
-"""From the number of a descriptor, 1 or 2, to what writes to it."""
+"""Maps the number of a descriptor, 1 or 2, to the object that writes to it."""
 
 
 def tolerate_failing_streams() -> None:
-    """Let this process continue when stdout or stderr is closed, or cannot be written. It may have been started without them."""
+    """Let this process continue if stdout or stderr cannot be written, is closed, or was missing from the start."""
     sys.stdout, sys.stderr = _tolerant(sys.stdout, 1), _tolerant(sys.stderr, 2)
     sys.stdin = sys.stdin or open(0, encoding="utf-8")  # noqa: SIM115 - a descriptor, as long as the process
 
@@ -72,11 +72,11 @@ def _tolerant(stream: TextIO | None, number: int) -> TextIO:
 FORMATS = ("json", "text")
 OPTION = "--log-format"
 _LONGEST_ARGUMENT = 4_000
-"""With fewer characters, a number has fewer digits than Python converts."""
+"""The most characters of an argument. Python refuses to convert a number of more than 4,300 digits."""
 
 
 def take_log_format(arguments: Sequence[str]) -> tuple[list[str], str | None]:
-    """Return the arguments without ``--log-format``, and the value of this option, None without it. It may stand anywhere.
+    """Return the arguments without the option ``--log-format``, and its value (None without the option). It may stand anywhere.
 
     Raises `UsageError` (2) for an unknown format.
     """
@@ -104,14 +104,14 @@ def main(begin: Callable[[], object] = lambda: None) -> None:
     """Execute the command line and exit with a documented exit code. ``begin`` is called once the command's module is loaded."""
     remove_at_signals()
     tolerate_failing_streams()
-    # Most objects of a command stay: modules, and the rows of a ledger. Searching them for cycles takes a tenth of a short
-    # command's time, and a third of the time in which a long ledger is read.
+    # Most objects of a command are modules and rows of a ledger, which stay until its end. Searching them for cycles takes a
+    # tenth of a short command's time, and a third of the time in which a long ledger is read.
     gc.set_threshold(_YOUNG_OBJECTS, *gc.get_threshold()[1:])
     leave(run_command(sys.argv[1:], begin))
 
 
 def leave(code: int) -> None:
-    """Exit immediately with this code; if it is 0 and stdout could not be written, with that of this failure."""
+    """Exit immediately with this code. If it is 0, but stdout could not be written, exit with the code of this failure."""
     remove_all()
     sys.stdout.flush()
     if (stdout := _outputs.get(1)) is not None and stdout.failure is not None:
@@ -195,7 +195,7 @@ def _usage(error: TyperException) -> str:
 
 
 def _fail(failure: Failure, log_format: str | None, *, as_json: bool, error: BaseException | None = None) -> int:
-    if is_completion():  # the shell would show the message in the line that is being typed
+    if is_completion():  # print nothing: the shell would show the message in the line that is being typed
         return failure.exit_code
     try:
         from rewindow.app.cli.printing import Printer

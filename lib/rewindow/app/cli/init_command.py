@@ -18,7 +18,7 @@ from rewindow.config.load import find_project
 from rewindow.errors import check_utf8
 
 FAILED = 1
-"""The exit code if a transcript fails: a comparison found a difference."""
+"""The exit code if a transcript fails. It is the code of all comparisons that find a difference."""
 
 
 def register(app: typer.Typer) -> None:
@@ -88,7 +88,7 @@ def play(
     """Play the project's transcripts, each once whole and once restarted between any two steps. Exits with 1 if one fails."""
     from rewindow.app.transcripts import play_all
 
-    del debug  # every command has this option
+    del debug  # not needed here, but every command has this option
     root, printer = find_project(Path(folder).absolute()), Printer(as_json=as_json)
     played = list(play_all(root, [path.absolute() for path in files or ()]))
     failed = [case for case in played if case.failure is not None]

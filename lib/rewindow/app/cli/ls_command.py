@@ -80,7 +80,10 @@ def _job(job: Entry) -> dict[str, Any]:
 
 
 def _row(kind: str, name: str, entry: Entry) -> dict[str, Any]:
-    """Return the table row of an entry. Of a detail with several lines, it has the first line and the number of the others."""
+    """Return the table row of an entry.
+
+    If its detail has several lines, the row has the first and the number of the others.
+    """
     through = None if entry.watermark_ms is None else instant(entry.watermark_ms)
     first_line, *more = (entry.detail or "").split("\n")
     detail = f"{first_line} ({counted(len(more), 'more line')} with --json)" if more else first_line

@@ -112,7 +112,7 @@ def reset(
 
 
 def _is_confirmed(question: str) -> bool:
-    """Ask the user to confirm. Without a user who can answer, as in a scheduler, the answer is no."""
+    """Ask the user to confirm. If no user can answer, as in a scheduler, the answer is no."""
     try:
         return typer.confirm(visible(question), err=True)
     except Abort as error:
@@ -169,7 +169,7 @@ def gc(
 def _selected(project: OpenProject, name: str | None, kind: Kind | None) -> tuple[list[str], list[str]]:
     """Return the selected jobs and the selected feeds.
 
-    Raises `UsageError` (2) for a name of both a job and a feed, or of none.
+    Raises `UsageError` (2) if both a job and a feed have the name, or neither.
     """
     jobs, feeds = names_of(project.root, "jobs"), names_of(project.root, "feeds")
     jobs = [] if kind is Kind.FEED else jobs
@@ -221,7 +221,10 @@ def _print_resumed(printer: RunPrinter, job: str, done: Resumed, holds: Sequence
 
 
 def _row(kind: str, name: str, collected: Collected | FeedCollected, *, dry_run: bool) -> dict[str, Any]:
-    """Return the table row of a job or feed: what `gc` wrote, forgot and deleted. ``dry_run``: the headings say "would be"."""
+    """Return the table row of a job or feed: what `gc` wrote, forgot and deleted.
+
+    With ``dry_run``, headings say "would be".
+    """
     would, of_job = "would be " if dry_run else "", {}
     if isinstance(collected, Collected):
         of_job = {

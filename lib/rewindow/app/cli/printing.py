@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Printer:
-    """Prints results to stdout, progress and errors to stderr."""
+    """A printer of results (to stdout), and of progress and errors (to stderr)."""
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
@@ -33,11 +33,14 @@ class Printer:
         self._err = Console(stderr=True, highlight=False, emoji=False, markup=False, soft_wrap=True)
 
     def say(self, line: str) -> None:
-        """Print one line: what is unprintable in it, also a line break, is escaped."""
+        """Print one line. Unprintable characters in it are escaped, including line breaks."""
         self._out.print(visible(line))
 
     def message(self, text: str) -> None:
-        """Print a text that contains messages. Their line breaks are no data, because a message escapes those of its facts."""
+        """Print a text that contains messages, with their line breaks.
+
+        A message has already escaped line breaks in its facts.
+        """
         self._out.print(visible_lines(text))
 
     def note(self, text: str) -> None:
@@ -75,12 +78,12 @@ class Printer:
         if log := command_log():
             log.error("failed", exit_code=failure.exit_code, error=failure.message, code=failure.code)
         if error is not None:
-            # Indented, so that no line of it can pass for one of the command.
+            # The stack trace is indented, so that no line of it looks like a line of the command.
             sys.stderr.write(indent(visible_lines(without_secrets("".join(traceback.format_exception(error)))), "  "))
         if self.as_json:
             self.json({"error": failure.message, "exit_code": failure.exit_code, "code": failure.code})
         else:
-            # After several lines, the code gets its own line, because the last line may be a command that people copy.
+            # If the message has several lines, the code gets a line of its own, because the last line may be a command to copy.
             space = "\n" if "\n" in failure.message else " "
             self.note(f"rewindow: {failure.message}{space}[{failure.code}]")
 
@@ -88,7 +91,7 @@ class Printer:
     def progress(self) -> Iterator[Watch]:
         """Yield an observer that logs a command's steps if logging is on, and shows them on a terminal.
 
-        For Ctrl-C, raises `StoppedError` (130), whose message says what the command has done so far.
+        After Ctrl-C, raises `StoppedError` (130), whose message says what the command has done so far.
         """
         from rewindow.app.watch import watched
 
@@ -117,5 +120,5 @@ def as_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _value_as_it_is(value: Any) -> Text:
-    """Return a value as text without markup: rich would interpret ``[red]`` in a string."""
+    """Return a value as text without markup. In a plain string, rich would interpret ``[red]``."""
     return Text("" if value is None else visible(value))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rewindow.control.ingest.protocols import LandReport
 
 _MOSTLY = 2
-"""A run warns if its late records, multiplied by this number, are at least all its records: if half of them are late."""
+"""A run warns if its late records, multiplied by this number, are at least as many as all its records. So half are late."""
 
 
 def summarise(result: RunReport, watch: Watch) -> dict[str, Any]:
@@ -120,9 +120,9 @@ class RunPrinter(Printer):
     ) -> None:
         """Print the results of runs and a summary of the last run.
 
-        JSON describes the last run, earlier runs under ``taken_over``, and under ``landed`` what was landed before. ``lagged``
-        names the targets that this command published for an earlier one. ``published`` describes the output tables, ``holds`` the
-        runs on hold.
+        The JSON describes the last run. It has earlier runs under ``taken_over``, and under ``landed`` what was landed before.
+        ``lagged`` names the targets to which this command published runs of an earlier command. ``published`` describes the
+        output tables, and ``holds`` the runs on hold.
         """
         last = next((result for result in reversed(results) if isinstance(result, RunReport)), None)
         summary = summarise(last, watch) if last and watch else None

@@ -22,8 +22,8 @@ _INTERNAL = ("_epoch", "_partition", "_offset", "_run")
 def row_lines(facts: RowFacts, columns: Sequence[str], key: str) -> Iterator[str]:
     """Yield the lines that explain a row.
 
-    ``columns`` are the columns of the output's key. ``key``: the words of the key on the command line; empty if the user named a
-    time, so that its other rows are not listed.
+    ``columns`` are the columns of the output's key. ``key`` has the words of the key on the command line. It is empty if the user
+    named a time, because the key's other rows are then not listed.
     """
     yield from _which_window(facts.asked_ms, facts.row[columns[-2]] if has_bounds(columns) else None)
     yield f"{facts.table}: {_row(facts.row, columns)}"

@@ -46,9 +46,9 @@ def plan(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show what `run` would do and why, and what is blocked on what. Changes nothing.
+    """Show what `run` would do and why, and what waits for what. Changes nothing.
 
-    Exits as `run` if that would refuse, but with 0 for a run on hold (79), which it names.
+    If `run` would refuse, exits with the same code. For a run on hold (79), names the run and exits with 0.
     """
     project = OpenProject.open(folder, target, debug=debug)
     request = parse_through(through, until, branch=branch, final=final)

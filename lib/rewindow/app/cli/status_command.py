@@ -84,7 +84,7 @@ def _show(printer: Printer, checked: Overview) -> None:
     for subject in checked.subjects:
         for finding in subject.findings:
             more = f". {finding.advice}." if finding.advice else ""
-            # If the message is that of an error, it names a command already, and the finding's command could contradict it.
+            # The message of an error already names a command, and the finding's command could contradict it.
             helps = finding.command if "`rewindow " not in finding.message else None
             command = f": `{helps}`" if helps else ""
             printer.message(f"{finding.level}: {subject.kind} {subject.name}: {finding.message}{command}{more}")

@@ -48,8 +48,8 @@ def why(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Name the records and punctuations behind a row, or say why there is none. Changes nothing. Times are in UTC."""
-    # Imported here, because the engine that replays a row loads slowly, and other commands do not need it.
+    """Name the records and punctuations that made a row, or say why there is no row. Changes nothing. Times are in UTC."""
+    # These modules are imported here, because the engine that replays a row loads slowly, and other commands do not need it.
     from rewindow.app.why.key_form import check_columns, choose_row, null_key, read_key, without_key
     from rewindow.app.why.missing import explain_missing
     from rewindow.app.why.output import AskedTime, Output

@@ -1,4 +1,4 @@
-"""One warning for each system to which telemetry cannot be sent: in the log, or on standard error if nothing is logged."""
+"""If telemetry cannot be sent to a system, print one warning: in the log, or on standard error if nothing is logged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _USERINFO = re.compile(r"[^\s/:@]+:[^\s@]+@")
 
 
 class Warner(logging.Handler):
-    """Warns at most once per command. It is also a handler of a client's own logger, so that its stack traces are not printed."""
+    """A warner that warns at most once per command.
+
+    It is also the handler of a client's own logger, so that the client's stack traces are not printed.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(logging.WARNING)
@@ -29,7 +32,7 @@ class Warner(logging.Handler):
         if self.has_warned:
             return
         self.has_warned = True
-        # Clients also show addresses without their scheme.
+        # The second replacement is needed because clients also show addresses without their scheme.
         reason = _USERINFO.sub("***@", without_secrets(" ".join(why.split())))
         line = f"{self._about}: {reason[:500]}. The command goes on without it"
         log = command_log()

@@ -38,7 +38,7 @@ class Operation:
 
     @property
     def seconds(self) -> float:
-        """The time since it began. Somebody may have set the machine's clock meanwhile."""
+        """The time since it began. It is correct even if somebody has set the machine's clock meanwhile."""
         return time.monotonic() - self.began_s
 
 
@@ -62,9 +62,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class ColumnOrigins:
-    """The origins of each column of an output (`dsl.column_origins`). ``tables``: from the topic of an origin to its table.
+    """The origins of each column of an output (`dsl.column_origins`). ``tables`` maps the topic of an origin to its table.
 
-    ``rows``: the origins that decide which rows the output has.
+    ``rows`` are the origins that decide which rows the output has.
     """
 
     tables: Mapping[str, Table]

@@ -1,4 +1,4 @@
-"""Gather facts about landings, runs and changes of branches from results and ledgers, and the locations of their tables."""
+"""Gather facts about landings, runs and changes of branches: from results, from ledgers, and from the locations of tables."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class Gatherer:
                 origins=_copied(feed, topic, sources[topic]) if topic in sources else None,
             )
             for topic, table in self.locator.logs(feed).items()
-            if topic not in feed.definition.source_offsets  # the source is the log
+            if topic not in feed.definition.source_offsets  # otherwise the source itself is the log
         ]
         measures = [Measure("landed", count, {"topic": topic}) for topic, count in records.items()]
         measures += [Measure("dropped", report.quarantined, {"kind": "quarantined"})] if report.quarantined else []
@@ -197,7 +197,7 @@ class Gatherer:
         for target, table in spec.binding.tables.items():
             total = commit.targets.get(target)
             if not target.startswith(OUTPUT) or not result.is_published:
-                continue  # readers see nothing new while a run is on hold
+                continue  # a run is on hold, so readers see nothing new
             last_commit = {
                 "run": spec.name,
                 "rows": total.rows if total else 0,
@@ -250,7 +250,10 @@ class Gatherer:
     def backfill_done(
         branch: str, stands_on: str | None, first_epoch: int, results: Sequence[RunReport | UpToDate]
     ) -> Facts:
-        """Return the facts of a backfill, without what its runs read and wrote. Each run reports that as its own operation."""
+        """Return the facts of a backfill.
+
+        What its runs read and wrote is left out, because each run is an operation of its own.
+        """
         runs = [result.spec.name for result in results if isinstance(result, RunReport)]
         outcome = COMMITTED if runs else NOTHING_TO_DO
         return Facts(

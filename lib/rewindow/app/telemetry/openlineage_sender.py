@@ -19,7 +19,7 @@ from rewindow.contracts.staged_files import TaskReport
 
 
 class EventObserver:
-    """An observer that sends START, COMPLETE, FAIL and ABORT. START names the tables, so it is sent once they are known."""
+    """An observer that sends START, COMPLETE, FAIL and ABORT. START names the tables, so it is sent when they are known."""
 
     def __init__(self) -> None:
         self.warner = Warner("OpenLineage")
@@ -31,7 +31,7 @@ class EventObserver:
                 self.warner.warn(f"{name} names no run: write it like namespace/job/UUID")
 
     def began(self, operation: Operation) -> None:
-        """Send START of the operation's parent, if it was not sent yet: it must come before START of the operation."""
+        """Send START of the operation's parent, if it was not sent yet. It must come before START of the operation itself."""
         if operation.parent is not None:
             self._start(operation.parent)
 
@@ -73,7 +73,7 @@ class EventObserver:
 class _Sender:
     """A daemon thread with a queue of events.
 
-    The thread also imports OpenLineage's client, which takes as long as a small run, while the command works.
+    The thread also imports OpenLineage's client while the command works, because the import takes as long as a small run.
     """
 
     def __init__(self, warner: Warner) -> None:

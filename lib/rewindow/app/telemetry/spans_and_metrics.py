@@ -42,7 +42,7 @@ METRICS = {
     "behind": Metric("gauge", "{landing}", "Landings that the last run of a job's branch had not taken."),
     "duration": Metric("histogram", "s", "How long an operation took, by command and outcome."),
 }
-"""From the name of a `facts.Measure` to its metric."""
+"""Maps the name of a `facts.Measure` to its metric."""
 
 
 @dataclass(slots=True)
@@ -144,7 +144,7 @@ class SpanObserver:
         self._count("duration", operation.seconds, {**own, "command": operation.kind, "outcome": "failed"})
 
     def flush(self) -> None:
-        """Export everything, but wait only a few seconds: an exporter may retry for longer than a command should take."""
+        """Export everything, but wait only a few seconds, because an exporter may retry for longer than a command should take."""
         if self._tracers is None or self._is_off:
             return
         limit_s = self.warner.patience_s

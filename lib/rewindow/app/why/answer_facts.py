@@ -1,4 +1,4 @@
-"""What `why` reports about a row, as plain values. Times are epoch milliseconds in UTC, None if the time is unknown."""
+"""The facts that `why` reports, as plain values. Times are epoch milliseconds in UTC, None if the time is unknown."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class PunctuationFacts:
 class LateFacts:
     """A record of the same key that a node dropped.
 
-    ``behind_ms``: how far it was behind the node's clock or an earlier record.
+    ``behind_ms`` says how far its time was behind the node's clock or an earlier record.
     """
 
     record: RecordFacts
@@ -62,7 +62,10 @@ class LateFacts:
 
 @dataclass(frozen=True, slots=True)
 class SentFacts:
-    """What made a node send the row: a record, a punctuation, or the end of an epoch. ``is_held``: the row had waited for it."""
+    """The event that made a node send the row: a record, a punctuation, or the end of an epoch.
+
+    ``is_held`` says whether the row had waited for the event.
+    """
 
     epoch: int
     watermark_ms: int | None
@@ -89,9 +92,9 @@ class RunFacts:
 class RowFacts:
     """The explanation of a row.
 
-    ``asked_ms`` is the time in the row's window that the user named. ``rows`` lists rows of the key, newest first; ``row`` is the
-    one that is explained. ``is_reproduced``: replaying only the named records gives the row. ``is_exact``: every one of
-    ``records`` contributed to the row; otherwise some may not have.
+    ``asked_ms`` is the time in the row's window that the user named. ``rows`` lists rows of the key, newest first. ``row`` is the
+    one that is explained. ``is_reproduced`` says whether a replay of only the named records gives the row. ``is_exact`` says that
+    each of ``records`` contributed to the row. If it is false, some may not have contributed.
     """
 
     table: str
@@ -144,12 +147,12 @@ class OpenFacts:
 
 @dataclass(frozen=True, slots=True)
 class MissingFacts:
-    """Why a key has no row. ``records``: the records of the key and window in the logs. ``late``: those that were dropped.
+    """The reason why a key has no row. ``records`` are the key's records in the window, ``late`` those that were dropped.
 
-    ``asked_ms`` is the time that the user named, ``window_start_ms`` the start of the window that contains it. ``closes_at_ms``
-    is the time at which the result is final, and ``clock_ms`` the present time of the clock that has to reach it, in task
-    ``partition``. If the user named no time, ``open_windows`` lists the open windows of the key, and the other fields describe
-    the first of them.
+    ``asked_ms`` is the time that the user named, ``window_start_ms`` the start of the window that contains this time.
+    ``closes_at_ms`` is the time at which the result is final. The clock of the task ``partition`` has to reach this time, and is
+    now at ``clock_ms``. If the user named no time, ``open_windows`` lists the open windows of the key, and the other fields
+    describe the first of them.
     """
 
     table: str

@@ -1,4 +1,4 @@
-"""The epochs that a row's run and the runs before it took, and the logs that these runs read."""
+"""The epochs that a row's run and earlier runs took, and the logs that these runs read."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from rewindow.streams.settings import Semantics
 from rewindow.streams.timing import TimedNode
 
 Offsets = Mapping[tuple[str, int], Mapping[int, int]]
-"""From topic and partition to a mapping from a record's offset to its timestamp."""
+"""Maps a topic and partition to a mapping from a record's offset to its timestamp."""
 
 Candidates = dict[tuple[str, int], dict[int, int]]
-"""Records that may have contributed to a row: from topic and partition to a mapping from offset to timestamp."""
+"""Records that may have contributed to a row. Maps a topic and partition to a mapping from offset to timestamp."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class History:
     def timed(self) -> Sequence[TimedNode]:
         """The nodes that wait for clocks, from the plan of the last run."""
         planned = self.last.spec.binding.timed
-        # An older version did not write these nodes to the plan, so they are taken from the code.
+        # If an older version wrote the plan, it has no such nodes, so they are taken from the code.
         return self.output.layout.topology.timed_nodes() if planned is None else planned
 
     @cached_property
@@ -102,8 +102,8 @@ class History:
     def within(self, extent: Extent, key: Any, partition: int, until: int, candidates: Offsets) -> list[Epoch]:
         """Return the epochs that a replay up to epoch ``until`` needs, and the later epochs that have candidates.
 
-        Before the first epoch and before each epoch with candidates, the preceding epoch is included: its watermark may close
-        windows.
+        The epoch before the first one, and the epoch before each epoch with candidates, are included, because their watermarks
+        may close windows.
         """
         wanted: set[int] = set()
         if extent.is_of_key:
@@ -123,7 +123,7 @@ class History:
     def reading(self, search: Search, extent: Extent, key: Any, candidates: Offsets) -> ReadLog:
         """Return a function that reads the records of an extent until the search is done, and after that only the candidates.
 
-        Records that advance a clock are read up to the last candidate, since clocks decide whether a candidate was late.
+        Records that advance a clock are read up to the last candidate, because clocks decide whether a candidate was late.
         """
         records = self.records
         only = Only(key, lambda: search.clock_of(extent.clocks)) if extent.clocks else None
@@ -155,9 +155,10 @@ class History:
         return read
 
     def _last_timed(self, topic: str, partition: int, epoch: int, known: Mapping[int, int]) -> int:
-        """Return the last offset of an epoch whose record may advance a clock before one of ``known``; `UNKNOWN` without any.
+        """Return the last offset of an epoch up to which records may advance a clock before a record of ``known``.
 
-        That is the last of these records in the epoch, or the epoch's end if the next epoch has one of them.
+        That is the last of the ``known`` records in the epoch, or the epoch's end if the next epoch has one of them. If neither
+        has one, `UNKNOWN` is returned.
         """
         if self._inside(topic, partition, epoch + 1, known):
             return self.records.bounds(topic, partition, epoch)[1]
@@ -168,7 +169,7 @@ class History:
         return [offset for offset in sorted(known) if start <= offset < end]
 
     def _chosen(self, topic: str, partition: int, epoch: int, offsets: list[int], before: int) -> Iterator[Rows]:
-        """Yield the records at these offsets of an epoch. ``before``: the newest time before the epoch."""
+        """Yield the records at these offsets of an epoch. ``before`` is the newest time before the epoch."""
         if offsets:
             rows = self.records.at(topic, partition, offsets)
             at, timestamps, keys, values = zip(*rows, strict=True)
@@ -195,7 +196,7 @@ class History:
         return [self.records.bounds(topic, partition, number)[1] for number in numbers], numbers
 
     def _first_since(self, since_ms: int | None) -> int:
-        """Return the first epoch in whose landing, or an earlier one, a record is not before ``since_ms``; 1 if there is none."""
+        """Return the number of the first landing that has a record at or after ``since_ms``; 1 if there is none."""
         for landing in self.output.job.feed.landings if since_ms is not None else ():
             if any(landed.max_timestamp >= (since_ms or 0) for landed in landing.ranges.values()):
                 return landing.number

@@ -1,4 +1,4 @@
-"""What the words of a command mean: the key, keys without a value, and the row of the key that is explained."""
+"""Read the words of a command: find the key, which may have no value, and choose the row of the key to explain."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ _COLUMN_AND_VALUE = re.compile(r"([^\W\d][\w.-]*)=.+", re.DOTALL)
 def read_key(output: Output, words: Sequence[str]) -> dict[str, Sequence[Any]]:
     """Return the values that each column of a key may have, by column (`parse_key`).
 
-    An error (2) shows a key that the table has, or how to write options together with a key that begins with a minus sign.
+    If the words are no key (2), the error shows a key that the table has, or how to write options before a key that begins with a
+    minus sign.
     """
     try:
         return parse_key(output.own_columns, words)
@@ -42,7 +43,10 @@ def read_key(output: Output, words: Sequence[str]) -> dict[str, Sequence[Any]]:
 
 
 def _options_first(output: Output, words: Sequence[str]) -> str:
-    """Return a sentence with the command whose options precede the key, if words after the key look like options; else ""."""
+    """Return a sentence that shows the command with its options before the key.
+
+    The sentence is empty if no word after the key looks like an option.
+    """
     first = next((number for number, word in enumerate(words) if number and word.startswith("--")), None)
     if first is None:
         return ""
@@ -56,8 +60,8 @@ def _options_first(output: Output, words: Sequence[str]) -> str:
 def check_columns(output: Output, words: Sequence[str], key: Mapping[str, Sequence[Any]]) -> None:
     """Raise `UsageError` (2) if the words name a column that the key does not have, and no record has the words as its key.
 
-    A key of one column may be given as its value alone, so ``colour=red`` may be a value. ``key``: the words read as a value; the
-    table has no row of this key.
+    A key of one column may be given as its value alone, so ``colour=red`` may be a value. ``key`` has the words as such a value.
+    The table has no row of this key.
     """
     columns = [column.name for column in output.own_columns]
     named = _COLUMN_AND_VALUE.fullmatch(words[0]) if len(words) == len(columns) == 1 else None
@@ -88,7 +92,7 @@ def is_landed(output: Output, key: Mapping[str, Sequence[Any]]) -> bool:
 
 
 def example(output: Output) -> str:
-    """Return a command with a key that the table has, as the end of a sentence; "" if the table has no rows."""
+    """Return the end of a sentence: a command with a key that the table has; "" if the table has no rows."""
     row = output.any_row()
     if row is None or any(row[column.name] is None for column in output.own_columns):
         return ""
@@ -108,8 +112,8 @@ def choose_row(
 ) -> tuple[Sequence[Row], Row]:
     """Return the rows of a key, in one window if the user named one, and the row to explain.
 
-    That is the newest of these rows, or the newest that ``run`` wrote. Raises `NothingFoundError` (1) if there is no such row,
-    `UsageError` (2) for an unknown run.
+    The row to explain is the newest one, or the newest one that ``run`` wrote. Raises `NothingFoundError` (1) if there is no such
+    row, `UsageError` (2) for an unknown run.
     """
     chosen = None if run is None else find_run(output.state, output.branch, run)
     start_ms = None if at is None else at.start(rows)
@@ -155,15 +159,15 @@ def choose_row(
 def null_key(key: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]] | None:
     """Return a key of nulls if the words mean that the key has no value; None for any other key.
 
-    Operators that take records without a key, such as some joins, send rows whose key is null.
+    A table may have rows whose key is null, because some operators, such as some joins, send records without a key.
     """
     return {name: [None] for name in key} if _means_none(key) else None
 
 
 def without_key(project: OpenProject, output: Output, key: Mapping[str, Sequence[Any]]) -> MissingFacts | None:
-    """Return what happened to records without a key, if the words mean such a key: they are empty or `null`.
+    """Return what happened to records without a key, if the words mean that there is no key: they are empty or `null`.
 
-    None for any other key, if a record has these words as its key, and if there is no run yet.
+    Returns None for any other key, if a record has these words as its key, or if there is no run yet.
     """
     is_text = any(values[0] is not None for values in key.values())
     if not _means_none(key) or output.branch.head is None or (is_text and is_landed(output, key)):
@@ -206,7 +210,7 @@ def _means_none(key: Mapping[str, Sequence[Any]]) -> bool:
 
 
 def _skipped(output: Output) -> Iterator[tuple[str, int]]:
-    """Yield the last runs that skipped records without a key above the output: each run's name and the number of records."""
+    """Yield the last runs in which nodes before the output skipped records without a key: their names and numbers of records."""
     nodes = {node.name for node in output.layout.topology.above(output.layout.sink)}
     for run in output.branch.runs[-DETAILED_RUNS:]:
         rows = [row for report in output.tables.reports(run) for row in report.metrics if row["node"] in nodes]

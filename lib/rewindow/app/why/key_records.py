@@ -1,4 +1,4 @@
-"""The records of a key: those that the logs have in the requested window, and what happens to each in a replay."""
+"""The records of a key: which of them the logs have in the requested window, and what happens to each in a replay."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ from rewindow.tables.shared.quarantine import Chosen
 class Asked:
     """The request to explain a key of an output: the key, the partition of its task, and its window.
 
-    ``window`` is None without windows, or if any window may be meant. ``taken``: the records of the key and window that runs have
-    taken. ``waiting``: the timestamps of landed records of the key that no run has taken. ``sessions``: if windows are sessions,
-    those that all landed records of the key make; after `as_reached`, only those of records that reached the windows.
-    ``still_open``: the open windows that the taken records make, of which ``window`` is the first; None if a window was
-    requested, or if they are unknown.
+    ``window`` is None if the output has no windows, or if any window may be meant. ``taken`` has the records of the key and
+    window that runs have taken, ``waiting`` the timestamps of landed records of the key that no run has taken.
+
+    If windows are sessions, ``sessions`` has those that all landed records of the key make. After `as_reached`, it has only the
+    sessions of records that reached the windows. ``still_open`` has the open windows that the taken records make, and ``window``
+    is the first of them. ``still_open`` is None if the user requested a window, or if the open windows are unknown.
     """
 
     own: Any
@@ -51,7 +52,7 @@ class Asked:
 
     @property
     def spans(self) -> Sequence[Window]:
-        """The windows of the request: the open windows, or the requested window; empty if any window may be meant."""
+        """The windows to explain: the open windows, or the requested window. There are none if any window may be meant."""
         return self.still_open or ([] if self.window is None else [self.window])
 
     @property
@@ -61,10 +62,10 @@ class Asked:
 
 
 def ask(past: History, key: Mapping[str, Sequence[Any]], start_ms: int | None, at: AskedTime | None) -> Asked:
-    """Return the request for the first key that the logs have, of all keys that the user's text may mean.
+    """Return the request for a key. The user's text may mean several keys; the first one that the logs have is meant.
 
-    ``key``: from column to its possible values. ``start_ms``: the window's start, or the requested time ``at`` if only records
-    can tell where its window starts. Raises `UsageError` (2) if several windows contain that time.
+    ``key`` maps each column to its possible values. ``start_ms`` is the window's start, or the requested time ``at`` if only
+    records show where its window starts. Raises `UsageError` (2) if several windows contain this time.
     """
     asked = [_asked(past, values, start_ms, at) for values in product(*key.values())]
     return next((one for one in asked if one.taken or one.waiting), asked[0])
@@ -102,7 +103,7 @@ def _asked(past: History, values: Sequence[Any], start_ms: int | None, at: Asked
 
 
 def not_looked_for(output: Output) -> str | None:
-    """Return why the logs cannot be searched for the output's keys, as the start of a sentence; None if they can."""
+    """Return the start of a sentence that says why the logs cannot be searched for the output's keys; None if they can."""
     layout = output.layout
     nodes = [*layout.topology.above(layout.sink)]
     if any(isinstance(node, SourceNode) and node.is_internal and not node.is_global for node in nodes):
@@ -118,7 +119,7 @@ def contains(window: Window, time_ms: int, windows: Windows | None) -> bool:
 
 
 def _times(past: History, start_ms: int | None) -> tuple[int, int] | None:
-    """Return the first and the last time of the window that starts at ``start_ms``; None if only the key's records can tell."""
+    """Return the first and the last time of the window that starts at ``start_ms``; None if only the key's records show them."""
     windows = past.output.windows if start_ms is not None and past.output.is_windowed else None
     if start_ms is None or not isinstance(windows, GridWindows):
         return None
@@ -126,9 +127,9 @@ def _times(past: History, start_ms: int | None) -> tuple[int, int] | None:
 
 
 def _landed(past: History, own: Any, partition: int, times: tuple[int, int] | None) -> Candidates:
-    """Return the landed records of a key, only those between two ``times`` if given.
+    """Return the landed records of a key. If ``times`` is given, return only those between these two times.
 
-    Empty if the logs cannot be searched for the key.
+    If the logs cannot be searched for the key, the result is empty.
     """
     layout, feed = past.output.layout, past.output.job.feed
     if not_looked_for(past.output) is not None or not feed.landings:
@@ -172,10 +173,10 @@ Where = tuple[str, int]
 class Outcomes:
     """What happened in a replay to the records in ``followed``.
 
-    ``kept``: the records that a store above the output took. ``in_windows``: maps a record to the starts of the windows in whose
-    store it was kept; if the output has no windows, each store counts. ``sessions``: the sessions that these records made, oldest
-    first. Two sessions may be within the gap of each other, if the clock had closed the first before the second began.
-    ``drops``: what nodes that lead to the output dropped.
+    ``kept`` has the records that a store before the output took. ``in_windows`` maps a record to the starts of the windows in
+    whose store it was kept. If the output has no windows, each store counts. ``sessions`` has the sessions that these records
+    made, oldest first. Two sessions may be less than the gap apart, if the clock had closed the first before the second began.
+    ``drops`` has the records that nodes on the way to the output dropped.
     """
 
     followed: Candidates = field(default_factory=dict)
@@ -220,9 +221,9 @@ class Outcomes:
         self.sessions[first:last] = [session]
 
     def reached(self, where: Where, spans: Sequence[Window]) -> bool:
-        """Whether a record is in one of some windows; without windows, whether it is in any.
+        """Whether a record is in one of the windows ``spans``. If there are none, whether it is in any window.
 
-        Sessions are not compared, because a record has only one, and its start changes when the session grows.
+        Sessions are not compared, because a record is in one session only, whose start changes when the session grows.
         """
         starts, known = self.in_windows.get(where), {span.start_ms for span in spans if not span.is_session}
         return starts is not None and (not known or not known.isdisjoint(starts))
@@ -309,9 +310,9 @@ def _within(taken: Candidates, spans: Iterable[Window], windows: Windows | None)
 def missed(
     output: Output, outcomes: Outcomes, window: Window, used: Collection[tuple[str | None, int, int]]
 ) -> list[Drop]:
-    """Return the drops of records that a window lacks. ``used``: the records that contributed to its row.
+    """Return the drops of records that a window lacks. ``used`` are the records that contributed to its row.
 
-    If the code declares no windows, it is unknown which records a session lacks, so all drops are returned.
+    If the code declares no windows, it is unknown which records a session lacks. Then all drops are returned.
     """
     drops = [drop for drop in outcomes.missed([window]) if drop.dropped.at not in used]
     windows = output.windows
@@ -339,7 +340,7 @@ def _of_session(session: Window, drops: Sequence[Drop], followed: Candidates, ga
 
 
 def quarantined(past: History, own: Any) -> Iterator[ReasonMessage]:
-    """Yield how many rows with the key the feed's landings quarantined, and the reason of the last one; nothing without any."""
+    """If the feed's landings quarantined rows with the key, yield how many, and the reason of the last one."""
     feed, topics = past.output.job.feed, past.output.layout.external
     if not any((landing.counts or {}).get("quarantined") for landing in feed.landings):
         return
@@ -354,10 +355,10 @@ def quarantined(past: History, own: Any) -> Iterator[ReasonMessage]:
 
 
 def dropped_by_runs(past: History, own: Any, times: tuple[int, int] | None) -> Iterator[ReasonMessage]:
-    """Yield how many records of a key runs put into the quarantine (`dropped: quarantine`), and the reason of the last one.
+    """If runs put records of a key into the quarantine (`dropped: quarantine`), yield how many, and the reason of the last one.
 
-    ``times``: the first and the last time that count. For a repartitioned key, only the quarantine has the dropped records. A
-    record counts once, and only if a node that leads to the output dropped it.
+    Only records between the two ``times`` count. A record counts once, and only if a node on the way to the output dropped it.
+    For a repartitioned key, the quarantine is the only place that has the dropped records.
     """
     runs, nodes = [*run_ids(past.output.branch.runs)], sorted(past.output.layout.leads_to_output())
     of_runs = Chosen(past.output.job.name, runs=runs, nodes=nodes, times=times)
@@ -370,9 +371,9 @@ def dropped_by_runs(past: History, own: Any, times: tuple[int, int] | None) -> I
 
 
 def _told(reasons: Sequence[str], of: str, noun: str, singular: str, plural: str) -> Iterator[ReasonMessage]:
-    """Yield a sentence with the number of records, what happened to them, and the last reason; nothing without records.
+    """If there are records, yield a sentence with their number, what happened to them, and the last reason.
 
-    ``of``: the job or feed.
+    ``of`` is the job or feed.
     """
     if reasons:
         verb, which = (singular, "") if len(reasons) == 1 else (plural, "the last one ")
@@ -393,7 +394,7 @@ def _rows(past: History, chosen: Chosen, own: Any) -> Iterator[dict[str, Any]]:
     if quarantine is None:
         return
     parts = own if isinstance(own, tuple) else (own,)
-    # The search is for texts only, because the same number may be written in several ways.
+    # Only the key's texts are searched for, because a number may be written in several ways.
     texts = [json.dumps(part, ensure_ascii=False)[1:-1] for part in parts if isinstance(part, str)]
     for batch in quarantine.batches(replace(chosen, texts=texts)):
         yield from batch.select(["topic", "partition", "offset", "reason", "record"]).to_pylist()

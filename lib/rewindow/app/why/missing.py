@@ -1,4 +1,4 @@
-"""Explain why a key has no row: its records in the logs, what happened to them, and what its result waits for."""
+"""Explain why a key has no row: which records the logs have, what happened to them, and what the result waits for."""
 
 from __future__ import annotations
 
@@ -55,10 +55,11 @@ NO_ROW_YET = ReasonMessage("no-row-yet", "there is no row yet")
 def explain_missing(
     project: OpenProject, output: Output, key: Mapping[str, Sequence[Any]], rows: Sequence[Row], at: AskedTime | None
 ) -> MissingFacts:
-    """Return why a key has no row. ``rows``: the rows that it has. ``at``: only in the window that contains this time.
+    """Return why a key has no row. If ``at`` is given, explain the window that contains this time.
 
-    Without a time, a key with rows may have windows that are still open. Raises `UsageError` (2) if several windows contain the
-    time, `SourceError` (66) if the feed lacks landings of the last run, `DataError` (65) if the job's code fails.
+    ``rows`` are the rows that the key has. Without a time, a key with rows may have windows that are still open. Raises
+    `UsageError` (2) if several windows contain the time, `SourceError` (66) if the feed lacks landings of the last run,
+    `DataError` (65) if the job's code fails.
     """
     start_ms = None if at is None else at.start(rows)
     of_window = output.in_window(rows, start_ms)
@@ -159,7 +160,10 @@ def _there(output: Output, row: Row) -> MissingFacts:
 
 
 def _in_no_session(past: History, asked: Asked, outcomes: Outcomes, at: AskedTime) -> MissingFacts:
-    """Return the facts for a time near records of the key, but in none of its sessions. They name the left-out records."""
+    """Return the facts for a time that is near records of the key, but in none of its sessions.
+
+    The facts name the records that are in no session.
+    """
     facts, windows = RecordLookup(past), past.output.windows
     near = facts.unused(asked.taken, set())
     left = [
@@ -259,7 +263,7 @@ def _records_not_taken(output: Output, times: Sequence[int]) -> ReasonMessage:
 
 
 def _not_taken(output: Output, times: Sequence[int]) -> tuple[ReasonMessage, str]:
-    """Return why landed records with these times were not taken, and what takes them."""
+    """Return why no run has taken landed records with these times, and which command takes them."""
     records = f"{counted(len(times), 'record')} of the key"
     if len(output.job.feed.landings) > output.branch.last_epoch:
         job = command_words(output.job.name, output.branch.name)
@@ -294,7 +298,7 @@ def _waiting(waits: Waits | None) -> Iterator[ReasonMessage]:
 def _left_out(
     output: Output, records: Sequence[RecordFacts], outcomes: Outcomes, late: Sequence[LateFacts]
 ) -> Iterator[ReasonMessage]:
-    """Yield how many records did not reach the output's windows, if it has windows. Dropped records do not count."""
+    """If the output has windows, yield how many records did not reach them. Dropped records do not count."""
     if output.windowed_node is None or not outcomes.kept:
         return
     gone = {(dropped.record.topic, dropped.record.offset) for dropped in late} | outcomes.in_windows.keys()
@@ -313,7 +317,7 @@ def _left_out(
 
 
 def _let_go(output: Output, records: str) -> ReasonMessage:
-    """Return a sentence that says why no store took some records. ``records``: their number, in words."""
+    """Return a sentence that says why no store took some records. ``records`` is their number, in words."""
     layout = output.layout
     joins = list(inner_joins(layout.topology, layout.sink))
     if not joins:
@@ -382,7 +386,10 @@ def never_landed(project: OpenProject, past: History, asked: Asked) -> tuple[Rea
 
 
 def _on_hold(project: OpenProject, config: FeedConfig) -> Iterator[ReasonMessage]:
-    """Yield the first run on hold of each job whose output the feed lands. Its rows and later ones are not landed yet."""
+    """Yield the first run on hold of each job whose output the feed lands.
+
+    Rows of this run and later runs are not landed yet.
+    """
     for job in sorted({log.source.job for log in config.logs.values() if log.source.job}):
         for run in project.tables.state(job).on_hold(MAIN)[:1]:
             yield ReasonMessage(
@@ -395,9 +402,9 @@ def _on_hold(project: OpenProject, config: FeedConfig) -> Iterator[ReasonMessage
 
 
 def _later(project: OpenProject, config: FeedConfig) -> Iterator[ReasonMessage]:
-    """Yield that landed files hold rows of later intervals of arrival.
+    """If landed files have rows of later intervals of arrival, yield a sentence that says so.
 
-    Whether the key is among them is unknown without reading them.
+    The rows are not read, so it is unknown whether the key is among them.
     """
     spec = feed_spec(config, project_root=str(project.root), warehouse=project.warehouse)
     progress = fold_progress(project.feed_tables.state(config.feed))
@@ -409,7 +416,10 @@ def _later(project: OpenProject, config: FeedConfig) -> Iterator[ReasonMessage]:
 
 
 def _like(past: History, asked: Asked) -> Iterator[ReasonMessage]:
-    """Yield a key of the table that differs from the requested key, one text, only in case or in blanks around it."""
+    """Yield a key of the table that differs from the requested one only in case or in blanks around it.
+
+    The key is one text.
+    """
     output = past.output
     spec = output.branch.tables.get(f"{OUTPUT}{output.topic}")
     if not isinstance(asked.own, str) or spec is None or output.tables.version_of(spec) is None:

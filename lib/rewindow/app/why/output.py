@@ -88,15 +88,15 @@ class Output:
         )
 
     def traced(self, partition: int) -> Traced:
-        """Return what to replay for the rows of one partition.
+        """Return the part of the topology to replay for the rows of one partition.
 
-        It has its own copy of the user code, so replays share no objects.
+        Each result has its own copy of the user code, so that replays share no objects.
         """
         return self._through(self.job.code.load_topology(), partition)
 
     @cached_property
     def layout(self) -> Traced:
-        """The output's key and value shapes, topics and sub-topologies. Must not be replayed."""
+        """The output's key and value shapes, topics and sub-topologies. They must not be replayed."""
         return self._through(self.job.code.topology, 0)
 
     def _through(self, topology: Topology, partition: int) -> Traced:
@@ -166,7 +166,7 @@ class Output:
 def parse_key(columns: Sequence[Column], words: Sequence[str]) -> dict[str, Sequence[Any]]:
     """Return the possible values of each key column. The words are a value, ``COLUMN=VALUE`` pairs, or a JSON object.
 
-    In a column of JSON, a text may stand for itself or for the value that it spells. Raises `UsageError` (2) if the words do not
+    In a column of JSON, a text may mean itself or the JSON value that it spells. Raises `UsageError` (2) if the words do not
     name exactly the columns of the key, or if a value does not fit its column.
     """
     types = {column.name: column.type for column in columns}
@@ -253,7 +253,7 @@ def _canonical(text: str) -> Iterable[str]:
 
 
 _MOST_NAMED = 5
-"""The maximum number of windows that a message lists of those that contain a time."""
+"""If several windows contain a time, a message lists at most this many."""
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ class AskedTime:
         """Return the start of the window that contains the time, given the key's rows.
 
         Windows that are not on a grid are known only from rows. If no row's window contains the time, the time itself is
-        returned. Raises `UsageError` (2) if no window or several can contain the time, and if the table has no windows.
+        returned. Raises `UsageError` (2) if no window or several windows can contain the time, or if the table has no windows.
         """
         if not self.output.is_windowed:
             raise UsageError("table-without-windows", "{table} has no windows: omit --window", table=self.output.table)
@@ -287,7 +287,7 @@ class AskedTime:
         return self.only(around)
 
     def only(self, starts: Iterable[int]) -> int:
-        """Return the only one of ``starts``; the time itself if there are none, or if it is one of several.
+        """Return the start that is meant: the only one of ``starts``, or the time itself if ``starts`` is empty or contains it.
 
         Raises `UsageError` (2) if there are several and the time is none of them.
         """
@@ -297,7 +297,7 @@ class AskedTime:
         return known_starts[0] if len(known_starts) == 1 else self.time_ms
 
     def where(self, start_ms: int) -> str:
-        """Return the requested window in words, as the end of a sentence."""
+        """Return the end of a sentence that names the requested window."""
         if not isinstance(self.output.windows, GridWindows):
             return f" in a window that contains {instant(self.time_ms)}"
         which = "" if start_ms == self.time_ms else f", which contains {instant(self.time_ms)}"
@@ -327,7 +327,7 @@ class AskedTime:
         raise self._several([start for start in starts if start in known] or starts, len(starts))
 
     def _several(self, starts: Sequence[int], count: int = 0) -> UsageError:
-        """Return the error for a time that several windows contain. ``starts``: windows to list, of ``count`` windows."""
+        """Return the error for a time that ``count`` windows contain. ``starts`` are the starts of the windows to list."""
         more = " --missing" if self.is_missing else ""
         listed = Lines(["", *(f"  rewindow why {self.command(start)}{more}" for start in starts[-_MOST_NAMED:])])
         named = min(len(starts), _MOST_NAMED)
@@ -345,7 +345,7 @@ class AskedTime:
 
 
 def told_sessions(made: Sequence[Window], making: str, time_ms: int) -> ReasonMessage:
-    """Return a sentence that lists the sessions nearest to a time. ``making``: which records make them, in words."""
+    """Return a sentence that lists the sessions nearest to a time. ``making`` says which records make them, in words."""
     near = sorted(made, key=lambda one: max(one.start_ms - time_ms, time_ms - one.end_ms))[:_MOST_NAMED]
     named = ", ".join(f"{instant(session.start_ms)} to {instant(session.end_ms)}" for session in sorted(near))
     more = "" if len(near) == len(made) else f" {len(made):,}, the nearest ones"

@@ -1,4 +1,4 @@
-"""Explain one row of an output: replay its task, name the records behind it, and say when and why it was sent."""
+"""Explain one row of an output: replay its task, name the records that it was made of, and say when and why it was sent."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ MOST_ROWS = 20
 
 
 def explain_row(output: Output, rows: Sequence[Row], row: Row, asked_ms: int | None = None) -> RowFacts:
-    """Explain a row of an output. ``rows``: all rows of its key, or those in the window that contains ``asked_ms``.
+    """Explain a row of an output. ``rows`` are all rows of its key, or those in the window that contains ``asked_ms``.
 
     Raises `SourceError` (66) if the feed lacks landings of the row's run. If a replay does not give the row, raises
-    `StorageError` (74) if the table was altered, and otherwise `CheckpointError` (76), because the present code does not give the
-    row.
+    `StorageError` (74) if the table was altered. Otherwise raises `CheckpointError` (76), because the present code does not give
+    the row.
     """
     run = output.state.find_run(row["_run"])
     if run is None:
@@ -110,7 +110,7 @@ def _times(output: Output, key: Any) -> tuple[int, int] | None:
 
 
 def candidates_of(past: History, traced: Traced, key: Any) -> Candidates:
-    """Return the records of a windowed key with times in its window, if the logs can be searched for the key; otherwise none.
+    """Return the records of a windowed key whose times are in its window. If the logs cannot be searched, return none.
 
     For a session, records near it count as well, because they would have extended it.
     """
@@ -198,7 +198,7 @@ def _notes(
 
 
 class RecordLookup:
-    """Looks up records in the logs, and the landings that added them."""
+    """A lookup of records in the logs, and of the landings that added them."""
 
     def __init__(self, past: History) -> None:
         self._past = past
@@ -251,7 +251,7 @@ class RecordLookup:
         ]
 
     def unused(self, candidates: Candidates, used: set[tuple[str | None, int, int]]) -> list[RecordFacts]:
-        """Return the candidates that neither contributed nor were dropped: a condition or function of the job left them out."""
+        """Return the candidates that neither contributed nor were dropped, because a condition or function left them out."""
         causes = [
             Cause(0, partition, self._past.epoch_of(topic, partition, offset), topic, offset, timestamp)
             for (topic, partition), known in candidates.items()
@@ -279,9 +279,9 @@ class RecordLookup:
 
 
 def check_not_altered(output: Output) -> None:
-    """Raise `StorageError` (74) if another writer has changed rows of the table, so that the rows of runs are unknown.
+    """Raise `StorageError` (74) if another writer has changed rows of the table, because its rows may then not be those of runs.
 
-    Files are read only if the table has files that no run staged, as after an UPDATE or OPTIMIZE.
+    Files are read only if the table has files that no run staged, for example after an UPDATE or OPTIMIZE.
     """
     spec = output.branch.tables.get(f"{OUTPUT}{output.topic}")
     if spec is None or not output.tables.has_foreign_rows(spec):
@@ -329,7 +329,7 @@ def _altered(output: Output) -> Iterator[str]:
 
 
 def _other_code(output: Output, run: CommittedRun) -> Iterator[str]:
-    """Yield how the code of a run differs from that of the last earlier run with other code; nothing without such a run."""
+    """If an earlier run had other code, yield how the code of a run differs from the code of the last such run."""
     for earlier in reversed(output.state.chain_to(run.spec.run)[:-1]):
         if changed := _changes(earlier.spec.binding, run.spec.binding):
             yield f"it depends on state that run {earlier.spec.name} left with other code ({'; '.join(changed)})"
@@ -339,7 +339,7 @@ def _other_code(output: Output, run: CommittedRun) -> Iterator[str]:
 def _changes(before: JobBinding, now: JobBinding) -> list[str]:
     """Return the differences between two bindings that may change a row.
 
-    They include differences of a suppress, although these do not keep a run from resuming.
+    They include differences of a suppress, although a run may resume with these.
     """
     changed = [
         *differences_besides_tables(before, now),

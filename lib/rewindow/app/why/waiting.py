@@ -1,4 +1,4 @@
-"""What a result waits for: the clock of a node, what keeps that clock from advancing, and which windows of a key are open."""
+"""Find out what a result waits for: a node's clock, what stops this clock, and the open windows of a key."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_NAMED = 5
 class Waits:
     """What a window's result waits for: the node, the time at which the result is final, and the node's clock (None if unknown).
 
-    ``why``: what keeps the clock from advancing, in words.
+    ``why`` says in words what prevents the clock from advancing.
     """
 
     node: str
@@ -53,8 +53,8 @@ class Holding:
     partition: int
     clock: int
     buffered: Mapping[Window | None, int] | None = None
-    """From window to the buffer time of the key's result, if the node has a time limit. A table without windows has the window
-    None."""
+    """If the node has a time limit, maps each window to the buffer time of the key's result. In a table without windows, the
+    window is None."""
 
     def closes_at(self, window: Window | None) -> int | None:
         """Return the time at which the result of a window is final; None if the node does not hold this result."""
@@ -80,10 +80,10 @@ class Holding:
 def holding(past: History, partition: int, values: Sequence[Any]) -> Holding | None:
     """Return which node holds the output's results back; None if there is none, or if the branch is sealed.
 
-    ``values``: the values of the key's columns, without the window.
+    ``values`` are the values of the key's columns, without the window.
     """
     layout = past.output.layout
-    # Only nodes above this output count, because other outputs of the sub-topology have other windows.
+    # Only nodes before this output count, because other outputs of the sub-topology have other windows.
     own = {node.name for node in layout.topology.above(layout.sink)}
     nodes = [node for node in holding_nodes(past.timed) if node.sub_topology == layout.part.index and node.node in own]
     if not nodes or past.last.spec.final:
@@ -96,9 +96,9 @@ def holding(past: History, partition: int, values: Sequence[Any]) -> Holding | N
 
 
 def _buffered(past: History, store: str, own: Sequence[Any]) -> dict[Window | None, int]:
-    """Return the results of a key that a buffer holds: from window to the time from which the time limit counts.
+    """Return the results of a key that a buffer holds, as a mapping from window to the time from which the time limit counts.
 
-    Empty if `gc` has deleted the state after the last run.
+    The mapping is empty if `gc` has deleted the state after the last run.
     """
     try:
         stores = Stores(past.output.tables, past.output.state, past.last)
@@ -143,7 +143,7 @@ def clock_sentences(past: History, partition: int) -> Iterator[ReasonMessage]:
 
 
 def held_sentences(past: History) -> Iterator[ReasonMessage]:
-    """Yield what the feed's watermark waits for, if landed records wait for the watermark."""
+    """If landed records wait for the feed's watermark, yield what the watermark waits for."""
     if reason := watermark_sentence(_inputs(past)):
         yield ReasonMessage("watermark-holds-back", "{reason}", reason=reason)
 
@@ -186,7 +186,7 @@ def open_windows(
 ) -> list[Window]:
     """Return the windows that records with these times make and that the clock has not closed, oldest first.
 
-    ``known``: the sessions that a replay has shown; None if no replay was made.
+    ``known`` are the sessions that a replay has shown; None if no replay was made.
     """
     newest_first = sorted(set(times), reverse=True)
     made: Iterable[Window]
@@ -215,14 +215,14 @@ def _on_grid(windows: GridWindows, newest_first: Sequence[int], held: Holding) -
     for time in newest_first:
         own = [windows.window(start) for start in windows.starts(time)]
         if own and not held.is_open(own[-1]):
-            # Earlier records have no open window either.
+            # Windows of earlier records are not open either.
             break
         open_ones.update(own)
     return open_ones
 
 
 def open_headline(windows: Sequence[OpenFacts]) -> ReasonMessage:
-    """Return a sentence that says until when the windows of a key are open."""
+    """Return a sentence that says until what time the windows of a key are open."""
     which, until = f"the window from {instant(windows[0].start_ms)} is open", ""
     if len(windows) > 1:
         which, until = f"{len(windows):,} windows of the key are open", ", the first of them"
@@ -236,7 +236,7 @@ def open_headline(windows: Sequence[OpenFacts]) -> ReasonMessage:
 
 
 def open_sentences(windows: Sequence[OpenFacts]) -> Iterator[ReasonMessage]:
-    """If there are several windows, yield for each until when it is open, and the number of its records."""
+    """If there are several windows, yield for each until what time it is open, and the number of its records."""
     for window in windows[:_MOST_NAMED] if len(windows) > 1 else ():
         yield ReasonMessage(
             "open-window",

@@ -1,6 +1,6 @@
-"""Why a row cannot be landed, and what to do: the reasons for refusing records, and the fixes that messages state.
+"""The reasons why rows cannot be landed, and the fixes that messages state.
 
-If a landing fails because of an invalid time, the message names file, line and value of the first rows with an invalid time.
+If a landing fails because of invalid times, the message names file, line and value of the first rows with an invalid time.
 For this message, Parquet files are read once more, because the workers do not know from which file a record came.
 """
 
@@ -27,12 +27,13 @@ from rewindow.errors import DataError
 
 _NOTHING = "Nothing was landed. "
 _FILE_FORMATS = ("csv", "json", "parquet")
-"""Formats of sources for which a message names files and lines. Nobody edits the files of a table."""
+"""Formats of sources for which a message names files and lines. Tables are not among them, because nobody edits a table's
+files."""
 
 
 @dataclass(frozen=True, slots=True)
 class BadTimes:
-    """The rows of a log without a valid time in a column. Unless ``is_exact``, there may be more such rows."""
+    """The rows of a log that have no valid time in a column. Unless ``is_exact``, there may be more such rows."""
 
     column: str
     rows: int
@@ -50,7 +51,7 @@ class BadTimes:
 
 
 _BadTimesOf = Callable[[str], BadTimes | None]
-"""Returns the rows without a valid time in a column of a log."""
+"""A function that returns the rows without a valid time in a column of a log."""
 _INTEGERS = ("byte", "short", "integer", "long")
 _SHOWN = 3
 """The most rows that a message names."""
@@ -60,7 +61,10 @@ _WHOLE = ("byte", "short", "integer", "long")
 
 
 def checks_units(write: LogWrite) -> bool:
-    """Return whether a log's timestamps are integers without a declared unit, or come from a user's function."""
+    """Return whether to check the unit of a log's timestamps.
+
+    It is checked if they are integers without a declared unit, or come from a user's function.
+    """
     spec = write.spec
     if spec.is_output or spec.timestamp in spec.units:
         return False
@@ -90,7 +94,7 @@ def unit_faults(times: pa.Array, near: Longs | int) -> dict[int, str]:
 
 
 def fix_of(reason: str, spec: LogSpec) -> str:
-    """Return the fix for a refused record, as text: what to do about the reason."""
+    """Return the fix for a record that is refused for this reason, as text."""
     if (unit := unit_in_reason(reason)) is not None:
         fix = spec.unit_fix(reason, unit)
         return fix[0].upper() + fix[1:]
@@ -130,7 +134,7 @@ def naming_bad_rows(write: LogWrite, look: SourceLook, of_texts: _BadTimesOf | N
 
 
 class BadTimesFound:
-    """Collects the rows that have no valid time in a column."""
+    """A collector of the rows that have no valid time in a column."""
 
     def __init__(self, column: str) -> None:
         self.rows, self.is_exact = 0, True
@@ -138,7 +142,10 @@ class BadTimesFound:
         self._first: list[str] = []
 
     def add(self, wrong: str, where: str) -> None:
-        """Add a row: what is wrong with it, and where it is. Does nothing if ``wrong`` is empty."""
+        """Add a row that is at ``where``.
+
+        ``wrong`` says what is wrong with it; if ``wrong`` is empty, the row is not added.
+        """
         if wrong:
             self.rows, self._reason = self.rows + 1, self._reason or wrong
             if self.rows <= _SHOWN:
@@ -170,7 +177,7 @@ def _other_form(reason: str, spec: LogSpec) -> str:
 
 def _time_fix(reason: str, spec: LogSpec) -> str:
     at_fault = f"{spec.extractor} or the source" if spec.extractor else "the source"
-    # The time of the partition stands in for a timestamp, not for an arrival, and only if a record before it has one.
+    # The policy `partition_time` replaces a timestamp, but not an arrival, and only if an earlier record has a timestamp.
     helps = "arrived_at" not in reason and NONE_BEFORE not in reason
     more = " or `partition_time`" if helps else ""
     return f"Fix {at_fault}, or set `invalid_timestamp: skip` (quarantines the record){more} for this log"
@@ -223,7 +230,7 @@ def _bad_times(spec: LogSpec, column: str, kind: Any, pieces: Sequence[Piece]) -
             for where, value in _of_parquet(str(path), old, kind):
                 faults.add(_wrong(spec, column, value, kind), f"{shown(spec.source, str(path))}, {where}")
         except (OSError, ValueError, pa.ArrowException):
-            # The error of the landing says why this file cannot be read.
+            # Leave the file out: the error of the landing says why it cannot be read.
             faults.is_exact = False
     return faults.summary()
 

@@ -1,6 +1,6 @@
-"""Batch sizes of a worker: the rows per batch that it reads, and the output records that it buffers before it writes them.
+"""Batch sizes of a worker: how many rows it reads at once, and how many output records it buffers before it writes them.
 
-Batch sizes do not change the results (L3). `verify` uses another batch size than a run, which tests this.
+Batch sizes do not change the results (L3). `verify` tests this, because it uses another batch size than a run.
 """
 
 from __future__ import annotations
@@ -25,10 +25,13 @@ def rows_at_once(rows: int) -> Iterator[None]:
 
 
 def read_rows() -> int:
-    """Return the rows per batch when reading."""
+    """Return how many rows to read at once."""
     return _rows.get()
 
 
 def written_rows() -> int:
-    """Return how many output records to buffer: fewer than rows per batch, as Python objects are larger than Arrow values."""
+    """Return how many output records to buffer.
+
+    They are fewer than `read_rows`, because Python objects are larger than Arrow values.
+    """
     return -(-_rows.get() // 4)

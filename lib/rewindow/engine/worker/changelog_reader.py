@@ -1,14 +1,17 @@
 """Restore a task's stores from changelog files, in the order of their runs, so that the latest row of a key wins.
 
-An hourly run may have records of a few keys, while its stores hold millions of keys. So a restore omits expired windows. If a
-store is read only by the keys of the task's own records (`streams.topology`), the restore also omits all other keys. To find
-the keys, the restore first reads the key columns of the run's records. Omitted rows stay in the changelog, because a run
-writes only its changes.
+An hourly run may have records of a few keys, while its stores hold millions of keys. So a restore reads as little as possible:
 
-A small file may have rows of several partitions, and each task reads the rows of its own partition. The tasks of a process
-read the same small files. So these files are decoded once and cached. A cached file is found by its path, which contains the
-checksum of its bytes, and by its identity on the disk. Objects in buckets are not cached, because checking their identity
-would cost a request.
+* It omits expired windows.
+* If a task looks up only the keys of its own records in a store (`streams.topology`), the restore omits all other keys. To find
+  the keys, it first reads the key columns of the run's records.
+
+Omitted rows stay in the changelog, because a run writes only its changes.
+
+A small file may have rows of several partitions, and each task reads the rows of its own partition. So the tasks of a process
+read the same small files, which are decoded once and cached. The cache finds a file by its path, which contains the checksum
+of its bytes, and by its identity on the disk. Objects in buckets are not cached, because checking their identity would cost a
+request.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ from rewindow.streams.state.stores import KEY_VALUE, WINDOW, StoreBuilder
 from rewindow.streams.topology import SubTopology, Topology, key_topics
 
 _SMALL_ROWS = 32 * 1024
-"""The most rows of a file that is decoded as a whole, for all partitions."""
+"""A file with rows of several partitions is decoded as a whole, and cached, if it has at most this many rows."""
 _REMEMBERED = 20_000
 """The number of files whose statistics are cached."""
 _MOST_BYTES = 32 << 20
@@ -116,10 +119,10 @@ def changelog_batches(
 
 
 class RowGroupFilter:
-    """Selects the row groups that may have a value above ``above`` in a column, by their statistics.
+    """A filter for the row groups that may have a value above ``above`` in a column, according to their statistics.
 
-    The maximum of each file is cached, because each run reads old files again. A file name with a checksum always means the
-    same bytes.
+    The maximum of each file is cached, because each run reads old files again. The cache stays correct, because a file name
+    with a checksum always means the same bytes.
     """
 
     _largest: ClassVar[dict[tuple[str, str], Any]] = {}
@@ -176,13 +179,13 @@ def _read(path: str, partition: int, names: tuple[str, ...], wanted: RowGroupFil
 
 
 def _may_have(group: Any, partition: int) -> bool:
-    """Return whether a row group may have rows of a partition, given its metadata."""
+    """Return whether a row group may have rows of a partition, according to its metadata."""
     statistics = statistics_of(group, PARTITION)
     return statistics is None or statistics.min <= partition <= statistics.max
 
 
 def statistics_of(group: Any, column: str) -> Any:
-    """Return the statistics (``min``, ``max``) of a column, given the metadata of a row group; None without statistics."""
+    """Return the statistics (``min``, ``max``) of a column in a row group; None if its metadata has no statistics."""
     for number in range(group.num_columns):
         chunk = group.column(number)
         if chunk.path_in_schema == column:
@@ -244,7 +247,7 @@ class Restore:
     """Restores the stores of one task."""
 
     def __init__(self, task_work: TaskWork, topology: Topology, part: SubTopology, logs: LogShapes) -> None:
-        """Find out which topics' keys decide which rows of a store are needed. Reads nothing."""
+        """Find out by which topics' keys the task looks up the rows of each store. Reads nothing."""
         self._work, self._logs, self._everywhere = task_work, logs, part.global_stores
         self._key_topics = key_topics(part)
         self._senders = {node.topic: node for node in topology.nodes.values() if isinstance(node, SinkNode)}
@@ -260,7 +263,7 @@ class Restore:
         own = key.columns[:-2] if store.kind == WINDOW else key.columns
         only = self._only(store, own) if paths else None
         if only is not None and any(len(values) == 0 for values in only):
-            # Without records, no key is requested.
+            # The topics have no records, so the task looks up no key.
             return
         clock_ms = self._work.state.store_clocks.get(store.name, UNKNOWN) if self._work.state else UNKNOWN
         live_above = clock_ms - store.retention_ms if store.kind == WINDOW and clock_ms != UNKNOWN else None

@@ -1,8 +1,8 @@
 """Open the Parquet files that tasks read, and verify their checksums first.
 
-Parquet's page checksums cover neither page headers nor the footer, where a flipped bit can change a value. So the names of our
-files contain the CRC-32 of all their bytes. Verifying it takes 0.25 ns per byte. For logs that Spark reads, see
-`engine.spark.spark_engine`.
+Parquet's page checksums do not cover page headers and the footer, but a flipped bit there can change a value, too. So the name of
+each file that rewindow writes contains the CRC-32 of all its bytes. Verifying the CRC-32 takes 0.25 ns per byte. For logs that
+Spark reads, see `engine.spark.spark_engine`.
 """
 
 from __future__ import annotations
@@ -25,20 +25,22 @@ UNREADABLE = (OSError, pa.ArrowException, KeyError, ValueError)
 
 _BLOCK = 1 << 20
 _READ_BYTES = 1 << 20
-"""Smaller files are read at once. Larger files are read twice, once for the checksum."""
+"""Smaller files are read into memory at once. Larger files are read twice: first for the checksum, then by Arrow."""
 _ROWS_WITHOUT_THREADS = 32 * 1024
 _HELD_BYTES = 64 << 20
-"""The largest object of a bucket that is held in memory. Larger objects are read twice, once for the checksum."""
+"""The largest object of a bucket that is held in memory. Larger objects are read twice: first for the checksum, then by
+Arrow."""
 _FULL_DICTIONARY = 1 << 20
-"""The size in bytes at which writers end a column's dictionary. Later values are not encoded, and would have to be hashed."""
+"""The size in bytes at which writers end a column's dictionary. Values after that are stored without dictionary, so reading them
+dictionary-encoded would mean hashing them."""
 _FEW_ROWS = 1024
 
 
 def open_verified(path: str, *, dictionary: Sequence[str] = (), repeating: Sequence[str] = ()) -> pq.ParquetFile:
     """Open a Parquet file. Raises one of `UNREADABLE` if the file is missing, corrupt or not Parquet.
 
-    Columns in ``dictionary`` are read dictionary-encoded. Columns in ``repeating`` are read dictionary-encoded only if the
-    file's dictionaries have all their values. Then reading and decoding them is faster.
+    Columns in ``dictionary`` are read dictionary-encoded. Columns in ``repeating`` are read dictionary-encoded only if that is
+    faster, which is the case if the file's dictionaries have all values of the column.
     """
     source, options = _verified(path)
     if repeating:
@@ -77,7 +79,7 @@ def unreadable(topic: str, path: str, error: BaseException) -> StorageError:
 
 
 def _verified(path: str) -> tuple[Any, dict[str, Any]]:
-    """Return a file for Arrow whose bytes have been checked, and the options with which Arrow reads it."""
+    """Check a file's bytes. Return the file for Arrow, and the options with which Arrow reads it."""
     stated = named_checksum(path)
     if is_uri(path):
         return _of_bucket(path, stated), {}
@@ -92,7 +94,10 @@ def _verified(path: str) -> tuple[Any, dict[str, Any]]:
 
 
 def _encoded(metadata: Any, columns: Sequence[str]) -> list[str]:
-    """Return the columns whose values are all in the dictionaries of a file's row groups; none if the file has few rows."""
+    """Return those columns whose values are all in the dictionaries of a file's row groups.
+
+    If the file has few rows, return none.
+    """
     if metadata.num_rows < _FEW_ROWS:
         return []
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]

@@ -1,8 +1,9 @@
-"""A digest of rows that is independent of their order and of how they are split into batches, row groups or files.
+"""A digest of rows. It depends neither on their order nor on how they are split into batches, row groups or files.
 
-The hash of a row has 64 bits and depends on the names and values of its columns. The digest consists of two different sums
-over the hashes, so the digests of several files add up to the digest of all their rows. The digest detects accidents (a lost,
-duplicated or altered row), not tampering. Floats are compared as values: -0.0 equals 0.0, and all NaNs are equal.
+Each row has a hash of 64 bits, which depends on the names and values of its columns. The digest consists of two different sums
+of the hashes. So if the digests of several files are added, the result is the digest of all their rows. The digest detects
+accidents (a lost, duplicated or altered row), but not tampering. Floats are compared as values: -0.0 equals 0.0, and all NaNs are
+equal.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import pyarrow.compute as pc
 Words = npt.NDArray[np.uint64]
 
 _BLOCK = 8192
-"""Rows that are hashed at once, so that a block fits into the processor's cache. Does not affect the result."""
+"""How many rows are hashed at once. A block of this size fits into the processor's cache. The digest does not depend on
+it."""
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xBF58476D1CE4E5B9)

@@ -1,6 +1,6 @@
 """The fields of a source's files: columns of Parquet files, headers of CSV files, and fields that ``schema:`` declares.
 
-Only footers and first lines are read. A file that cannot be read has no fields here; the landing reports what is wrong.
+Only footers and first lines are read. If a file cannot be read, it has no fields here. The landing reports what is wrong.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rewindow.storage.locations import is_uri
 def stored_fields(spec: LogSpec, columns: LogColumns, look: SourceLook) -> SourceFields:
     """Return the fields of a log's schema, and the fields of the files to land, from their headers and footers.
 
-    For a table, the fields of the table's schema take the place of the files' fields.
+    For a table, the fields of the table's schema are returned instead of the files' fields.
     """
     of_schema, structs, _ = fields_of_schema(json.loads(columns.source_schema or "{}"))
     pieces = look.fresh or look.rest
@@ -51,7 +51,7 @@ def stored_fields(spec: LogSpec, columns: LogColumns, look: SourceLook) -> Sourc
 
 
 def check_not_empty(pieces: Sequence[Piece]) -> None:
-    """Raise `StorageError` (74) for a file without bytes. Only text formats allow empty files; Spark would skip them."""
+    """Raise `StorageError` (74) for a file without bytes, which Spark would skip. Only text formats allow empty files."""
     for path in local_files(pieces):
         if not path.stat().st_size:
             raise StorageError(
@@ -94,7 +94,7 @@ def csv_columns(spec: SourceSpec, path: str) -> tuple[str, ...] | None:
     try:
         return header_of(path, options) or None
     except (BadTextError, RewindowError, OSError):
-        # The landing reports what is wrong with the file.
+        # The landing reports what is wrong with this file.
         return None
 
 
@@ -121,7 +121,7 @@ def check_has(spec: LogSpec, path: str, header: Sequence[str], needed: Collectio
 
 
 def has_rows(spec: SourceSpec, path: str) -> bool:
-    """Return whether a file has rows. Several files without rows may have equal bytes without being copies."""
+    """Return whether a file has rows. Files without rows may have equal bytes without being copies of each other."""
     try:
         if spec.format == "parquet":
             return bool(pq.read_metadata(path).num_rows)

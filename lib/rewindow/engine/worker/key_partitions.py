@@ -19,9 +19,9 @@ from rewindow.streams.serde.key_bytes import encode_key
 _NULL_PARTITION = 0
 """The partition of records without a key."""
 _MOST_KEPT = 1 << 16
-"""The most key values whose partitions are cached. If there are more, they rarely repeat."""
+"""The most key values whose partitions are cached. If there are more, values rarely repeat, so only new ones are kept."""
 _known: dict[int, tuple[pa.Array, npt.NDArray[np.int32]]] = {}
-"""From the number of partitions to the values of the last dictionaries and the partitions of these values."""
+"""The cache: maps a number of partitions to the values of the last dictionaries and the partitions of these values."""
 
 
 def partitions_of(keys: Sequence[pa.Array], *, is_scalar: bool, partitions: int) -> pa.Array:
@@ -58,7 +58,10 @@ def _indices(coded: pa.DictionaryArray) -> npt.NDArray[np.int32]:
 
 
 def _partitions_of_dictionary(dictionary: pa.Array, partitions: int) -> npt.NDArray[np.int32]:
-    """Return the partition of each value of a dictionary, and then that of null. Only values that are not cached are hashed."""
+    """Return the partitions of a dictionary's values, followed by the partition of null.
+
+    Cached values are not hashed again.
+    """
     kept, of_kept = _known.get(partitions, (dictionary.slice(0, 0), np.zeros(0, np.int32)))
     if kept.type != dictionary.type:
         kept, of_kept = dictionary.slice(0, 0), of_kept[:0]

@@ -1,8 +1,8 @@
 """The engines that run tasks in this process, and the code that all engines share. Imports nothing of Spark.
 
-`InlineEngine` runs small sub-topologies in this process and hands the others to Spark. In both places a task runs the same Python
-and Arrow code, so the files are the same (L3). In this process, user code runs as in a worker (`failures.as_in_a_worker`): its
-prints go to stderr, and it cannot end the command.
+`InlineEngine` runs small sub-topologies in this process, and lets Spark run the others. In both places a task runs the same
+Python and Arrow code, so the files are the same (L3). User code in this process runs as in a worker
+(`failures.as_in_a_worker`): its prints go to stderr, and it cannot end the command.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ VECTORIZED_SHARE = 10
 _RECORD_BYTES = 16
 """The estimated bytes per record of an internal log, or per row of a changelog that is read whole."""
 _PRUNED_BYTES = 512
-"""For a task that restores only some keys or live windows: the changelog bytes that take as much time as one record."""
+"""The number of changelog bytes that cost as much time as one record, if a task restores only some keys or live windows."""
 _WHOLE = (KEY_VALUE, JOIN, RECORDS)
-"""The kinds of stores of joins, which vectorized execution restores whole."""
+"""The kinds of stores that joins have. Vectorized execution restores such stores completely."""
 
 
 class LocalEngine:
@@ -62,7 +62,7 @@ class LocalEngine:
     def run_here(
         self, work: SubTopologyWork, on_task: Callable[[TaskReport], None] = lambda _report: None
     ) -> list[TaskReport]:
-        """Run the tasks; return their reports by partition. The first report is that of the files that the tasks share.
+        """Run the tasks; return their reports by partition. If tasks share files, the first report is that of the shared files.
 
         ``on_task`` gets each task's report when the task has ended.
         """
@@ -120,7 +120,10 @@ class SubTopologyRunner(Protocol):
 
 
 class InlineEngine(LocalEngine):
-    """Runs small sub-topologies in this process and larger ones on Spark. Spark starts with the first larger sub-topology."""
+    """An engine that runs small sub-topologies in this process, and larger ones on Spark.
+
+    Spark is started when the first larger sub-topology is run.
+    """
 
     def __init__(
         self,
@@ -179,10 +182,10 @@ class InlineEngine(LocalEngine):
 
 
 def size_of(work: SubTopologyWork) -> int:
-    """Estimate the cost of a sub-topology: the number of records to process and rows to restore, as in record execution.
+    """Return the estimated cost of a sub-topology: the number of records that it processes and rows that it restores.
 
-    A record in vectorized execution counts as one in `VECTORIZED_SHARE`. The records of internal logs and the rows of changelogs
-    are estimated from the sizes of their files.
+    In vectorized execution, `VECTORIZED_SHARE` records count as one. The numbers of records of internal logs and of rows of
+    changelogs are estimated from the sizes of their files.
     """
     part = work.code.topology.sub_topologies()[work.sub_topology]
     is_vectorized = work.execution is Execution.VECTORIZED
@@ -200,7 +203,7 @@ def size_of(work: SubTopologyWork) -> int:
 
 
 def _shares(work: SubTopologyWork) -> list[float]:
-    """Return for each task the share of the records that is done when the task has ended, from 0 to 1."""
+    """Return for each task the share of all records that is processed when this task has ended, from 0 to 1."""
     sizes = [1 + sum(end - start for log in task.logs.values() for start, end in log.bounds) for task in work.tasks]
     return [done / sum(sizes) for done in accumulate(sizes)]
 

@@ -37,13 +37,14 @@ from rewindow.streams.serde.schema import Column
 PARTITION, ARRIVED, TIMESTAMP, FAULT = "_partition", "_arrival", "_timestamp", "_fault"
 """The columns of incoming batches besides keys and values. A fault is the reason why a row cannot be landed, or null."""
 FILE, ROW = "_file", "_row"
-"""The columns of incoming batches in file order (`FILE_ORDER`): what sorts as the name of the file, and the number of the row."""
+"""The columns of incoming batches in file order (`FILE_ORDER`): a number that sorts as the name of the file, and the row's
+number."""
 NO_TIME = "_no_time"
-"""An optional column if timestamps are text. It has each text that is not a valid time; null in other rows."""
+"""An optional column for timestamps that are text. It has each text that is not a valid time, and null in other rows."""
 _SHOWN_KEYLESS = 3
 """The most offsets of records without a key that a block names."""
 _LOOK = 1024
-"""The number of first rows that are compared first. They usually show that a column varies; then the rest is not compared."""
+"""How many rows are compared first. They usually show that a column varies, and then the other rows are not compared."""
 _LONGEST = 60
 
 
@@ -58,7 +59,7 @@ def longs(column: pa.Array, null: int) -> Longs:
 
 
 def cut(rows: pa.RecordBatch, *names: str) -> Iterator[pa.RecordBatch]:
-    """Yield the longest consecutive parts of a batch in which the named columns of integers do not change."""
+    """Cut a batch wherever one of the named columns of integers changes; yield the parts in order."""
     columns = [longs(rows.column(name).cast(pa.int64()), -FAR) for name in names]
     changes = np.logical_or.reduce([np.diff(column) != 0 for column in columns])
     for start, end in pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), rows.num_rows]):
@@ -206,7 +207,7 @@ class OpenBlock:
         )
 
     def _recorded(self, arrivals: pa.Array) -> Longs | int:
-        """Return when the rows arrived (epoch ms). If that is unknown, use the end of the landing's interval, or now (D19)."""
+        """Return when the rows arrived (epoch ms). Unknown arrivals are the end of the landing's interval, or now (D19)."""
         recorded = self.landing.end_ms if self.landing.interval else self._write.now_ms
         return recorded if self._write.spec.arrived_at is None else longs(arrivals, recorded)
 
@@ -244,7 +245,10 @@ class OpenBlock:
 
 
 class FlatColumns:
-    """Finds the columns in which all rows of a block have the same value. A column that has varied is not compared again."""
+    """A search for the columns in which all rows of a block have the same value.
+
+    Once a column has varied, it is not compared again.
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
         self._values: dict[str, pa.Scalar | None] = dict.fromkeys(names)

@@ -1,13 +1,13 @@
 """The partition-local reader: a task opens the files of its partition and reads them in offset order, without a shuffle.
 
-Landed files are ordered and disjoint, but another writer may have rewritten them (OPTIMIZE merges in any order). So the
-reader checks that each batch continues at the next offset. If a batch does not, the reader reads and sorts the overlapping
-files, a range of offsets at a time. After these files it reads batch by batch again. Either way the rows are the same (L3),
-and a missing or duplicate offset is an error. Row groups without wanted offsets are skipped.
+Landed files are ordered by offset and do not overlap. But another writer may have rewritten them: OPTIMIZE merges files in any
+order. So the reader checks that each batch continues at the next offset. If a batch does not, the reader sorts the rows of the
+overlapping files, one range of offsets after the other. After these files it reads batch by batch again. In both ways the rows
+are the same (L3), and a missing or duplicate offset is an error. Row groups without wanted offsets are skipped.
 
-The files of a repartition topic's partition were written by upstream tasks of this run. They are read epoch by epoch. Each file
-holds the records of one upstream task in epoch order, so the file is opened once. The reader sorts the rows of an epoch as D21
-requires, and numbers them. Then they are like the records of any topic.
+The files of a repartition topic were written by upstream tasks of this run, and are read epoch by epoch. Each file has the
+records of one upstream task in epoch order, so it is opened only once. The reader sorts the rows of an epoch as D21 requires,
+and numbers them. After that, they are like the records of any other topic.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ORDER = [("_order", "ascending"), ("_upstream", "ascending"), ("_number", "asce
 
 
 class LogReader:
-    """Reads one log of one task, epoch after epoch."""
+    """A reader of one log of one task, epoch after epoch."""
 
     def __init__(self, topic: str, log: LogSlice, key: Shape, value: Shape) -> None:
         """Prepare to read. Opens no file before the first row is requested."""
@@ -72,16 +72,16 @@ def ordered_batches(
     repeating: Sequence[str] = (),
     values: Sequence[Column] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows with offsets ``[start, end)`` in offset order; the first of ``columns`` is the offset.
+    """Yield the rows with offsets ``[start, end)`` in offset order. The first of ``columns`` is the offset.
 
-    Columns in ``dictionary`` may be yielded dictionary-encoded, as in the files; columns in ``repeating`` only if that saves
-    time. A file may be older than a column in ``values``. Then its rows have null in this column.
+    Columns in ``dictionary`` may be yielded dictionary-encoded, as in the files. The same holds for columns in ``repeating``, if
+    it saves time. If a file is older than a column in ``values``, its rows have null in this column.
 
     Raises `StorageError` (74) for a missing or duplicate offset, or a file that cannot be read.
     """
     expected = start
     for group in _overlapping([file for file in files if file.first < end and file.last >= start]):
-        # The expected offset is missing: no later file has it, because the groups are ordered.
+        # The expected offset is missing. No later file can have it, because the groups are ordered.
         if group[0].first > expected:
             break
         until = min(end, max(file.last for file in group) + 1)
@@ -106,8 +106,8 @@ def ordered_batches(
 def with_columns(rows: Any, columns: Sequence[str], values: Sequence[Column]) -> Any:
     """Return the columns ``columns`` of a file's rows (a batch or a table).
 
-    A column in ``values`` that the file lacks is null, because the file is older than the column (ADR-77). Raises KeyError for
-    another column that the file lacks.
+    If the file lacks a column in ``values``, the column is null, because the file is older than the column (ADR-77). Raises
+    KeyError if the file lacks another column.
     """
     names = rows.schema.names
     if all(name in names for name in columns):
@@ -120,7 +120,7 @@ def with_columns(rows: Any, columns: Sequence[str], values: Sequence[Column]) ->
 
 
 class InternalReader:
-    """Reads one internal topic of one task. Request epochs in ascending order; gaps are allowed."""
+    """A reader of one internal topic of one task. The caller requests epochs in ascending order, and may leave out epochs."""
 
     def __init__(self, files: Sequence[InternalFile], key: Shape, value: Shape) -> None:
         """Prepare to read. Opens no file before the first epoch is requested."""
@@ -163,7 +163,10 @@ def columns_of(files: Sequence[InternalFile], columns: Sequence[str]) -> Iterato
 
 
 def _decoded(first: int, columns: Sequence[Decodable], key: Shape, value: Shape) -> Rows:
-    """Return the rows of columns: the timestamp, the key columns, the value columns. The first row has the offset ``first``."""
+    """Return rows that are given as columns: timestamp, key columns, value columns.
+
+    The first row has the offset ``first``.
+    """
     timestamps, width = columns[0], 1 + len(key.columns)
     times, rows = np.asarray(timestamps), len(timestamps)
     keys, values = decode(key, columns[1:width], rows), DecodedLater(value, columns[width:], rows)

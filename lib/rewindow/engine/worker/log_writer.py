@@ -1,10 +1,10 @@
 """Write the rows of some partitions of one log as blocks: one per landing and partition.
 
-Rows arrive sorted by partition, arrival and declared order. So a landing is a contiguous range of rows, and offsets count up.
-Rows of another job's output are first sorted by time.
+The rows come sorted by partition, arrival and declared order. So the rows of a landing are consecutive, and offsets count up.
 
-An output has the rows of one partition after the rows of another partition, and results of windows that close together are
-ordered by key. In that order, most rows would be late for a job with shorter windows or another key (ADR-134, ADR-137).
+Rows of another job's output are first sorted by time. In an output, the rows of one partition follow those of another, and the
+results of windows that close together are ordered by key. In this order, most rows would be late for a job with shorter windows
+or another key (ADR-134, ADR-137).
 """
 
 from __future__ import annotations
@@ -92,14 +92,14 @@ def _closed(block: OpenBlock, topic: _TopicOffsets | None) -> Block:
 
 
 class _TopicOffsets:
-    """The last offset of each partition of a recorded topic. The topic may have gaps, but no offset occurs twice."""
+    """The last offset of each partition of a recorded topic. Offsets may have gaps, but no offset may occur twice."""
 
     def __init__(self, write: LogWrite) -> None:
         self._write = write
         self.last = {number: write.starts[number][0] + base - 1 for number, base in write.bases.items()}
 
     def checked(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield sorted batches. Raises `DataError` (65) for an offset that occurs again, or was landed before."""
+        """Yield the batches unchanged. Raises `DataError` (65) if an offset occurs twice, or was landed before."""
         (name,) = self._write.spec.order
         for batch in batches:
             for partition, rows in by_partition(batch):
@@ -156,20 +156,20 @@ def _canonical(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterable[p
 
 
 def _without_arrival(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of another job's output with null as arrivals. ``rows`` has the numbers of epochs in this column."""
+    """Return rows of another job's output with null in the column of arrivals, in which ``rows`` has the numbers of epochs."""
     position = rows.schema.get_field_index(ARRIVED)
     return rows.set_column(position, rows.schema.field(position), pa.nulls(rows.num_rows, pa.int64()))
 
 
 def _next_landing(write: LogWrite, starts: list[int], rows: pa.RecordBatch) -> tuple[PendingLanding, int, int]:
-    """Return the landing of the first row, how many of the rows are in this landing, and how many of these are behind."""
+    """Return the landing of the first row, the number of rows in this landing, and how many of these are behind."""
     if len(write.landings) == 1 and write.landings[0].interval is None:
         return write.landings[0], rows.num_rows, 0
-    # Rows without an arrival come first, and rows of earlier intervals go to the first landing that is still to come.
+    # Rows without an arrival come first. Rows of intervals that are already landed go to the first of the new landings.
     times = longs(rows.column(ARRIVED), -FAR)
     landing = write.landings[max(bisect_right(starts, int(times[0])) - 1, 0)]
     count = int(np.searchsorted(times, landing.end_ms, side="left"))
-    # The landings were numbered from the arrivals of the same rows. A row that arrived after the landing's end was added since.
+    # The landings were numbered from the arrivals of these rows. If a row arrived after the landing's end, it was added since.
     if count == 0:
         raise SourceError(
             "source-changed-while-landing",
@@ -177,14 +177,14 @@ def _next_landing(write: LogWrite, starts: list[int], rows: pa.RecordBatch) -> t
             source=write.spec.source.name,
             arrival=int(times[0]),
         )
-    # Rows without an arrival come first. They do not count as behind, because that is unknown.
+    # Rows without an arrival come first. They do not count as behind, because nobody knows when they arrived.
     unknown = rows.column(ARRIVED).slice(0, count).null_count
     return landing, count, int(np.searchsorted(times[:count], landing.start_ms, side="left")) - unknown
 
 
 _SOURCE, _OFFSET = map(order_name, OUTPUT_ORDER)
 _STREAM_TIME = "_stream_time"
-"""A column with the largest time so far of a row's key in its source partition. Only rows of one log partition count."""
+"""A column with the largest time so far of a row's key in its source partition, among the rows of one log partition."""
 _ORDER = (_STREAM_TIME, _SOURCE, _OFFSET)
 _Longs = npt.NDArray[np.int64]
 _Words = npt.NDArray[np.uint64]
@@ -195,7 +195,8 @@ def interleaved(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[
     """Yield the rows of each partition and epoch in the order of stream time, source partition and offset.
 
     ``batches`` are sorted by partition, epoch, source partition and offset. The rows of a key in one source partition keep
-    their order. No row becomes later than it is among the rows of its key: all rows before it have at most its stream time.
+    their order. The new order makes no row late that is not late among the rows of its own key, because all rows before it have
+    at most its stream time.
     """
     parts = chain.from_iterable(cut(batch, PARTITION, ARRIVED) for batch in batches)
     for (partition, _), group in groupby(parts, key=_group_of):
@@ -205,7 +206,7 @@ def interleaved(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[
 def _in_order(write: LogWrite, partition: int, group: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     chunks = sorted_chunks(_with_stream_time(write.spec, group), _ORDER, write.memory_bytes)
     head = deque(islice(chunks, 2))
-    # With a single chunk, all rows fit into memory, so no files are needed for sorting.
+    # A single chunk means that all rows fit into memory, so no files are needed for sorting.
     if len(head) < 2:
         yield from head
         return

@@ -1,6 +1,7 @@
-"""Pack the rows of a log that Spark hands to a worker: each pack holds rows of one task in offset order.
+"""Pack the rows of a log that Spark passes to a worker. Each pack has rows of one task in offset order.
 
-A pack is an Arrow file. The worker that creates a pack writes it to a local file, or sends it in pieces to its task's worker.
+A pack is an Arrow file. The worker that creates a pack writes it to a local file, or sends it in pieces to the worker of the
+pack's task.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from rewindow.engine.worker.spark_json import Reader, canonical_json
 PACK_ROWS = 65_536
 PACK_BYTES = 32 << 20
 PIECE_BYTES = 8 << 10
-"""The bytes of a piece. A piece is one row, so a batch of 10,000 rows (Spark's default, fixed on some platforms) has 80 MB."""
+"""The bytes of a piece. Spark sends each piece as one row, so a batch of 10,000 rows (Spark's default, which some platforms do
+not let users change) has 80 MB."""
 
 
 LONG_BITS = 63
@@ -35,7 +37,8 @@ class Positions(NamedTuple):
     partition_bits: int
     """The number of a slice's lower bits, which hold the partition. The bits above hold the generation."""
     offset_bits: int
-    """The number of a position's lower bits, which hold the offset. 0: the offset has its own column, a position is a slice."""
+    """The number of a position's lower bits, which hold the offset. If 0, a position is only a slice, and the offset has a
+    column."""
 
     def slice_of(self, task: int, span: LogSpan) -> int:
         """Return the slice of a span. ``task`` is the span's partition."""
@@ -82,7 +85,9 @@ def offset_bounds(spans: Sequence[tuple[int, int, LogSpan]]) -> tuple[int, int]:
 
 
 def packed(packing: Packing, batches: Iterable[pa.RecordBatch]) -> Iterator[Pack]:
-    """Yield the rows within the spans of ``packing`` as packs. Several batches together give at most one pack for each span.
+    """Yield the rows within the spans of ``packing`` as packs.
+
+    Batches are combined first. The combined batches give at most one pack for each span.
 
     The first column of a batch is the position. If positions do not contain the offset, the second column is the offset in
     the table.

@@ -1,7 +1,7 @@
 """Write staged files: Parquet files that no table references yet, each described by a `StagedFile`.
 
-A task may run twice (retry, speculation) without harm: file names contain the attempt and a new uuid, no existing file is
-overwritten, and only the files in the manifest of the task that wins count.
+A task may run twice (retry, speculation). This does no harm: file names contain the attempt and a new uuid, so no existing file
+is overwritten, and only the files in the manifest of one of the two are used.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ ROW_GROUP = 128 * 1024
 """Rows per row group."""
 DIGEST_BYTES = 16
 Share = Callable[[pa.Table], bool]
-"""Adds rows to a file that several writers share. Returns False, and adds nothing, if there are too many rows."""
+"""A function that adds rows to a file that several writers share. If there are too many rows, it adds none and returns
+False."""
 _TEXT_LIMIT = 32
-"""The most characters of a text in a column with bounds. Shortening longer upper bounds correctly is not worth the risk."""
+"""A column has bounds only if its texts have at most this many characters. Longer bounds would have to be shortened, and
+shortening an upper bound is easily done wrong."""
 
 
 class FileWriter:
-    """Writes rows of one partition of one table to one new file. Creates nothing before the first row."""
+    """A writer of one new file, with rows of one partition of one table. It creates nothing before the first row."""
 
     def __init__(
         self,
@@ -55,8 +57,8 @@ class FileWriter:
 
         ``schema`` is the schema of the batches. ``partition_values`` has the table's partition columns and their values, which
         are the same for all rows. ``constants`` has further columns with the same value in all rows. The digest of the rows
-        leaves out the ``undigested`` columns. If the writer is closed before it has created its file, ``share`` gets its rows.
-        If ``share`` takes them, the writer creates no file.
+        leaves out the ``undigested`` columns. If the writer is closed before it has created its file, it offers its rows to
+        ``share``. If ``share`` takes them, the writer creates no file.
         """
         self._attempt, self._token = attempt, uuid4().hex
         self._directory = directory
@@ -148,14 +150,14 @@ class FileWriter:
             if self._file is None or self._parquet is None:
                 self._file, self._parquet = self._open()
             if self._waiting:
-                # Many batches are small, and each costs extra time. So they are combined.
+                # The batches are combined, because many are small and each costs extra time.
                 rows = self._waiting_table().combine_chunks()
                 for batch in rows.to_batches():
                     self._digest.update(batch)
                     for column, stats in self._stats.items():
                         stats.update(batch.column(column))
                 count = self._waiting_rows
-                # Up to twice the usual size, all rows are one row group, so that the last row group is not small.
+                # Fewer rows than two row groups are written as one, so that the last row group is not small.
                 group = count if count < 2 * ROW_GROUP else ROW_GROUP
                 self._parquet.write_table(rows, row_group_size=group)
         except OSError as error:
@@ -260,7 +262,10 @@ def _delta_stats(rows: int, columns: Mapping[str, _ColumnStats]) -> dict[str, An
 
 
 class _ColumnStats:
-    """Minimum, maximum and number of nulls of a column. Without minimum and maximum if JSON cannot represent them exactly."""
+    """The number of nulls, the minimum and the maximum of a column.
+
+    The bounds are left out if JSON cannot represent them exactly.
+    """
 
     def __init__(self) -> None:
         """Start without values."""

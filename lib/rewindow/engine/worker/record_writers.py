@@ -25,7 +25,7 @@ from rewindow.streams.sink import Sink
 
 
 class RecordBuffer(ABC):
-    """Buffers output records for one file as lists of keys, values and timestamps, and converts them to columns in bulk.
+    """A buffer of output records for one file: lists of keys, values and timestamps, which are converted to columns together.
 
     Callers append to ``keys``, ``values`` (results of `kept`) and ``timestamps``, and call `flush` when there are `written_rows`
     records.
@@ -78,7 +78,7 @@ class RecordBuffer(ABC):
 
     @abstractmethod
     def _meta(self) -> list[pa.Array]:
-        """Return the columns of the buffered records that follow the timestamps, and reset the state for the next records."""
+        """Return the columns that come after the timestamps, and reset the state for the next records."""
 
     @abstractmethod
     def _epoch_and_number(self, index: int) -> tuple[int, int]:
@@ -241,7 +241,7 @@ class InternalWriter:
         buffer.take(record, self.epoch, order_ms, number)
         self._held += 1
         if self._held >= self._limit:
-            # All buffers are flushed together, so that more partitions do not mean more buffered records.
+            # The limit holds for all buffers together, so that more partitions do not mean more buffered records.
             self._held = 0
             for full in self._buffers.values():
                 full.flush()

@@ -1,12 +1,13 @@
 """File sources: list the files, and check that landed files have not changed.
 
 A file is identified by its path below the source's folder, its size and a digest (for large files, a digest of both ends). So
-a copy of the source elsewhere is the same source, and a changed modification time does not matter. The digest of a landed file
-is computed again if its modification time differs, or if the file still has rows of later intervals, which are not landed yet.
+if the source is copied to another folder, the copy counts as the same source, and modification times do not matter. The digest
+of a landed file is computed again if its modification time differs, or if the file still has rows of later intervals, which are
+not landed yet.
 
-A new CSV file may be half written: its last line has no line break, although landed files end with a line break. Such a file is
-found here, because a row that is cut within its last value would be landed with a wrong value. A cut JSON line or a cut
-compressed file cannot be read at all.
+This module also finds new CSV files that may be half written: their last line has no line break, although landed files end with
+one. If a row were cut within its last value, it would be landed with a wrong value. A cut JSON line or a cut compressed file
+needs no such check, because it cannot be read at all.
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ COMPRESSED = (".gz", ".bz2", ".zst")
 _FILES = "files"
 """The kind of a file source's position. The position maps a path to [size, modification time (ns), digest].
 
-For a compressed text file, the list also has the size and the digest of the decompressed text. For files that an older version
-landed, the list lacks these two items, so copies of them are recognized by their bytes only.
+For a compressed text file, the list also has the size and the digest of the decompressed text. If an older version landed the
+    file, the list lacks these two items, so a copy of the file is recognized only by its bytes.
 """
 _LANDED = 64
-"""The most landed files with whose values the values of new files are compared."""
+"""New files are compared with the values of at most this many landed files."""
 _COMPARED = 3
-"""The number of landed files, the last by name, that are read to find out whether files of a source end with a line break."""
+"""How many landed files are read to find out whether files of a source end with a line break. They are the last ones by
+name."""
 _LINE_END_BYTES = 4
 """The most bytes of a line end in any encoding."""
 _WHOLE_BYTES = 64 << 20
@@ -49,7 +51,7 @@ def look_at_files(spec: SourceSpec, position: Mapping[str, Any] | None, *, to_la
     """Compare a file source with its landed position (None: nothing is landed).
 
     Fresh text files without rows are left out, because they may not be written yet. With ``to_land``, fresh compressed text files
-    are read to their end, to recognize copies and to refuse truncated files. The position of the result has only the fresh files.
+    are read to their end. So copies are recognized, and truncated files are refused. The result's position has only fresh files.
 
     Raises `SourceError` (66) if no file has rows, or if a landed file is missing or has changed. Raises `ConfigError` (78) for
     the files of a Delta table, because some of them may have rows that were replaced or deleted.
@@ -165,7 +167,7 @@ def _file(spec: SourceSpec, name: str, path: str, inside: str) -> _File:
     """Return a file of a source. ``inside``: the folder in which its real path is; empty if ``path:`` names the file itself."""
     check_utf8(name, f"file name in {spec.name}", SourceError)
     facts = _facts(path, lambda: _check_link(spec, path, os.path.realpath(path), inside) if inside else None)
-    # Anything but a regular file is refused, because reading a pipe would never end.
+    # Only regular files are accepted. For example, reading a pipe would never end.
     if facts is None:
         raise SourceError(
             "file-not-regular",
@@ -203,7 +205,7 @@ def _refused(path: str, error: PermissionError) -> AccessError:
 
 
 def _gone(mark: Sequence[Any], fresh: Mapping[str, Sequence[Any]]) -> str:
-    """Return the text that a landed file is gone, with the name of a fresh file that has its content, if there is one."""
+    """Return the text that says that a landed file is gone. If a fresh file has its content, the text names that file."""
     new = next((name for name, other in fresh.items() if [other[0], other[2]] == [mark[0], mark[2]]), None)
     return "is gone" if new is None else f"is gone; {new} has its content, so it was renamed: rename it back"
 
@@ -260,7 +262,7 @@ def _below(spec: SourceSpec, path: str, base: str) -> Iterator[str]:
             target = os.path.realpath(f"{folder}/{link}")
             if not _is_ignored(f"{folder}/{link}"[begin:]):
                 _check_link(spec, f"{folder}/{link}", target, entered[0])
-            # Files in the source's folder have other paths already. A folder elsewhere is entered once, so no circle is endless.
+            # A folder that was entered already, or a folder within or around it, is not entered again. So circles of links end.
             if any(_is_below(target, other) or _is_below(other, target) for other in entered):
                 folders.remove(link)
             entered.append(target)
@@ -270,8 +272,8 @@ def _below(spec: SourceSpec, path: str, base: str) -> Iterator[str]:
 def _check_link(spec: SourceSpec, path: str, target: str, inside: str) -> None:
     """Raise `SourceError` (66) if a path leads out of the source's folder, unless the source follows such links.
 
-    Otherwise, whoever can write into the folder could have any file landed that the command can read. ``inside``: the folder's
-    real path.
+    Without this check, anybody who can write into the folder could let `land` read any file that the command can read. ``inside``
+    is the folder's real path.
     """
     if not (spec.follows_links or _is_below(target, inside)):
         raise SourceError(

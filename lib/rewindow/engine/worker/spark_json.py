@@ -1,7 +1,8 @@
-"""Nested values: convert Spark's JSON of a struct, array, map or variant to the canonical JSON that a topology reads.
+"""Convert nested values: from Spark's JSON of a struct, array, map or variant to the canonical JSON that a topology reads.
 
-A struct becomes a row if its field names are Python identifiers, otherwise a dictionary. A map or a variant's object becomes a
-dictionary, an array a list. A DECIMAL becomes a Decimal with the digits of its scale, like a value of a DECIMAL column.
+A struct becomes a row if its field names are Python identifiers, otherwise a dictionary. A map, or an object of a variant,
+becomes a dictionary. An array becomes a list. A DECIMAL becomes a Decimal with the digits of its scale, like a value of a DECIMAL
+column.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from rewindow.streams.record import are_field_names, row_class
 from rewindow.streams.serde.canonical_json import dump_value
 
 Reader = Callable[[str], Any]
-"""Converts Spark's JSON to a Python value."""
+"""A function that converts Spark's JSON to a Python value."""
 _Convert = Callable[[Any], Any]
-"""Converts parsed JSON to a Python value."""
+"""A function that converts parsed JSON to a Python value."""
 _DIGITS = Context(prec=76)
 
 
@@ -38,7 +39,8 @@ class _Number(float):
         return number
 
 
-# Made once: with an argument, `json.loads` makes a decoder in each call, which takes longer than decoding a short text.
+# The decoder is made once. With an argument, `json.loads` would make one in each call, which takes longer than decoding a short
+# text.
 _EXACT = json.JSONDecoder(parse_float=_Number)
 
 
@@ -64,7 +66,7 @@ def canonical_json(column: pa.Array, read: Reader) -> pa.Array:
 
 
 def _decode_exactly(text: str) -> Any:
-    # This is a function of the module, because a decoder cannot be sent to a worker.
+    # The decoder is used through a function of the module, because a decoder itself cannot be sent to a worker.
     return _EXACT.decode(text)
 
 

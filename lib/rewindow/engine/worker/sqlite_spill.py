@@ -1,7 +1,7 @@
 """Spills in SQLite: one temporary database per store and task.
 
-A database without a name is an unlinked file in the temporary folder, so it disappears when the process ends, in whatever way.
-The database is only a cache. The durable state is the changelog.
+A database without a name is an unlinked file in the temporary folder. So it disappears when the process ends, even if the process
+is killed. Nothing is lost, because the durable state is in the changelog.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Stage rows as files: staging targets, row buffers, and writers of the quarantine.
 
 The tasks of a small sub-topology share files: there is one file per table, instead of one per task and table (ADR-109). The
-tasks of a process run one after the other. The rows that a task stages for a table are added to the table's file when the task
-has ended. So a vectorized task that starts again in record execution leaves no rows in the file. A task with many rows has its
-own file.
+tasks of a process run one after the other. The rows that a task stages for a table are added to the shared file only when the
+task has ended. So if a vectorized task starts again in record execution, its first try leaves no rows in the file. A task with
+many rows has a file of its own.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from rewindow.streams.task_context import Dropped
 
 SHARED_ROWS = 16 * 1024
-"""The most rows of a task for a shared file. A task with more rows has its own file."""
+"""A task adds its rows to a shared file if it has at most this many. A task with more rows has a file of its own."""
 GROUP_ROWS = 8 * 1024
-"""A row group of a shared file ends with the task that fills it up to this many rows. So a task that reads a large file later
-reads only some of its row groups."""
+"""A row group of a shared file ends after the task with which it reaches this many rows. So a later reader, which needs the rows
+of one task, reads only some row groups of a large file."""
 _INTERNAL = "internal/"
 _current: ContextVar[SharedFiles | None] = ContextVar("shared_files", default=None)
 
 
 class StagingTarget:
-    """Where a task stages files for one target."""
+    """A place for which a task stages files: an output, a store, an internal log, or a table that jobs share."""
 
     def __init__(self, target: str, root: str, *, attempt: str, partition: int, sender: str = "") -> None:
         """``sender``: the names of the nodes that send the records, for messages."""
@@ -98,7 +98,7 @@ class StagingTarget:
 
 
 def staging_target(work: SubTopologyWork, task_work: TaskWork, target: str, sender: str = "") -> StagingTarget:
-    """Return where a task of a sub-topology stages the files of a target."""
+    """Return the place at which a task of a sub-topology stages the files of a target."""
     return StagingTarget(
         target,
         work.staging.roots[target],
@@ -237,7 +237,10 @@ class _RowBuffer:
 
 
 class QuarantineWriter:
-    """Collects the records that one landing rejects in one partition of a log. Creates no file before the first record."""
+    """A writer of the records that one landing rejects in one partition of a log.
+
+    It creates no file before the first record.
+    """
 
     def __init__(self, write: LogWrite, landing: PendingLanding, partition: int) -> None:
         self._write, self._landing, self._partition = write, landing, partition
@@ -293,7 +296,7 @@ class QuarantineWriter:
 
 
 class DropWriter:
-    """Collects the records that one task of a run drops. The caller sets the attribute ``epoch``."""
+    """A writer of the records that one task of a run drops. The caller sets the attribute ``epoch``."""
 
     def __init__(self, target: StagingTarget, *, job: str, run: int) -> None:
         self.epoch = 0

@@ -1,7 +1,7 @@
 """Run the tasks of a sub-topology, from files to files, in the execution that was chosen for the sub-topology.
 
-`run_tasks` starts vectorized execution if it was chosen and falls back to record execution for tasks that it cannot run. Record
-execution itself is in this module. It runs a task record by record:
+If vectorized execution was chosen, `run_tasks` starts it, and uses record execution for tasks that vectorized execution cannot
+finish. Record execution is in this module. It runs a task record by record:
 
 read the logs -> for each epoch: merge the topics, replay, end the epoch -> stage outputs and changes -> report.
 """
@@ -39,7 +39,7 @@ YOUNG_OBJECTS = 200_000
 """The number of new objects after which Python searches for reference cycles. Python's default is 700."""
 
 ReadEpoch = Callable[[int, int], Iterator[Rows]]
-"""Yields the rows of an epoch of one topic, given the epoch's number and the topic's next offset."""
+"""A function that yields the rows of an epoch of one topic. It gets the epoch's number and the topic's next offset."""
 
 
 def run_task(work: SubTopologyWork, task_work: TaskWork) -> TaskReport:
@@ -91,7 +91,10 @@ def _checked(work: SubTopologyWork, topology: Topology) -> Topology:
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Search for reference cycles rarely in the block: a task makes millions of small tuples, and almost none is in a cycle."""
+    """Let Python search for reference cycles rarely in the block.
+
+    A task makes millions of small tuples, and almost none is in a cycle.
+    """
     before = gc.get_threshold()
     gc.set_threshold(YOUNG_OBJECTS, *before[1:])
     try:
@@ -186,7 +189,7 @@ def _internal_source(task_work: TaskWork, topology: Topology, source: SourceNode
 
 def _drop_writer(work: SubTopologyWork, task_work: TaskWork) -> DropWriter | None:
     """Return the writer of dropped records if the job quarantines them; otherwise None."""
-    # Only such a job has a staging root for the quarantine.
+    # Only a job that quarantines dropped records has a staging root for the quarantine.
     if QUARANTINE not in work.staging.roots:
         return None
     return DropWriter(staging_target(work, task_work, QUARANTINE), job=work.identity.job, run=work.identity.run)

@@ -40,7 +40,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The timestamps of all records, a mask of the landed ones (``keep``), the rejected records, and the next partition time."""
+    """The timestamps of all records, a mask of those to land (``keep``), the rejected records, and the next partition time."""
 
     keep: _Flags
     timestamps: Longs
@@ -49,7 +49,10 @@ class Judged:
 
 
 class InvalidTimestampError(ValueError):
-    """An invalid timestamp under the policy ``fail``, with its row. The writer turns this into an error that names the record."""
+    """A row has an invalid timestamp, and the policy is ``fail``.
+
+    The writer replaces this error by one that names the record.
+    """
 
     def __init__(self, row: int, reason: str) -> None:
         """``reason``: what is wrong with the timestamp of ``row``."""
@@ -66,9 +69,9 @@ def judge(
 ) -> Judged:
     """Apply the policy to a column of timestamps (null if missing).
 
-    ``limits``: the largest timestamp of a record that is not too far ahead, for each record or for all. ``faults``: for each
-    record another problem (such as a parser error) or None; empty if there are none. Raises `InvalidTimestampError` under
-    the policy ``fail``.
+    ``limits`` is the largest timestamp that is not too far ahead, for each record or for all. ``faults`` has for each record
+    another problem (such as a parser error) or None; it is empty if no record has one. Raises `InvalidTimestampError` for an
+    invalid timestamp if the policy is ``fail``.
     """
     rows = len(timestamps)
     missing = np.asarray(timestamps.is_null()) if timestamps.null_count else np.zeros(rows, dtype=np.bool_)
@@ -87,7 +90,7 @@ def judge(
         raise InvalidTimestampError(row, _reason(row, missing, faults, times))
     keep = ~(bad | refused)
     if policy.invalid == PARTITION_TIME:
-        # A row with another fault is not landed, because it may have no values. So its timestamp is not replaced.
+        # A row with another fault may have no values, so it is not landed, and its timestamp is not replaced.
         filled = bad if faulty is None else bad & ~faulty
         # The partition time of a record is the largest valid timestamp before it.
         running = np.maximum.accumulate(np.concatenate(([partition_time], np.where(keep, times, UNKNOWN))))[:-1]
@@ -114,7 +117,8 @@ def extract(
 ) -> Judged:
     """Call a user's extractor for each record, in offset order, and apply the policy as `judge` does.
 
-    ``near``: when the records arrived (epoch ms), to recognise times in other units than milliseconds. None: do not check units.
+    ``near`` says when the records arrived (epoch ms). With it, times in other units than milliseconds are recognised. If it is
+    None, units are not checked.
     """
     arrived = None if near is None else np.broadcast_to(np.asarray(near, dtype=np.int64), (len(records),))
     bounds = np.broadcast_to(np.asarray(limits, dtype=np.int64), (len(records),))
@@ -144,7 +148,10 @@ def extract(
 
 
 def is_unreadable(fault: str | None) -> bool:
-    """Return whether a fault says that the parser could not read the row. Such a fault also has the row's file and text."""
+    """Return whether a fault says that the parser could not read the row.
+
+    Then the fault also names the row's file and text.
+    """
     return fault is not None and fault.startswith(UNREADABLE)
 
 

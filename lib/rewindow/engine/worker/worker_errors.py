@@ -1,9 +1,10 @@
 """Translate the error text of a worker or of Spark into a `RewindowError` with a one-line message that states the fix.
 
-A worker's own `RewindowError` passes through the JVM as text: `mark` encodes the error and `find_marked` decodes it.
+If a worker itself raises a `RewindowError`, the error passes through the JVM as text. `mark` encodes it and `find_marked`
+decodes it.
 
-User code may also run in the command's process (`as_in_a_worker`). Its errors are translated in the same way, its prints go to
-stderr, and it cannot end the command.
+User code may also run in the command's process (`as_in_a_worker`). Then its errors are translated in the same way, its prints go
+to stderr, and it cannot end the command.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<nam
 _SQLSTATE = re.compile(r"SQLSTATE: (\w{5})")
 _LONGEST = 400
 
-# From words in the text of Spark or Hadoop to error class, code and fix. The first entry with a word in the text wins.
+# Maps words in the text of Spark or Hadoop to an error class, code and fix. The first entry with a word in the text applies.
 MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str, str], ...]] = (
     (
         # The limit of a function on Databricks: 1 GB on serverless.
@@ -184,7 +185,7 @@ MEANINGS: Final[tuple[tuple[tuple[str, ...], type[RewindowError], str, str], ...
         "the file is truncated, corrupt or of another format: restore it, then run again",
     ),
 )
-# From a class of SQLSTATE to error class, code and fix. Used if none of the words above occurs.
+# Maps a class of SQLSTATE to an error class, code and fix. It is used if none of the words above occurs.
 STATES: Final[dict[str, tuple[type[RewindowError], str, str]]] = {
     "22": (DataError, "value-type-differs", "a value does not fit its type: fix the data or the schema"),
     "42": (ConfigError, "spark-query-invalid", "check columns, types and formats in the configuration"),
@@ -235,7 +236,7 @@ def find_marked(text: str) -> RewindowError | None:
 
 
 def _java_words(text: str) -> str:
-    """Return the first message of a Java error, and the message of its innermost cause if that differs."""
+    """Return the first message of a Java error. If the message of its innermost cause differs, return both."""
     blocks = text.split(f"\n{_CAUSE}")
     sentences = [sentence for block in blocks if (sentence := _sentence(block))]
     if not sentences:
@@ -285,6 +286,9 @@ def as_in_a_worker() -> Iterator[None]:
 
 
 def _refuse(status: int) -> NoReturn:
-    """Replace `os._exit` for user code. If user code ended the process with status 0, the run would look successful."""
+    """Raise instead of ending the process: replaces `os._exit` for user code.
+
+    An exit with status 0 would look like a successful run.
+    """
     message = f"os._exit({status})"
     raise SystemExit(message)

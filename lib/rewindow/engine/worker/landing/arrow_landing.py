@@ -1,4 +1,4 @@
-"""The landing engine that reads sources with Arrow. It hands sources that only Spark reads exactly to another engine.
+"""The landing engine that reads sources with Arrow. If only Spark reads a source exactly, another engine lands it.
 
 A small landing runs in the process of the command, without a JVM. The two passes of a large landing run in the workers of a
 scheduler (Spark).
@@ -60,11 +60,11 @@ from rewindow.errors import RewindowError
 from rewindow.storage.scratch import scratch_folder
 
 _Schedule = Callable[[LogWrite, ArrowSource], list[Block]]
-"""Runs both passes of a large landing in workers."""
+"""A function that runs both passes of a large landing in workers."""
 
 
 class ArrowLandingEngine:
-    """Lands text files, Parquet files and Delta tables with Arrow, and all other sources with another engine."""
+    """An engine that lands text files, Parquet files and Delta tables with Arrow, and other sources with another engine."""
 
     def __init__(
         self,
@@ -80,11 +80,11 @@ class ArrowLandingEngine:
     ) -> None:
         """``schedule`` lands sources of more than ``most_rows`` rows. ``other`` returns the engine for all other sources.
 
-        ``on_workers`` tokenizes large text files in workers; without it, this process tokenizes them. ``shared_folder`` is a
-        folder that workers on other machines reach.
+        ``on_workers`` tokenizes large text files in workers. Without it, this process tokenizes them. ``shared_folder`` is a
+        folder that workers on other machines can read and write.
 
-        ``on_share`` gets the share of the files that is read, from 0 to 1. ``on_other`` gets the reason why a source is not
-        landed in this process.
+        ``on_share`` is called with the share of the files that has been read, from 0 to 1. ``on_other`` is called with the reason
+        if a source is not landed in this process.
         """
         self._on_share, self._on_other = on_share, on_other
         self._other, self._schedule, self._most_rows = other, schedule, most_rows
@@ -102,7 +102,7 @@ class ArrowLandingEngine:
         unchanged(look, spec)
 
     def wrong_columns(self, spec: LogSpec, look: SourceLook) -> RewindowError | None:
-        """Return what is wrong with the columns that the configuration names. Only headers and footers are read."""
+        """Return the error for columns that the configuration names wrongly. Only headers and footers are read."""
         return wrong_columns(spec, look, self._texts)
 
     def columns(self, spec: LogSpec, look: SourceLook) -> LogColumns:
@@ -177,7 +177,7 @@ class ArrowLandingEngine:
         return open_source(spec, columns, look, window, partitions)
 
     def _left(self, spec: LogSpec, look: SourceLook, error: UnsuitableError) -> LandingEngine:
-        """Return the other engine for a source that Arrow cannot read because of ``error``. Raises as `check_for_spark`."""
+        """Return the other engine, for a source that Arrow cannot read because of ``error``. Raises as `check_for_spark`."""
         check_for_spark(spec, look, error)
         self._tell(spec, str(error))
         return self._other()
@@ -201,7 +201,7 @@ class ArrowLandingEngine:
         with scratch_folder() as folder:
             chunks = _due_chunks(reader, self._followed(source.portions), write.memory_bytes)
             head = deque(islice(chunks, 2))
-            # With a single chunk, all rows fit into memory, so no files are needed for sorting.
+            # A single chunk means that all rows fit into memory, so no files are needed for sorting.
             if len(head) < 2:
                 blocks = write_log(write, head)
             else:

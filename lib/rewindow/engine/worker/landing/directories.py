@@ -26,9 +26,9 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 _INTEGER, _DATE = re.compile(r"-?\d{1,18}"), re.compile(r"\d{4}-\d{2}-\d{2}")
 _NEARLY_A_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 _WORD = re.compile(r"(?!T\d)[A-Za-z].*", re.DOTALL)
-"""Texts that are certainly neither a number nor a date, because they begin with a letter. ``T10`` may be a time."""
+"""Matches texts that are certainly neither a number nor a date, because they begin with a letter. ``T10`` may be a time."""
 _OF_JAVA = re.compile(r"[0-9.][dDfF]\s*$|0[xX]")
-"""Texts that Spark takes for numbers (``7D`` and ``7F`` for 7, ``0x1p3`` for 8), although they may well be codes."""
+"""Matches texts that Spark takes for numbers (``7D`` and ``7F`` for 7, ``0x1p3`` for 8), although they may be codes."""
 _NO_WORDS = frozenset({"nan", "infinity", "epoch", "now", "today", "tomorrow", "yesterday"})
 
 
@@ -69,9 +69,9 @@ def text_directories(pieces: Sequence[Piece], base: str | None) -> frozenset[str
 
 
 def check_values(spec: LogSpec, values: Values, types: dict[str, str]) -> None:
-    """Check that the texts of needed columns have the columns' types.
+    """Check that the texts of needed columns are values of the columns' types.
 
-    Raises `SourceError` (66) for a text that does not, and `UnsuitableError` for a text that only Spark reads.
+    Raises `SourceError` (66) for a text that is not, and `UnsuitableError` for a text that only Spark reads.
     """
     for name, text in values:
         kind = types.get(name)

@@ -212,7 +212,7 @@ def unknown_column(spec: LogSpec, name: str, role: str, *, names: Sequence[str])
 
 
 def _hint(spec: LogSpec, missing: Sequence[str], names: Sequence[str]) -> str:
-    """Return a hint at the probable mistake, for a message; empty without one.
+    """Return a hint at the probable mistake, for a message; an empty text if there is none.
 
     Columns may have another separator, several columns may have the same name, or a name may be misspelled.
     """

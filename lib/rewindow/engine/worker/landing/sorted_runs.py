@@ -1,8 +1,10 @@
 """Sort more rows than fit into memory: sort chunks, write them to files as *runs*, and merge the runs into sorted batches.
 
-A run has a range of batches per partition. Merging keeps one batch of each run in memory. Nulls come first, texts are in the
-order of their UTF-8 bytes, and NaN is last, as Spark sorts. Rows mostly arrive in order, and few rows have equal values in the
-first columns. So a column is compared only in rows that are equal in all columns before it.
+In a run, each partition has a range of batches. Merging keeps one batch of each run in memory. The order is Spark's: nulls come
+first, texts are in the order of their UTF-8 bytes, and NaN is last.
+
+Rows mostly arrive in order, and few rows have equal values in the first columns. So a column is compared only in rows that are
+equal in all columns before it.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ _ABANDONED_S = 86_400
 def shared_folder(root: str) -> Iterator[str]:
     """Yield a new folder for temporary files in ``root``, which other machines reach, and remove it afterwards.
 
-    If the process is killed, a later landing removes the folder once it is a day old. Before that, a process on another
-    machine may still use the folder.
+    If the process is killed, a later landing removes the folder once it is a day old. A younger folder stays, because a process
+    on another machine may still use it.
     """
     system, location = filesystem_of(root)
     system.create_dir(location, recursive=True)
@@ -56,7 +58,7 @@ def shared_folder(root: str) -> Iterator[str]:
 
 
 _SHARE = 7
-"""A chunk of rows takes one part in this many of the memory, because concatenating and sorting copy the chunk."""
+"""A chunk of rows takes the memory divided by this number, because concatenating and sorting copy the chunk."""
 _BATCH_ROWS = 32 * 1024
 """Rows per batch of a run. A merge holds one batch of each run in memory."""
 _Longs = npt.NDArray[np.int64]
@@ -101,7 +103,7 @@ def write_runs(chunks: Iterable[pa.RecordBatch], folder: str, attempt: str) -> I
 
 
 def released(head: deque[pa.RecordBatch], others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the chunks of ``head`` and of ``others``, without keeping a chunk in memory."""
+    """Yield the chunks of ``head`` and then of ``others``. A chunk that was yielded is no longer kept in memory."""
     while head:
         yield head.popleft()
     yield from others
@@ -172,7 +174,8 @@ def order_of(columns: Sequence[pa.Array]) -> _Longs | None:
     rows = len(columns[0])
     order: _Longs | None = None
     equal = np.arange(rows)
-    """The positions, ascending, of rows that equal a neighbour in all columns so far. Equal rows have one number in `groups`."""
+    """The positions, ascending, of rows that equal a neighbour in all columns so far. Equal rows have the same number in
+    `groups`."""
     groups = np.zeros(rows, dtype=np.int64)
     for column in columns:
         if len(equal) < 2:
@@ -193,16 +196,16 @@ def order_of(columns: Sequence[pa.Array]) -> _Longs | None:
 
 
 def sort_key(row: Sequence[Any]) -> tuple[Any, ...]:
-    """Return a value that compares as the row does in `order_of`. ``row`` has a Python value for each column."""
+    """Return a sort key for a row, whose order is that of `order_of`. ``row`` has a Python value for each column."""
     return tuple((0,) if value is None else (2,) if _is_nan(value) else (1, value) for value in row)
 
 
 def _sorted(chunk: list[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch:
     """Return the rows of all batches, sorted. Empties the list ``chunk``."""
     rows = pa.concat_batches(chunk)
-    # The batches are dropped before sorting needs memory for a further copy.
+    # The batches are dropped now, because sorting needs memory for a further copy.
     chunk.clear()
-    # Without this, Arrow's pool would keep the memory of the dropped batches, twice as much as is in use.
+    # Otherwise Arrow's pool would keep the memory of the dropped batches, and have twice as much memory as is in use.
     pa.default_memory_pool().release_unused()
     return sorted_rows(rows, names)
 
@@ -226,9 +229,9 @@ def _write(path: str, rows: pa.RecordBatch) -> dict[int, tuple[int, int]]:
 
 
 class _Cursor:
-    """A run with its current batch (None at the end) and the sort keys of that batch's first and last rows.
+    """A run that is being merged: its current batch (None at the end), and the sort keys of the batch's first and last rows.
 
-    Rows mostly arrive in order, so most runs have no rows up to a limit. The first key is enough to find this out.
+    Rows mostly arrive in order, so most runs have no rows up to a limit. The first key is enough to see this.
     """
 
     def __init__(self, batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> None:

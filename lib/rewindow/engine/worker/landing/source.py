@@ -1,12 +1,12 @@
 """Decide whether Arrow can land a source exactly as Spark would, and what has to be read. Opens the files' footers.
 
-Versions of Spark before 3.0 wrote Parquet files in another calendar. That calendar is Julian before 1582-10-15, so a day number
-before then means another date. Timestamps before 1900 also have other offsets of the zone, because Java's old classes knew no
-local mean time. The footer says which calendar a file has. Arrow would take early values in the old calendar for other days, so
-Spark reads files with such values. Later values are the same in both calendars, so Arrow reads files without early values.
+Versions of Spark before 3.0 wrote Parquet files in another calendar. It is Julian before 1582-10-15, so the number of an earlier
+day means another date. Timestamps before 1900 also have other offsets of the zone, because Java's old classes knew no local mean
+time. The footer says which calendar a file has. Arrow would read early values of the old calendar as wrong days, so Spark reads
+files with such values. Later values mean the same in both calendars, so Arrow reads files without early values.
 
-The schema of a source also serves to check a job's code before anything is landed, if the schema is known without Spark and
-without reading large files. A type that is not certain is `_UNSURE`, which fits everything.
+This module also returns the schema of a source with which a job's code is checked before anything is landed. It does so only if
+it knows the schema without Spark and without reading large files. A type that is not certain is `_UNSURE`, which fits everything.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ _PER_SECOND = {"milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 
 
 @dataclass(frozen=True, slots=True)
 class ArrowSource:
-    """The due rows of a log's source: the reader, the portions of files with due rows, and an upper bound on their number."""
+    """The due rows of a log's source: the reader, the portions of files with these rows, and an upper bound on their number."""
 
     reader: RowReader
     portions: tuple[Portion, ...]
@@ -282,7 +282,10 @@ def _roots(footer: pq.FileMetaData) -> list[str]:
 
 
 def _not_inferred(spec: LogSpec, pieces: Sequence[Piece], reason: str) -> Iterator[SourceError]:
-    """Yield an error for each column whose type keeps Spark from inferring other types. ``reason``: why Spark has to infer."""
+    """Yield an error for each column whose type prevents Spark from inferring the schema.
+
+    ``reason`` says why Spark has to infer it.
+    """
     for piece in pieces:
         try:
             unreadable = unreadable_types(footer_of(piece.path).schema)
@@ -320,9 +323,9 @@ def _reader(
 
 
 def _due(look: SourceLook, window: ReadWindow) -> list[tuple[Portion, Sequence[Piece]]]:
-    """Return the fresh files and, if rows of these may be due, the files of earlier landings.
+    """Return pairs (portion, files): one for the fresh files and, if their rows may be due, one for files of earlier landings.
 
-    With each comes a portion without a file, which has the bounds of the due arrivals.
+    The portion has no file. It only says between which arrivals rows are due.
     """
     until, through = window.until_ms, window.through_ms
     fresh = Portion(Piece(""), (), None, until)
@@ -378,7 +381,7 @@ def _portion(reader: RowReader, due: Portion, piece: Piece, look: SourceLook) ->
 
 
 def _is_over(reader: RowReader, due: Portion, footer: pq.FileMetaData, number: int) -> bool:
-    """Return whether all rows of a row group arrived before the due rows. Such a row group of a landed file is not read again."""
+    """Return whether all rows of a row group arrived before the due rows, so that it need not be read again."""
     if due.from_ms is None or due.with_unknown:
         return False
     last = reader.latest(due.piece, footer.row_group(number))
@@ -399,18 +402,21 @@ def _check_calendar(path: str, footer: pq.FileMetaData, columns: Collection[str]
 
 
 def _is_legacy(footer: pq.FileMetaData) -> bool:
-    """Return whether a file is in the old calendar, by Spark's rule: the version of Spark, or the key of the legacy mode."""
+    """Return whether a file is in the old calendar.
+
+    As in Spark, the writer's version or the key of the legacy mode decides.
+    """
     stated = footer.metadata or {}
     version = [int(part) for part in stated.get(_VERSION, b"").decode().split(".")[:1] if part.isdigit()]
     return _LEGACY in stated or any(major < 3 for major in version)
 
 
 def _least(column: Any) -> int | None:
-    """Return the smallest stored value that means the same time in both calendars; None if all values of the type do."""
+    """Return the smallest stored value that means the same time in both calendars; None if all values mean the same."""
     kind = json.loads(column.logical_type.to_json())
     if kind["Type"] == "Date":
         return _GREGORIAN_DAY
-    # Local times are left out, because Spark never converts them.
+    # Spark never converts local times, so all their values mean the same.
     if kind["Type"] == "Timestamp" and kind["isAdjustedToUTC"]:
         return _STANDARD_TIME_S * _PER_SECOND[kind["timeUnit"]]
     return None
@@ -426,11 +432,11 @@ def _may_be_earlier(footer: pq.FileMetaData, group: int, index: int, least: int)
 _UNSURE = "unsure"
 """A type that is not certain."""
 _MOST_BYTES = 16 << 20
-"""If files have more bytes together, they are not read to infer a schema."""
+"""Files are read to infer a schema only if they have at most this many bytes together."""
 
 
 def wrong_columns(spec: LogSpec, look: SourceLook, texts: TextFiles | None = None) -> RewindowError | None:
-    """Return what is wrong with the columns that the configuration names; None if nothing is wrong, or rows would be needed.
+    """Return the error for columns that the configuration names wrongly; None if there are none, or rows would have to be read.
 
     Without ``texts``, JSON files are read only if they are small.
     """

@@ -1,4 +1,7 @@
-"""Read the due rows of a source's files with Arrow, as the columns that the log writer expects."""
+"""Read the due rows of a source's files with Arrow, as the columns that the log writer expects.
+
+A row is *due* if the landing in progress takes it.
+"""
 
 from __future__ import annotations
 
@@ -44,9 +47,9 @@ _CODED = frozenset({"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_P
 class Portion:
     """Some row groups of a file, or a page of a text file. Their rows that arrived in ``[from_ms, until_ms)`` are due.
 
-    A bound of None is no bound. ``with_unknown``: whether rows without an arrival are due. ``first_line`` is the number of lines
-    before the page's part of the file, and ``first_row`` the number of its rows before the page. ``file`` is the number of the
-    file among all files of the look, by name.
+    If a bound is None, there is no bound. ``with_unknown`` says whether rows without an arrival are due. ``first_line`` is the
+    number of lines before the page's part of the file, and ``first_row`` the number of rows of the file before the page. ``file``
+    is the number of the file among all files of the source, in the order of their names.
     """
 
     piece: Piece
@@ -71,7 +74,7 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """Reads a log's source and converts its rows.
+    """A reader of a log's source, which also converts the rows.
 
     ``types`` maps the source's columns to their types, by Spark's names. For text files, it also has the paths of fields in
     objects, and the type of a nested value is an object. ``needs_arrival``: whether a row without an arrival is faulty.
@@ -137,9 +140,9 @@ class RowReader:
     def latest(self, piece: Piece, group: pq.RowGroupMetaData) -> int | None:
         """Return a time (epoch ms) that no arrival in a row group of a file exceeds.
 
-        Returns None if the row group's statistics give no such time: the column of arrivals is in the names of directories or
-        in the table's metadata, it has a type other than whole numbers and times, or its maximum is in another unit or beyond
-        the year 9999, which Python cannot represent.
+        Returns None if the row group's statistics give no such time. That is so if the column of arrivals is in the names of
+        directories or in the table's metadata, if its type is neither a whole number nor a time, or if its maximum is in another
+        unit or beyond the year 9999, which Python cannot represent.
         """
         source = self.sources[self.spec.arrived_at] if self.spec.arrived_at else None
         if source is None or source in dict(piece.values) or self.types[source] not in (*INTEGERS, *TIMES):
@@ -157,7 +160,7 @@ class RowReader:
             return None
         arrived, _ = self._arrived(_StoredRows(pa.record_batch([stored], names=[source]), Piece(""), self.types))
         last = arrived[0].as_py()
-        # The statistics of nanoseconds are cut off, so the last arrival may be a little later than `last`.
+        # The statistics of nanoseconds are rounded down, so the last arrival may be a little later than `last`.
         return None if last is None else last + 1
 
     def _file_order(self, portion: Portion, first_row: int, rows: int) -> dict[str, pa.Array]:
@@ -178,7 +181,7 @@ class RowReader:
 
     @contextmanager
     def _naming(self) -> Iterator[None]:
-        """Turn a `BadValueError` of the block into an error that names the log and states the fix."""
+        """Replace a `BadValueError` of the block by an error that names the log and states the fix."""
         try:
             yield
         except BadValueError as error:
@@ -241,7 +244,7 @@ class RowReader:
         return {NO_TIME: pc.if_else(timestamp.is_null(), texts, pa.scalar(None, pa.string()))}
 
     def _arrived(self, batch: _StoredRows | TextRows) -> tuple[pa.Array, pa.Array]:
-        """Return the arrivals (epoch ms), and for rows without an arrival the reason, if it is a number in another unit."""
+        """Return the arrivals (epoch ms), and a fault for each row whose arrival is a number in another unit."""
         faults = pa.nulls(batch.rows, pa.string())
         name = self.spec.arrived_at
         if name is None:
@@ -266,16 +269,16 @@ class RowReader:
 
 
 def no_position(spec: LogSpec, partitions: int) -> str:
-    """Return why a record of a recorded topic is refused that has no valid partition or offset."""
+    """Return the reason for refusing a record of a recorded topic that has no valid partition or offset."""
     return f"{UNREADABLE}: {' and '.join(spec.position_columns)} are not a partition from 0 to {partitions - 1} and an offset"
 
 
 @contextmanager
 def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file. Of the columns ``coded``, those that Arrow can read so are read dictionary-encoded.
+    """Open a Parquet file. The columns ``coded`` are read dictionary-encoded, if Arrow can do so.
 
-    If the file cannot be opened, or cannot be read within the block, raises `UnsuitableError` if Arrow lacks what it takes, and
-    otherwise `StorageError` (74).
+    If the file cannot be opened, or cannot be read within the block, raises `UnsuitableError` if it needs something that Arrow
+    lacks, and otherwise `StorageError` (74).
     """
     try:
         system, location = filesystem_of(path)
@@ -300,14 +303,20 @@ def open_parquet(path: str, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFil
 
 
 def _is_coded(footer: pq.FileMetaData, name: str) -> bool:
-    """Return whether Arrow can read a column dictionary-encoded: not if a page has another encoding, such as a DELTA one."""
+    """Return whether Arrow can read a column dictionary-encoded.
+
+    It cannot if a page has a DELTA or another unfit encoding.
+    """
     paths = [footer.schema.column(index).path for index in range(footer.num_columns)]
     groups = map(footer.row_group, range(footer.num_row_groups))
     return name in paths and all(_CODED.issuperset(group.column(paths.index(name)).encodings) for group in groups)
 
 
 class _StoredRows:
-    """A batch of a Parquet file, with the values of columns that are in the table's metadata or in the names of directories."""
+    """A batch of a Parquet file.
+
+    It also has columns whose values are in the table's metadata or in the names of directories.
+    """
 
     def __init__(self, batch: pa.RecordBatch, piece: Piece, types: Mapping[str, str]) -> None:
         self.rows, self.piece = batch.num_rows, piece
@@ -334,7 +343,7 @@ class _StoredRows:
         try:
             return column if column.type == kind else column.cast(kind)
         except pa.ArrowInvalid as error:
-            # This happens to milliseconds whose microseconds exceed 64 bits, which Spark cannot read either.
+            # The values are milliseconds whose microseconds exceed 64 bits. Spark cannot read them either.
             raise BadRowsError(
                 "parquet-value-too-large",
                 "{file} has a value in {column} that does not fit into {type} ({reason}). Nothing was "
@@ -353,7 +362,7 @@ class _StoredRows:
 
 @contextmanager
 def _fitting(path: str) -> Iterator[None]:
-    """Name the file if its rows do not fit into memory. Even a small file may have a few values of gigabytes."""
+    """Name the file in the error if its rows do not fit into memory. Even a small file may have a few values of gigabytes."""
     try:
         yield
     except MemoryError as error:
@@ -367,8 +376,8 @@ def _fitting(path: str) -> Iterator[None]:
 
 
 def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Yield batches of a portion of a Parquet file, with the number of the file's rows before each."""
-    # Columns with values outside the file are not read, because the file may have columns of these names with other values.
+    """Yield batches of a portion of a Parquet file, each with the number of rows that precede it in the file."""
+    # If a column's values are outside of the file, the column is not read, because the file may have another column of this name.
     outside = dict(portion.piece.values)
     with open_parquet(portion.piece.path, [name for name in coded if name not in outside]) as file:
         stored = [name for name in file.schema_arrow.names if name in names and name not in outside]

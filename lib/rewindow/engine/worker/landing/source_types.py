@@ -1,7 +1,7 @@
 """The types of a source's columns, by Spark's names: how values are landed, and which Parquet files have unsuitable types.
 
-Spark reports a bad type only when it reads the file, and silently takes times without a zone for times with a zone. So files
-with unsuitable types are refused before Spark reads them.
+Spark reports a bad type only when it reads the file, and reads times without a zone as times with a zone without any error. So
+files with unsuitable types are refused before Spark reads them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class MixedTypesError(Exception):
 
 
 def fields_of(schema: str) -> dict[str, str]:
-    """Return the columns of a Spark schema (JSON) that Arrow can read, as a mapping from column to the name of its type."""
+    """Return those columns of a Spark schema (JSON) that Arrow can read, as a mapping from column to the name of its type."""
     return {
         field["name"]: field["type"]
         for field in json.loads(schema)["fields"]
@@ -96,9 +96,7 @@ def spark_schema(files: Iterable[tuple[str, pq.FileMetaData]], needed: Callable[
 
 
 def with_fields(schema: str, types: Mapping[str, str]) -> str:
-    """Return a schema (JSON) with further columns at its end. A column that the schema already has gets the new type.
-
-    Spark does the same.
+    """Return a schema (JSON) with further columns at its end. As in Spark, a column that it already has gets the new type.
 
     Raises `UnsuitableError` for columns that differ in case only.
     """
@@ -148,7 +146,7 @@ def check_stored(schema: pq.ParquetSchema, wanted: Mapping[str, str]) -> None:
 
 
 def in_micros(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return times in nanoseconds, which Spark has no type for, as times in microseconds, rounded down."""
+    """Return times as microseconds. Nanoseconds, for which Spark has no type, are rounded down."""
     return _thousandths(column).cast(kind)
 
 
@@ -220,7 +218,10 @@ def type_name(column: pq.ColumnSchema) -> str | None:
 
 
 def fits(stored: str, wanted: str) -> bool:
-    """Return whether Arrow reads a stored type as the wanted type exactly: the same type, a narrower number, or only nulls."""
+    """Return whether Arrow reads a stored type exactly as the wanted type.
+
+    It may be the same, a narrower number, or only nulls.
+    """
     if stored == _VOID:
         return True
     if stored in INTEGERS and wanted in INTEGERS:
@@ -236,7 +237,7 @@ def unreadable_types(schema: pq.ParquetSchema) -> dict[str, str]:
 
 
 def _merged(kind_before: Any, other: Any) -> Any:
-    """Return the type that a column with two types gets; None if no type has the values of both.
+    """Return the type of a column that has two types; None if no type can represent the values of both.
 
     Numbers get the wider type. Decimals of the same scale get the larger precision.
     """
@@ -324,7 +325,7 @@ def _unreadable_type(column: pq.ColumnSchema) -> str | None:
 
 _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
 _SIGNATURE_BYTES = 28
-"""The signature behind the footer of a file whose columns are encrypted, but not its footer."""
+"""The bytes of the signature that follows the footer if a file's columns are encrypted, but its footer is not."""
 _SHOWN: Mapping[str, str] = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"}
 _PANDAS = ': pandas writes whole numbers with a null as DOUBLE, unless they have its nullable type, `astype("Int64")`'
 _UNSIGNED_DIGITS = 20
@@ -356,9 +357,9 @@ def check_types(spec: LogSpec, path: str, schema: pq.ParquetSchema, wanted: Mapp
 
 
 def footer_of(path: str) -> pq.FileMetaData:
-    """Return a file's footer. Raises `UnsuitableError` if it cannot be read: Spark then reports what is wrong.
+    """Return a file's footer. Raises `UnsuitableError` if it cannot be read, because Spark then reports what is wrong.
 
-    Raises `SourceError` (66) if the file is encrypted. Arrow would end the process when it meets an encrypted column.
+    Raises `SourceError` (66) if the file is encrypted, because Arrow ends the process when it reads an encrypted column.
     """
     try:
         system, location = filesystem_of(path)
@@ -398,7 +399,10 @@ def check_whole(spec: LogSpec, path: str) -> None:
 
 
 def check_nanoseconds(spec: LogSpec, path: str, schema: pq.ParquetSchema, reason: str) -> None:
-    """Raise `SourceError` (66) if a file has times in nanoseconds, which Spark refuses. ``reason``: why Spark has to read it."""
+    """Raise `SourceError` (66) if a file has times in nanoseconds, which Spark refuses.
+
+    ``reason`` says why Spark has to read the file.
+    """
     for number in range(len(schema)):
         column = schema.column(number)
         if column.logical_type.type == "TIMESTAMP" and "nanoseconds" in column.logical_type.to_json():

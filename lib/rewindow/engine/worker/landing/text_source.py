@@ -1,7 +1,7 @@
-"""The text files of a landing, each tokenized once: types, fields, arrivals and rows all come from the same pages.
+"""The text files of a landing. Each file is tokenized once: types, fields, arrivals and rows all come from the same pages.
 
-This process reads small files. Their pages are in memory up to a bound, and further pages in a scratch folder. Large files are
-divided among workers, which write pages into a folder that all workers reach.
+This process reads small files. It keeps their pages in memory up to a bound, and writes further pages to a scratch folder. Large
+files are divided among workers, which write pages to a folder that all workers reach.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from rewindow.storage.scratch import scratch_folder
 
 _IN_MEMORY = 64 << 20
 _ROW_BYTES = 64
-"""The assumed bytes of a row of text. The number of rows of a file is estimated with it before the file is read."""
+"""The assumed bytes of a row of text, to estimate the number of rows of a file before it is read."""
 PART_BYTES = 32 << 20
-"""The least bytes of a part that is given to a worker."""
+"""The least bytes of a part that a worker reads."""
 
 OnWorkers = Callable[[TextRead, Sequence[Part], str], list[PartRead]]
-"""Reads parts of files in workers, which write pages into a folder that all workers reach."""
+"""A function that reads parts of files in workers. These write pages to a folder that all workers reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +98,14 @@ class TextFiles:
     """The files that a landing engine has tokenized, kept until the next landing begins."""
 
     def __init__(self, on_workers: OnWorkers | None = None, most_rows: int = 0, folder: str | None = None) -> None:
-        """``on_workers`` reads files that have more than about ``most_rows`` rows together. None: this process reads all files.
+        """``on_workers`` reads files of more than about ``most_rows`` rows together. If it is None, this process reads all files.
 
-        ``folder`` is where workers on other machines write pages. None: all workers are on this machine.
+        Workers on other machines write pages to ``folder``. If it is None, all workers are on this machine.
         """
         self._on_workers, self._most_bytes, self._root = on_workers, most_rows * _ROW_BYTES, folder
         self._read: dict[tuple[str, str, int, Any], TextFile] = {}
         self._inferred: set[tuple[str, str, int, Any]] = set()
-        """The keys in `_read` of the files for which the types of the columns were inferred, too."""
+        """The keys in `_read` of those files for which the types of the columns were inferred, too."""
         self._stack = ExitStack()
         self._folder = ""
         self._held = 0
@@ -223,13 +223,13 @@ def _bad(spec: LogSpec, path: str, line: int, reason: str, *, is_of_record: bool
         topic=spec.topic,
         where=where,
         reason=reason,
-        # `unreadable: skip` leaves out single records, but no header, and no bytes behind which nothing can be trusted.
+        # `unreadable: skip` leaves out single records, but neither a header nor bytes after which no line can be trusted.
         fix=fix_of(UNREADABLE, spec) if is_of_record else "Nothing was landed. Fix the file",
     )
 
 
 def text_schema(spec: LogSpec, look: SourceLook, files: TextFiles) -> str:
-    """Return the schema (Spark's JSON) of text files: the declared schema, or the schema that the values of all files have.
+    """Return the schema (Spark's JSON) of text files: the declared schema, or the schema inferred from the values of all files.
 
     Raises `DataError` (65) for a JSON field with several types, and the errors of `TextFiles.read`.
     """
@@ -306,7 +306,7 @@ def _fields_of(file: TextFile) -> dict[str, JsonType]:
 
 
 def _is_landed(spec: LogSpec, path: str) -> bool:
-    """Return whether landed rows contain a field, a field nested in it, or a field in which it is nested."""
+    """Return whether the log lands a field, a field nested in it, or a field in which it is nested."""
     if spec.value is None:
         return path.partition(".")[0] not in spec.ignore
     names = named_columns(spec)

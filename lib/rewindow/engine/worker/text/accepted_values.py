@@ -1,7 +1,7 @@
 """The accepted forms of text values: for each type a pattern and a cast of whole columns. Users: docs/guides/text-files.md.
 
-A value in any other form is bad, even if another reader would accept it. There are few forms, so that a landed value is
-certainly the value that was meant (R9).
+A value in any other form is bad, even if another reader would accept it. There are few forms, so that no value is read as
+another one than its writer meant (R9).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 """0001-01-01 and 9999-12-31 in days since 1970."""
 _FIRST_CHANGE, _BY_RULE, _DAYS_OF_WEEK = -47_482, 43_099, 7
-"""1840-01-01 and 2088-01-01 in days since 1970. No zone changed its offset before the first; after the second, all changes
+"""1840-01-01 and 2088-01-01 in days since 1970. Before the first day, no zone changed its offset. After the second, all changes
 follow rules and are months apart."""
 
 
@@ -96,9 +96,9 @@ _USUAL_TIME = rf"^{_DAY}[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{{1,
 _HAS_ZONE = "(Z|UTC|:.*[+-][0-9:]+)$"
 _UNUSUAL_TIME = r"( UTC| [Z+-].*|\.[0-9]{7,9}.*)$"
 _CERTAIN_EXPONENT = r"^[^eE]*$|\.|[eE]-"
-"""Numbers without an exponent, or with an exponent that is certainly meant as such. ``1E5`` may be a code."""
+"""Matches numbers without an exponent, and numbers whose ``E`` is certainly an exponent. ``1E5`` may be a code."""
 _LEADING_ZERO = "^-?0[0-9]"
-"""Numbers that would lose a leading zero: ``007`` and ``07`` may be codes."""
+"""Matches numbers that would lose a leading zero. ``007`` and ``07`` may be codes."""
 _BITS: Mapping[str, int] = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _EXACT: Mapping[str, int] = {"double": 2**53, "float": 2**24}
 """For each type, the largest absolute value up to which all whole numbers are exact."""
@@ -148,7 +148,7 @@ def typed(texts: pa.Array, kind: str, column: str, options: TextOptions, zone: s
     if kind == "date":
         return _cast(texts, _DATE, lambda fit: fit.cast(pa.date32()), pa.date32())
     stored = pa.timestamp("us", "UTC")
-    # Arrow reads the usual form without a conversion. So texts that all have this form are matched once instead of three times.
+    # Arrow reads the usual form without a conversion. So if all texts have this form, one match is enough instead of three.
     if _all(texts, _USUAL_TIME):
         return _converted(texts, lambda fit: fit.cast(stored), stored, None)
     return _cast(texts, _TIME, lambda fit: _times(fit, zone), stored)
@@ -227,7 +227,7 @@ def _converted(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.D
 
 
 def _apart(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.DataType) -> tuple[pa.Array, Flags]:
-    """Convert texts of which some are not values of the type. Return the values, and a mask of the texts that are no values.
+    """Convert texts, some of which are not values of the type. Return the values, and a mask of the texts that are no values.
 
     The batch is halved again and again, until each such text is alone.
     """
@@ -242,7 +242,7 @@ def _apart(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], kind: pa.DataT
 
 
 def _and_bad(typed_values: Typed, wrong: Flags) -> Typed:
-    """Return values in which the values of the mask ``wrong`` are bad, too."""
+    """Return the values with those in the mask ``wrong`` marked as bad, too."""
     if not wrong.any():
         return typed_values
     values = pc.if_else(pa.array(wrong), pa.scalar(None, typed_values.values.type), typed_values.values)

@@ -20,7 +20,7 @@ from rewindow.storage.locations import filesystem_of
 
 BLOCK_BYTES = 8 << 20
 LARGEST = 64 << 20
-"""The most bytes of a record. A longer record is a sign that the file is not text, or has a quote without an end."""
+"""The most bytes of a record. If a record is longer, the file is probably not text, or has a quote without an end."""
 _READ_BYTES = 1 << 20
 _UTF_8_MARK = codecs.BOM_UTF8
 # A byte order mark of UTF-32 begins with a mark of UTF-16, so the longer marks come first.
@@ -65,7 +65,7 @@ _NOT_READ = {
 }
 _TAR, _TAR_AT = b"ustar", 257
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f]")
-"""Control characters that no first line of UTF-8 has."""
+"""Matches control characters that do not occur in the first line of a text in UTF-8."""
 _HEAD_BYTES = 512
 _NOT_UTF_8 = "its bytes are not UTF-8: it is not text, or has another `encoding`"
 _COMPRESS = "Decompress it, or compress it with gzip, bzip2 or zstd, then land again"
@@ -294,7 +294,7 @@ def _decompressed(path: str, stream: IO[bytes], kind: str) -> Iterator[bytes]:
     head = stream.read(_HEAD_BYTES)
     stream.seek(0)
     found = _kind_of(head)
-    # A zstd file may begin with a frame that is skipped, and a cut file has fewer bytes than its mark.
+    # Two files have no known mark: a zstd file may begin with a skipped frame, and a cut file may have fewer bytes than the mark.
     if head and found != kind and (found is not None or not _BINARY.search(head)):
         raise SourceError(
             "file-not-compressed-so",

@@ -1,8 +1,9 @@
 """Tokenize blocks of CSV: refuse lines that Arrow would wrongly accept, then let Arrow split the lines into columns of text.
 
-Arrow's tokenizer is the fastest that keeps the difference between an empty value and a quoted empty value, takes bytes in
-memory, and numbers the lines that have too many or too few values (ADR-144). Arrow accepts three mistakes, which `_Structure`
-finds: a quote within a value, text after a closing quote, and a carriage return alone as the end of a line.
+Arrow's tokenizer is used because it is the fastest one with three properties (ADR-144): it distinguishes an empty value from a
+quoted empty value, takes bytes in memory, and gives the numbers of lines with too many or too few values. But it accepts three
+mistakes, which `_Structure` finds: a quote within a value, text after a closing quote, and a carriage return alone as the end of
+a line.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def csv_header(data: bytes, options: TextOptions) -> tuple[tuple[str, ...], int]
     """Return the names of a file's columns, and the number of bytes before the rows; None for a file without a line.
 
     The names are those of the header. As in Spark, a column without a name, or with the name of another column, gets a name with
-    the number of its position, from 0. Without a header, all columns do.
+    the number of its position, from 0. If there is no header, all columns get such names.
     """
     start = 0
     for _ in range(options.skip_rows):
@@ -59,7 +60,10 @@ def csv_header(data: bytes, options: TextOptions) -> tuple[tuple[str, ...], int]
 
 
 def whole_records(data: bytes, options: TextOptions) -> int:
-    """Return the number of bytes through the last whole record of a text, if values may contain line breaks; 0 if none ends."""
+    """Return the number of bytes up to the end of a text's last whole record; 0 if no record ends.
+
+    Values may have line breaks.
+    """
     ends = _Structure(data, options).ends
     return int(ends[-1]) + 1 if len(ends) else 0
 
@@ -148,7 +152,7 @@ def _parse_options(options: TextOptions, skip: Callable[[pa_csv.InvalidRow], str
 def _count(line: bytes, options: TextOptions) -> int:
     """Return how many values a line has."""
     table = pa_csv.read_csv(
-        # Without the end of a line, Arrow counts no values. An escape takes away the meaning of the first end.
+        # Arrow counts values only in a line that ends. There are two ends, because an escape may disable the first one.
         pa.BufferReader(line + b"\n\n"),
         read_options=pa_csv.ReadOptions(use_threads=False, autogenerate_column_names=True, block_size=len(line) + 3),
         parse_options=_parse_options(options),

@@ -1,10 +1,10 @@
 """Split JSON lines into columns of raw tokens.
 
-`json_tokens` decides which lines are accepted, and reads them one by one. Most lines of a file look alike. So a line that
-`json_tokens` accepted becomes a template: its text without its values. Another line is accepted with the template if it has
-exactly this text between its values, and if each value is valid and of the kind that the template has at its place. This is
-checked for many lines at once. Such a line is a valid object with the template's fields, because the template's line is one.
-All other lines are read by `json_tokens`.
+`json_tokens` decides which lines are accepted, and reads them one by one. This is slow, but most lines of a file look alike. So a
+line that `json_tokens` accepted becomes a template, which is its text without its values. Another line matches the template if
+it has exactly this text between its values, and if each value is valid and of the kind that the template has at this place. A
+line that matches is a valid object with the template's fields, because the template's own line is one. Many lines are matched at
+once. `json_tokens` reads the lines that match no template.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _are_scalars(data: bytes, starts: Positions, ends: Positions, *, constants: 
 
 @dataclass(slots=True)
 class _Column:
-    """The positions of the values of a field. Each list has an array for each template with the field."""
+    """The positions of a field's values. Each list has one array for each template that has the field."""
 
     rank: tuple[int, int]
     """The line in which the field first occurs, and the number of the field in this line."""

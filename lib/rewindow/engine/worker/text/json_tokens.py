@@ -1,7 +1,7 @@
 """The exact grammar of JSON: which texts are accepted, and where their raw tokens are.
 
-The grammar is that of RFC 8259 with three further rules: a field occurs only once in an object, a string has no half surrogate
-pairs, and values are nested at most `MAX_DEPTH` levels deep. Python's scanner checks everything else.
+The grammar is that of RFC 8259 with three further rules, which this module checks: a field occurs only once in an object, a
+string has no half surrogate pairs, and values are nested at most `MAX_DEPTH` levels deep. Python's scanner checks the rest.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def items(text: str, *, constants: bool = False) -> list[Member]:
 
 
 def is_nested_value(text: str, *, constants: bool = False) -> bool:
-    """Return whether a text is exactly one value without blanks around it, and not nested too deep for a field of an object."""
+    """Return whether a text is exactly one value without blanks around it, and not too deep for a field of an object."""
     try:
         _check_depth(text, MAX_DEPTH - 1)
         value, end = _DECODERS[constants].raw_decode(text)
@@ -167,8 +167,8 @@ def _located(reason: str, position: int) -> str:
     return f"{reason} (character {position + 1})"
 
 
-# Made once, because making a decoder takes longer than decoding a short text. Numbers stay texts, because Python's `int`
-# refuses more than 4300 digits.
+# The decoders are made once, because making one takes longer than decoding a short text. Numbers stay texts, because Python's
+# `int` refuses more than 4300 digits.
 _DECODERS = {
     constants: json.JSONDecoder(
         object_pairs_hook=_unique,

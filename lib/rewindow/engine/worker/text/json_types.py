@@ -12,13 +12,13 @@ import pyarrow as pa
 from rewindow.engine.worker.text.json_values import Number, decode, spans
 
 _IS_FRACTION = np.isin(np.arange(256), list(b".eEIN"))
-"""A mask of the bytes that occur only in doubles. `I` and `N` are in `Infinity` and `NaN`."""
+"""A mask of the bytes that occur in doubles, but not in whole numbers. `I` and `N` are in `Infinity` and `NaN`."""
 _NUMBERS = b"-0123456789NI"
 _KINDS = {
     kind: np.isin(np.arange(256), list(signs))
     for kind, signs in {"string": b'"', "boolean": b"tf", "struct": b"{", "array": b"[", "number": _NUMBERS}.items()
 }
-"""From a type to a mask of the bytes with which its tokens begin."""
+"""Maps a type to a mask of the bytes with which its tokens begin."""
 
 
 @dataclass(slots=True)
@@ -26,11 +26,11 @@ class JsonType:
     """The types that the values of a JSON field have. If ``kinds`` is empty, all values are null."""
 
     kinds: dict[str, Any] = field(default_factory=dict)
-    """From a type that occurs (``string``, ``long``, ``double``, ``boolean``, ``struct``, ``array``) to an example of its values.
+    """Maps each type that occurs to an example of its values: a pair that says where the value is.
 
-    An example is a pair that says where the value is."""
+    The types are ``string``, ``long``, ``double``, ``boolean``, ``struct`` and ``array``."""
     fields: dict[str, JsonType] = field(default_factory=dict)
-    """From a field of the values that are structs to its types."""
+    """If some values are structs, maps each of their fields to its types."""
     item: JsonType | None = None
     """The types of the elements of the values that are arrays; None without arrays or elements."""
 
@@ -84,7 +84,7 @@ def inferred(tokens: pa.Array, source: Any = None) -> JsonType:
         if not len(rows):
             continue
         if kind == "number":
-            # The bytes of doubles are counted in all tokens at once, because starting a match for each token takes longer.
+            # The bytes of doubles are counted in all tokens at once, because matching each token takes longer.
             begins, until = starts[rows], ends[rows]
             counts = np.concatenate(([0], np.cumsum(_IS_FRACTION[data])))
             is_double = counts[until] > counts[begins]

@@ -26,10 +26,11 @@ from rewindow.streams.serde.canonical_json import dump_value
 
 Mask = npt.NDArray[np.bool_]
 Typed = Callable[[pa.Array, str], tuple[pa.Array, Mask]]
-"""Converts distinct texts to a type. Returns the values, and a mask of the texts that have none of the type's accepted forms."""
+"""A function that converts distinct texts to a type. It returns the values, and a mask of the texts that have no accepted
+form."""
 
 JSON = "json"
-"""The type of a column or nested field that lands the exact text of any value. Spark has no such type."""
+"""The type of a column or nested field whose values are landed as their exact texts. Spark has no such type."""
 
 _OF_TEXTS = ("date", "timestamp", "binary")
 _BAD = object()

@@ -1,4 +1,7 @@
-"""Records as columns of text, and pages: batches of records that are kept until the types and the due rows are known."""
+"""Records as columns of text, and pages.
+
+A page is a batch of records that is kept until it is known which types the columns have, and which rows are due.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ class Records:
     lines: npt.NDArray[np.int64]
     """The line in the block, from 0, in which each record begins."""
     faults: Mapping[int, str]
-    """From row to what is wrong with the whole record. The columns of such a record are null."""
+    """Maps the row of a wrong record to what is wrong with it. The columns of such a record are null."""
 
 
 @dataclass(frozen=True, slots=True)

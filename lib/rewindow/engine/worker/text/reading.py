@@ -68,12 +68,12 @@ def json_lines(chunks: Iterable[bytes]) -> Iterator[JsonLines]:
 
     ``chunks`` are the bytes of the file, without a byte order mark. A chunk may end anywhere. It should have some MB, because a
     block has the objects that end in a chunk. The caller checks that the chunks or the blocks are UTF-8. At most one object and
-    two chunks are in memory. In the blocks, line breaks between the tokens of an object are blanks. Line breaks in its strings
-    are tabs, which `json_records` refuses in strings.
+    two chunks are in memory. In the blocks, line breaks between the tokens of an object are replaced by blanks. Line breaks in
+    its strings are replaced by tabs, so that `json_records` refuses them.
 
     Raises `UndividedError` for text outside of the objects, a comma too many or too few, two objects in a line without a list, an
-    object or list without an end, and an object of more than `_LARGEST_OBJECT` bytes. Blocks that were yielded before are
-    correct, but the caller should refuse the whole file, because it is unknown what follows.
+    object or list without an end, and an object of more than `_LARGEST_OBJECT` bytes. Blocks that were yielded before the error
+    are correct. But the caller should refuse the whole file, because nothing after the mistake can be trusted.
     """
     division = _Division()
     parts: list[bytes] = []
@@ -99,7 +99,7 @@ def json_lines(chunks: Iterable[bytes]) -> Iterator[JsonLines]:
 
 
 class _Division:
-    """The state of the division between two texts. The division always stops outside of the objects."""
+    """The division of a file into objects, between two pieces of its text. It always stops outside of the objects."""
 
     def __init__(self) -> None:
         # `line` is the line, from 0, in which the rest of the text begins.
@@ -234,8 +234,8 @@ class PartRead:
     """What was noted about a part of a file, and its pages.
 
     ``names`` are the columns, ``filled`` the columns with a value, ``kinds`` the types that all values of a column fit. ``rows``
-    and ``lines`` are numbers. ``fault`` is the line, from 0, at which the pass ended, what is wrong with it, and whether
-    only this record is wrong, so that it can be left out; None if the pass reached the end.
+    and ``lines`` are numbers. ``fault`` is None if the pass reached the end. Otherwise it has the line, from 0, at which the pass
+    ended, what is wrong with the line, and whether only this record is wrong, so that it can be left out.
     """
 
     part: Part
@@ -272,7 +272,7 @@ class PartRead:
 
 
 class PartReader:
-    """Reads one part of a file: iterate over `batches` to the end, then call `noted`."""
+    """A reader of one part of a file. Iterate over `batches` to the end, then call `noted`."""
 
     def __init__(self, read: TextRead, part: Part) -> None:
         self._read, self._part = read, part
@@ -375,7 +375,7 @@ class PartReader:
         self._kinds[name] = merge(self._kinds[name], types) if name in self._kinds else types
 
     def _shown(self, block: Block, records: Records, faults: Mapping[int, str]) -> list[str | None]:
-        """Return the fault of each row, or None. The fault has the record's text, if each record is one line."""
+        """Return for each row its fault, or None. If each record is one line, the fault quotes the record's text."""
         lines = [] if self._read.options.is_multiple else block.data.split(b"\n")
         reasons: list[str | None] = [None] * len(records.lines)
         for row, reason in faults.items():

@@ -1,4 +1,7 @@
-"""The rows of a page as values. A column is converted when it is first read. Texts that are not values of its type are noted."""
+"""The rows of a page as values.
+
+A column is converted when it is first read. Texts that are not values of its type are noted.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ _OF_TEXTS = frozenset({"date", "timestamp", "timestamp_ntz", "binary"})
 
 @dataclass(frozen=True, slots=True)
 class _TypedTokens(Typed):
-    """Values of JSON tokens. For nested values, ``misfits`` maps a bad row to the part of its value that does not fit."""
+    """The values of JSON tokens. For nested values, ``misfits`` maps a bad row to the part of its value that does not fit."""
 
     misfits: Mapping[int, Misfit] | None = None
 
@@ -129,8 +132,8 @@ class TextRows:
         """Bind to a page of the file ``piece``. The page's part of the file begins after ``first_line`` lines.
 
         ``kinds`` maps the source's columns, and paths of fields in them, to their types (Spark's names, or objects for nested
-        types). ``times`` has the columns of the log's timestamp and arrival. A bad value in such a column is an invalid time,
-        for which the timestamp policy decides.
+        types). ``times`` has the columns of the log's timestamp and arrival. A bad value in such a column is an invalid time, and
+        the timestamp policy decides what happens to the row.
         """
         self.spec, self.kinds, self.piece = spec, kinds, piece
         self._times, self._batch, self._first_line = times, batch, first_line
