@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -234,5 +235,5 @@ def test_a_session_comes_back_that_a_rolled_back_attempt_loads_and_forgets() -> 
     )
     steps: list[Step] = [("put", (old, 1)), ("put", (other, 2)), ("attempt", (("put", (new, 3)),))]
     for disk in (None, Disk(SqliteSpill, 1)):
-        left = list(observed(lambda disk=disk: empty_store(builder, disk), steps, attempts=True))
+        left = list(observed(partial(empty_store, builder, disk), steps, attempts=True))
         assert left[-1][:2] == (2, [(other, 2), (old, 1)])
