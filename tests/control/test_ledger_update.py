@@ -1,4 +1,4 @@
-"""The compare-and-set of `control.steps.update`: which decision counts if other processes append in between."""
+"""The compare-and-set of `control.ledger_steps.update`: which decision counts if other processes append in between."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ FAULTS = {
 REWRITTEN = {
     "a rewind forgets to fence": (
         Bounds(runs=4, rewinds=1, attempts=3),
-        Rewrite("control.plan.ledger_state:_fold_rewind", ", pending=None", ""),
+        Rewrite("control.plan.job_fold:_fold_rewind", ", pending=None", ""),
     ),
     "a fenced plan counts as pending": (
         Bounds(runs=3),
@@ -65,19 +65,19 @@ REWRITTEN = {
     ),
     "runs behind one on hold are published": (
         Bounds(runs=3, holds=1, crashes=0),
-        Rewrite("control.plan.ledger_state:_with_run", "run.commit.holds or branch.unpublished", "run.commit.holds"),
+        Rewrite("control.plan.job_fold:_with_run", "run.commit.holds or branch.unpublished", "run.commit.holds"),
     ),
     "accepting one run releases all": (
         Bounds(runs=3, holds=2, accepts=1, crashes=0),
-        Rewrite("control.plan.ledger_state:_released", "break", "pass"),
+        Rewrite("control.plan.job_fold:_released", "break", "pass"),
     ),
     "a rewind keeps what waited": (
         Bounds(runs=3, holds=1, rewinds=1, crashes=0),
-        Rewrite("control.plan.ledger_state:_with_change", "run.spec.run in kept", "True"),
+        Rewrite("control.plan.job_fold:_with_change", "run.spec.run in kept", "True"),
     ),
     "a promotion forgets what it takes out": (
         Bounds(processes=1, runs=4, branches=1, promotes=1, crashes=0, attempts=4),
-        Rewrite("control.plan.ledger_state:_fold_promote", ", removes=into.runs[common:]", ""),
+        Rewrite("control.plan.job_fold:_fold_promote", ", removes=into.runs[common:]", ""),
     ),
 }
 """Faults in the production fold."""

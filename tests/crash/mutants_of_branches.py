@@ -118,17 +118,17 @@ MUTANTS_OF_BRANCHES = (
     ),
     Mutant(
         "a run on hold is published",
-        [Rewrite("control.plan.ledger_state:_with_run", "run.commit.holds or branch.unpublished", "False")],
+        [Rewrite("control.plan.job_fold:_with_run", "run.commit.holds or branch.unpublished", "False")],
         [Kill("run-on-hold", "commit")],
     ),
     Mutant(
         "what is behind a run on hold is published",
-        [Rewrite("control.plan.ledger_state:_with_run", "run.commit.holds or branch.unpublished", "run.commit.holds")],
+        [Rewrite("control.plan.job_fold:_with_run", "run.commit.holds or branch.unpublished", "run.commit.holds")],
         [Kill("rewind-on-hold", "publish")],
     ),
     Mutant(
         "an accepted run is not released",
-        [Rewrite("control.plan.ledger_state:_released", "count += 1", "pass")],
+        [Rewrite("control.plan.job_fold:_released", "count += 1", "pass")],
         [Kill("accept", "accept")],
     ),
     Mutant(

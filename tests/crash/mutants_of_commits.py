@@ -75,7 +75,7 @@ MUTANTS_OF_COMMITS = (
     ),
     Mutant(
         "ledger: a decision that came too late counts",
-        [Rewrite("control.steps:update", "ledger.append(name, *rows)", "[ledger.append(name, *rows)]")],
+        [Rewrite("control.ledger_steps:update", "ledger.append(name, *rows)", "[ledger.append(name, *rows)]")],
         [Hold("run | run", "plan > rewindow/runs: files")],
     ),
     Mutant(

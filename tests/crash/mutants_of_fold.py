@@ -7,9 +7,9 @@ from tests.crash.probes import Forged
 from tests.crash.rewriting import Rewrite
 
 FOLD, TRAVEL_FOLD, GC_FOLD = (
-    "control.plan.ledger_state",
-    "control.plan.ledger_state",
-    "control.plan.ledger_state",
+    "control.plan.job_fold",
+    "control.plan.job_fold",
+    "control.plan.job_fold",
 )
 
 

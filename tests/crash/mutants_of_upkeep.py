@@ -41,7 +41,7 @@ MUTANTS_OF_UPKEEP = (
                 "if branch.is_open and branch.head",
                 "if branch.name == 'main' and branch.head",
             ),
-            Rewrite("control.plan.ledger_state:_fold_forget", "if branch.is_open and", "if branch.name == 'main' and"),
+            Rewrite("control.plan.job_fold:_fold_forget", "if branch.is_open and", "if branch.name == 'main' and"),
         ],
         [Hold("gc | promote", "forget")],
     ),

@@ -2,7 +2,7 @@
 
 The check only reads the source: it executes nothing, and does not know types. It finds three mistakes: wall clocks, randomness,
 and state that outlives a call but is in no store. `rewindow verify` finds other mistakes, because it replays a run and compares
-the rows. Misspelt columns and fields, and joins of unequal keys, are found when the job is bound to its feed (`dsl.reads`).
+the rows. Misspelt columns and fields, and joins of unequal keys, are found when the job is bound to its feed (`dsl.type_checks`).
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Watch:
         self._has_decided = False
 
     def __call__(self, step: str) -> None:
-        """Record a step that is about to start, with the details of a `control.steps.Step`."""
+        """Record a step that is about to start, with the details of a `control.ledger_steps.Step`."""
         name = str(step)
         self._step = name
         self._has_decided |= name.startswith(DECISIONS)

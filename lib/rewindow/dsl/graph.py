@@ -69,7 +69,7 @@ class Graph:
         return name
 
     def reads(self, node: str, function: Callable[..., Any], *arguments: Any) -> None:
-        """Record that a node calls ``function`` with arguments of these declared types, to be checked (see `dsl.reads`)."""
+        """Record that a node calls ``function`` with arguments of these declared types, to be checked (see `dsl.type_checks`)."""
         self.topology.reads.append((node, FunctionReads(function, arguments)))
 
     def calls(self, node: str, verb: str, function: Callable[..., Any], /, **arguments: Any) -> None:

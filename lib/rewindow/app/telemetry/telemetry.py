@@ -60,7 +60,7 @@ class Observer(Protocol):
         """The tables that the operation will read and write are known."""
 
     def step(self, operation: Operation, step: str) -> None:
-        """A step of the operation begins. ``step``: a `control.steps.Step`, or its name."""
+        """A step of the operation begins. ``step``: a `control.ledger_steps.Step`, or its name."""
 
     def task(self, operation: Operation, report: TaskReport) -> None:
         """A task of the current step has finished."""
