@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -214,8 +215,9 @@ class RowReader:
         if isinstance(batch, TextRows):
             faults = pc.coalesce(batch.faults(), faults)
             no_time = self._no_time(batch, timestamp)
-        partition = partitions_of(keys, is_scalar=self.columns.scalar_key, partitions=self.partitions)
-        if spec.topic_positions:
+        if spec.topic_positions is None:
+            partition = partitions_of(keys, is_scalar=self.columns.scalar_key, partitions=self.partitions)
+        else:
             partition, offset = (batch.column(sources[name]).cast(pa.int64()) for name in spec.topic_positions)
             is_in_range = pc.and_(pc.greater_equal(partition, 0), pc.less(partition, self.partitions))
             is_valid = pc.and_(is_in_range, pc.greater_equal(offset, 0)).fill_null(fill_value=False)
@@ -307,9 +309,9 @@ def _is_coded(footer: pq.FileMetaData, name: str) -> bool:
 
     It cannot if a page has a DELTA or another unfit encoding.
     """
-    paths = [footer.schema.column(index).path for index in range(footer.num_columns)]
+    index = next((index for index in range(footer.num_columns) if footer.schema.column(index).path == name), None)
     groups = map(footer.row_group, range(footer.num_row_groups))
-    return name in paths and all(_CODED.issuperset(group.column(paths.index(name)).encodings) for group in groups)
+    return index is not None and all(_CODED.issuperset(group.column(index).encodings) for group in groups)
 
 
 class _StoredRows:
@@ -381,10 +383,11 @@ def _batches(portion: Portion, names: set[str], coded: Sequence[str] = ()) -> It
     outside = dict(portion.piece.values)
     with open_parquet(portion.piece.path, [name for name in coded if name not in outside]) as file:
         stored = [name for name in file.schema_arrow.names if name in names and name not in outside]
+        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        first_rows = [*accumulate((group.num_rows for group in groups), initial=0)]
         for number in portion.row_groups:
-            group = file.metadata.row_group(number)
+            group, first_row = groups[number], first_rows[number]
             rows = max(1, min(_READ_ROWS, group.num_rows * _READ_BYTES // max(group.total_byte_size, 1)))
-            first_row = sum(file.metadata.row_group(before).num_rows for before in range(number))
             for batch in file.iter_batches(rows, row_groups=[number], columns=stored):
                 yield batch, first_row
                 first_row += batch.num_rows
