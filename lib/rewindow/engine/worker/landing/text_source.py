@@ -37,7 +37,7 @@ from rewindow.engine.worker.text.accepted_values import ALL_KINDS, inferred_kind
 from rewindow.engine.worker.text.blocks import BadTextError, Part
 from rewindow.engine.worker.text.json_types import JsonType, Mixture, merge, mixtures, schema_type
 from rewindow.engine.worker.text.pages import Page, written
-from rewindow.engine.worker.text.reading import PartRead, PartReader, TextRead, header_of
+from rewindow.engine.worker.text.reading import Fault, PartRead, PartReader, TextRead, header_of
 from rewindow.engine.worker.text.text_rows import text_kinds
 from rewindow.engine.worker.timestamps import UNREADABLE
 from rewindow.errors import SourceError
@@ -83,13 +83,12 @@ class TextFile:
             yield from ((page, before) for page in part.pages)
             before += part.lines
 
-    def fault(self) -> tuple[int, str, bool] | None:
-        """Return the fault that ended the pass, as in `PartRead`, but with the line from 1; None if all lines can be read."""
+    def fault(self) -> Fault | None:
+        """Return the fault that ended the pass, with its line in the file, from 0; None if all lines can be read."""
         before = 0
         for part in self.parts:
             if part.fault is not None:
-                line, reason, is_of_record = part.fault
-                return before + line + 1, reason, is_of_record
+                return part.fault._replace(line=before + part.fault.line)
             before += part.lines
         return None
 
@@ -193,7 +192,7 @@ def csv_names(spec: LogSpec, path: str, options: TextOptions) -> tuple[str, ...]
     try:
         names = header_of(path, options)
     except BadTextError as error:
-        raise _bad(spec, path, error.line + 1, error.reason, is_of_record=False) from error
+        raise _bad(spec, path, Fault(error.line, error.reason, is_of_record=False)) from error
     if options.header or spec.source.schema is None or not names:
         return names
     return tuple(field["name"] for field in json.loads(declared_schema(spec, spec.source.schema))["fields"])
@@ -211,20 +210,19 @@ def _parts(piece: Piece, size: int, options: TextOptions) -> list[Part]:
 def _check(spec: LogSpec, file: TextFile) -> None:
     fault = file.fault()
     if fault is not None:
-        line, reason, is_of_record = fault
-        raise _bad(spec, file.piece.path, line, reason, is_of_record=is_of_record)
+        raise _bad(spec, file.piece.path, fault)
 
 
-def _bad(spec: LogSpec, path: str, line: int, reason: str, *, is_of_record: bool) -> BadRowsError:
-    where = f"{shown(spec.source, path)}, line {line}"
+def _bad(spec: LogSpec, path: str, fault: Fault) -> BadRowsError:
+    where = f"{shown(spec.source, path)}, line {fault.line + 1}"
     return BadRowsError(
         "text-row-invalid",
         "log {topic}: {where}: {reason}. {fix}",
         topic=spec.topic,
         where=where,
-        reason=reason,
+        reason=fault.reason,
         # `unreadable: skip` leaves out single records, but neither a header nor bytes after which no line can be trusted.
-        fix=fix_of(UNREADABLE, spec) if is_of_record else "Nothing was landed. Fix the file",
+        fix=fix_of(UNREADABLE, spec) if fault.is_of_record else "Nothing was landed. Fix the file",
     )
 
 

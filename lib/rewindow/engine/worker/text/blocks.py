@@ -67,7 +67,6 @@ _TAR, _TAR_AT = b"ustar", 257
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f]")
 """Matches control characters that do not occur in the first line of a text in UTF-8."""
 _HEAD_BYTES = 512
-_NOT_UTF_8 = "its bytes are not UTF-8: it is not text, or has another `encoding`"
 _COMPRESS = "Decompress it, or compress it with gzip, bzip2 or zstd, then land again"
 _NOT_UTF_8 = "its bytes are not UTF-8 (another encoding is named like `options: {encoding: cp1252}`)"
 

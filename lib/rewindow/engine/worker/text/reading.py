@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -229,13 +229,20 @@ class TextRead:
     """Whether a record that cannot be read becomes a row with a fault. Otherwise the pass ends at such a record."""
 
 
+class Fault(NamedTuple):
+    """Why a pass ended: the line, from 0, what is wrong with it, and whether only this record is wrong, so it can be left out."""
+
+    line: int
+    reason: str
+    is_of_record: bool
+
+
 @dataclass(frozen=True, slots=True)
 class PartRead:
     """What was noted about a part of a file, and its pages.
 
     ``names`` are the columns, ``filled`` the columns with a value, ``kinds`` the types that all values of a column fit. ``rows``
-    and ``lines`` are numbers. ``fault`` is None if the pass reached the end. Otherwise it has the line, from 0, at which the pass
-    ended, what is wrong with the line, and whether only this record is wrong, so that it can be left out.
+    and ``lines`` are numbers. ``fault`` is None if the pass reached the end.
     """
 
     part: Part
@@ -245,7 +252,7 @@ class PartRead:
     rows: int = 0
     lines: int = 0
     pages: tuple[Page, ...] = ()
-    fault: tuple[int, str, bool] | None = None
+    fault: Fault | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return a JSON-serializable dictionary, for workers. The pages must be in files."""
@@ -265,8 +272,7 @@ class PartRead:
             for name, kind in data["kinds"].items()
         }
         pages = tuple(Page(rows, None, path, start, size) for rows, path, start, size in data["pages"])
-        line, reason, is_of_record = data["fault"] or (0, "", False)
-        fault = (line, reason, is_of_record) if data["fault"] else None
+        fault = None if data["fault"] is None else Fault(*data["fault"])
         names, filled = tuple(data["names"]), tuple(data["filled"])
         return cls(Part(*data["part"]), names, filled, kinds, data["rows"], data["lines"], pages, fault)
 
@@ -279,7 +285,7 @@ class PartReader:
         self._names: dict[str, bool] = dict.fromkeys(read.names.get(part.path, ()), False)
         self._kinds: dict[str, Any] = {}
         self._rows, self._last = 0, Block(b"", 0)
-        self._fault: tuple[int, str, bool] | None = None
+        self._fault: Fault | None = None
 
     def noted(self, pages: Sequence[Page]) -> PartRead:
         """Return what was noted. ``pages``: the pages to which the batches were written."""
@@ -300,7 +306,7 @@ class PartReader:
                     return
         except BadTextError as error:
             # The pass ends here even with `unreadable: skip`, because the rows after such a line cannot be trusted.
-            self._fault = error.line, error.reason, False
+            self._fault = Fault(error.line, error.reason, is_of_record=False)
 
     def _records(self) -> Iterator[tuple[Block, Records]]:
         read, options = self._read, self._read.options
@@ -353,7 +359,7 @@ class PartReader:
         faults = records.faults
         if faults and not self._read.keeps_faults:
             row = min(faults)
-            self._fault = block.line + int(records.lines[row]), faults[row], True
+            self._fault = Fault(block.line + int(records.lines[row]), faults[row], is_of_record=True)
             columns, count = {name: column.slice(0, row) for name, column in columns.items()}, row
         for name, column in columns.items():
             self._names[name] = self._names.get(name, False) or column.null_count < count
