@@ -72,11 +72,16 @@ class Graph:
         """Record that a node calls ``function`` with arguments of these declared types, to be checked (see `dsl.type_checks`)."""
         self.topology.reads.append((node, FunctionReads(function, arguments)))
 
-    def calls(self, node: str, verb: str, function: Callable[..., Any], /, **arguments: Any) -> None:
+    def calls(
+        self, node: str, verb: str, function: Callable[..., Any], /, *, with_key: bool = True, **arguments: Any
+    ) -> None:
         """Check a function that a node calls with these arguments, given by name with their declared types.
 
-        Raises `TopologyError` as `function_of` does. What the function reads is checked later, as in `reads`.
+        Not ``with_key``: the node does not pass the ``key``. Raises `TopologyError` as `function_of` does. What the function
+        reads is checked later, as in `reads`.
         """
+        if not with_key:
+            del arguments["key"]
         self.reads(node, function_of(function, verb, *arguments), *arguments.values())
 
     def calls_method(self, node: str, supplier: Callable[[], Any], method: str, /, **arguments: Any) -> None:

@@ -77,8 +77,7 @@ def join(
         node = _table_join(left, other, unmatched, joined, options, description)
     else:
         node = _stream_join(left, other, unmatched, joined, options, description)
-    arguments = {"key": left.key} if options.with_key else {}
-    left.graph.calls(node, "join", joiner, **arguments, left=left.value, right=other.value)
+    left.graph.calls(node, "join", joiner, with_key=options.with_key, key=left.key, left=left.value, right=other.value)
     left.graph.topology.reads.append((node, EqualKeys("join", left.key, other.key)))
     if unmatched.left:
         _let_null_keys_pass(left.graph, node)
@@ -156,9 +155,10 @@ def join_global(
     joined = joiner if options.with_key else _without_key(joiner)
     supplier = GlobalTableJoin(table.store, key_selector, joined, unmatched.left)
     node = stream.graph.add("join", supplier, stream.node, name=options.name, stores=(table.store,))
-    arguments = {"key": stream.key} if options.with_key else {}
     stream.graph.calls(node, "join", key_selector, key=stream.key, value=stream.value)
-    stream.graph.calls(node, "join", joiner, **arguments, left=stream.value, right=table.value)
+    stream.graph.calls(
+        node, "join", joiner, with_key=options.with_key, key=stream.key, left=stream.value, right=table.value
+    )
     if unmatched.left:
         _let_null_keys_pass(stream.graph, node)
     return replace(stream, node=node, value=options.value or returned_type(joiner))

@@ -99,7 +99,7 @@ class _LegacyVerbs:
         node = self.graph.add_user_processor(verb, self.node, made, name, stores)
         of: Any = made.supplier
         has_key = isinstance(made, Transform) or (isinstance(of, type) and issubclass(of, ValueTransformerWithKey))
-        self.graph.calls_method(node, of, "transform", **({"key": self.key} if has_key else {}), value=self.value)
+        self.graph.calls_method(node, of, "transform", with_key=has_key, key=self.key, value=self.value)
         return node
 
 
@@ -220,8 +220,7 @@ class RecordVerbs(_LegacyVerbs):
 
     def _calling(self, verb: str, stream: Self, function: Callable[..., Any], *, with_key: bool = True) -> Self:
         """Return ``stream``, whose node calls ``function`` with records of this stream. Check it (`Graph.calls`)."""
-        arguments = {"key": self.key} if with_key else {}
-        self.graph.calls(stream.node, verb, function, **arguments, value=self.value)
+        self.graph.calls(stream.node, verb, function, with_key=with_key, key=self.key, value=self.value)
         return stream
 
     def _then(self, verb: str, supplier: Callable[[], Processor], name: str | None, **changed: Any) -> Self:

@@ -82,8 +82,7 @@ class KTable:
         """
         derive = mapper if with_key else lambda _key, value: mapper(value)
         table = self._derived(TableDerive("table_map_values", derive), store, name, value or returned_type(mapper))
-        arguments = {"key": self.key} if with_key else {}
-        self.graph.calls(table.node, "map_values", mapper, **arguments, value=self.value)
+        self.graph.calls(table.node, "map_values", mapper, with_key=with_key, key=self.key, value=self.value)
         return table
 
     def transform_values(

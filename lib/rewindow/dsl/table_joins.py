@@ -88,8 +88,7 @@ def join_tables(
         name=name,
         stores=stores,
     )
-    arguments = {"key": left.key} if with_key else {}
-    graph.calls(node, "join", joiner, **arguments, left=left.value, right=right.value)
+    graph.calls(node, "join", joiner, with_key=with_key, key=left.key, left=left.value, right=right.value)
     shares_updates = _is_below(graph.topology, right.node, left_view) or _is_below(
         graph.topology, left.node, right_view
     )
@@ -163,8 +162,7 @@ def join_by_foreign_key(
     topology.add_store(own.key_values(left.key, value))
     joining = ForeignKeyJoin(joiner, copy, own.name, keeps_left, with_key)
     joined = graph.add("foreign-key", joining, left_rows, answers, name=f"{name}-joined", stores=(copy, own.name))
-    arguments = {"key": left.key} if with_key else {}
-    graph.calls(joined, "join", joiner, **arguments, left=left.value, right=right.value)
+    graph.calls(joined, "join", joiner, with_key=with_key, key=left.key, left=left.value, right=right.value)
     node = graph.add("foreign-key", TableJoinResult(own.name), joined, name=name, stores=(own.name,))
     return replace(left, node=node, value=value, view=StoreView(own.name), knows_old=True)
 
