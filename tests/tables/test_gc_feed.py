@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile, named_checksum
-from rewindow.control.gc_decisions import FeedCollected, _FeedSteps, collect_feed
+from rewindow.control.gc_decisions import Tidied, _FeedSteps, collect_feed
 from rewindow.control.ingest.feed_progress import held_file
 from rewindow.control.ledger_steps import drive
 from rewindow.tables.delta.commit import open_table
@@ -50,7 +50,7 @@ def collecting(warehouse: str, *, is_quiet: bool = True) -> _FeedSteps:
     return collect_feed(FEED, tables.publish_steps, FeedGc(tables, FEED, lambda: is_quiet), keep_ms=0)
 
 
-def gc(warehouse: str, *, is_quiet: bool = True) -> FeedCollected:
+def gc(warehouse: str, *, is_quiet: bool = True) -> Tidied:
     return drive(collecting(warehouse, is_quiet=is_quiet))
 
 

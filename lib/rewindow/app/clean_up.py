@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rewindow.app.failures import as_rewindow_error
 from rewindow.config.load import names_of
-from rewindow.control.gc_decisions import Collected, FeedCollected, tidy, tidy_feed
+from rewindow.control.gc_decisions import Tidied, tidy, tidy_feed
 from rewindow.control.heartbeat import remove_abandoned
 from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.planner import Alive
@@ -38,7 +38,7 @@ def clean_up(
     An error becomes a hint of the report, because the run is committed.
     """
     job, feed, began = report.spec.job, report.spec.binding.feed, time.monotonic()
-    parts, hints = list[Collected | FeedCollected](), report.hints
+    parts, hints = list[Tidied](), report.hints
 
     def is_over() -> bool:
         return time.monotonic() - began > _MOST_S

@@ -16,7 +16,7 @@ from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.tasks import SubTopologyWork
 from rewindow.control.branch import reset
 from rewindow.control.drift_repair import Republished, RepublishRequest, republish
-from rewindow.control.gc_decisions import Collected, FeedCollected, JobGc, collect, collect_feed, would_collect
+from rewindow.control.gc_decisions import Collected, JobGc, Tidied, collect, collect_feed, would_collect
 from rewindow.control.health.holds import describe_holds
 from rewindow.control.heartbeat import remove_abandoned, this_attempt
 from rewindow.control.ledger_steps import drive
@@ -147,12 +147,12 @@ class FeedMaintenance:
         self._tables = project.feed_tables
         self._gc = project.adapter.feed_gc(feed, no_run_reads(feed, project.root, project.tables, project.is_alive))
 
-    def collect(self, keep_ms: int, *, on_step: OnStep = None) -> FeedCollected:
+    def collect(self, keep_ms: int, *, on_step: OnStep = None) -> Tidied:
         """Merge small files, and delete files that were replaced at least ``keep_ms`` and at least one day ago."""
         with naming(FEED=self._feed):
             remove_abandoned(self._project.warehouse, keep_ms)
             return drive(collect_feed(self._feed, self._tables.publish_steps, self._gc, keep_ms=keep_ms), on_step)
 
-    def would_collect(self, keep_ms: int) -> FeedCollected:
+    def would_collect(self, keep_ms: int) -> Tidied:
         """Return what `collect` would do. Changes nothing."""
-        return FeedCollected(merged=self._gc.due(), deleted=list(self._gc.garbage(keep_ms)))
+        return Tidied(merged=self._gc.due(), deleted=list(self._gc.garbage(keep_ms)))

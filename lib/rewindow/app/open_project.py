@@ -196,13 +196,14 @@ class OpenProject:
         branch, again = state.branch(request.branch), Command(job, self.target.target, request.branch)("run")
         left = after_last_run(self.root, self.tables, branch, bound.feed, again)
         hints = list(undeclared_types(bound.code.topology, branch.head.spec.binding if branch.head else None))
-        return (
-            described
-            | left
-            | {"undeclared": hints, "undeclared_codes": [hint.code for hint in hints]}
-            | {"lagging": dict(self.tables.lagging(job, state, request.branch))}
-            | {"unaligned_schedules": unaligned_schedules(bound.code.topology, self.root)}
-        )
+        return {
+            **described,
+            **left,
+            "undeclared": hints,
+            "undeclared_codes": [hint.code for hint in hints],
+            "unaligned_schedules": unaligned_schedules(bound.code.topology, self.root),
+            "lagging": dict(self.tables.lagging(job, state, request.branch)),
+        }
 
     def run(self, job: str, request: RunRequest, on_step: OnStep = None) -> RunReport | UpToDate:
         """Execute one run of a job, or return `UpToDate` if there is nothing to do.

@@ -32,7 +32,7 @@ _AT_ONCE = 500
 IsOver = Callable[[], bool]
 """Returns whether the time of a collection is over. What is left is done by the next one."""
 _Steps = Generator[str, None, "Collected"]
-_FeedSteps = Generator[str, None, "FeedCollected"]
+_FeedSteps = Generator[str, None, "Tidied"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +151,6 @@ def tidy(gc: JobGc, *, keep_ms: int, merge_from: int = MERGE_FROM, is_over: IsOv
     return Collected(reports=reports, deleted=tidied.deleted, merged=tidied.merged, into=tidied.into)
 
 
-@dataclass(frozen=True, slots=True)
-class FeedCollected(Tidied):
-    """The result of a collection: merged and deleted files."""
-
-
 def would_collect(
     job: str, tables: Tables, gc: JobGc, *, before_ms: int, keep_ms: int, every: int = EVERY
 ) -> Collected:
@@ -188,8 +183,7 @@ def collect_feed(feed: str, publish: Callable[[str], Iterator[str]], gc: _FeedGc
 def tidy_feed(gc: _FeedGc, *, keep_ms: int, is_over: IsOver = _never) -> _FeedSteps:
     """Merge small files of a feed, and delete orphan files."""
     merges = (step for topic in gc.topics() for step in gc.compact(topic))
-    tidied = yield from _tidy(gc, merges, keep_ms, is_over)
-    return FeedCollected(deleted=tidied.deleted, merged=tidied.merged, into=tidied.into)
+    return (yield from _tidy(gc, merges, keep_ms, is_over))
 
 
 def _tidy(

@@ -18,7 +18,7 @@ from rewindow.app.run_references import unknown_name
 from rewindow.app.sentences import outdated_lines, reset_line, reset_question
 from rewindow.config.load import names_of
 from rewindow.control.drift_repair import Republished
-from rewindow.control.gc_decisions import Collected, FeedCollected
+from rewindow.control.gc_decisions import Collected, Tidied
 from rewindow.control.health.holds import Hold
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import ConfigError, UsageError, visible
@@ -149,7 +149,7 @@ def gc(
     keep_ms = project.target.keep_ms if given_ms is None else given_ms
     jobs, feeds = _selected(project, name, kind)
     printer = RunPrinter(as_json=as_json)
-    done: dict[str, Collected | FeedCollected] = {}
+    done: dict[str, Tidied] = {}
     with printer.progress() as on_step:
         for feed in feeds:
             of_feed = FeedMaintenance(project, feed)
@@ -161,8 +161,9 @@ def gc(
     if as_json:
         printer.json({name: _as_json(collected) for name, collected in done.items()})
         return
-    for kind_of, which in (("job", Collected), ("feed", FeedCollected)):
-        if rows := [_row(kind_of, name, one, dry_run=dry_run) for name, one in done.items() if isinstance(one, which)]:
+    for kind_of in ("job", "feed"):
+        of_kind = [named for named in done.items() if isinstance(named[1], Collected) == (kind_of == "job")]
+        if rows := [_row(kind_of, *named, dry_run=dry_run) for named in of_kind]:
             printer.table("", rows)
 
 
@@ -220,7 +221,7 @@ def _print_resumed(printer: RunPrinter, job: str, done: Resumed, holds: Sequence
     printer.ran([] if done.result is None else [done.result], holds=holds)
 
 
-def _row(kind: str, name: str, collected: Collected | FeedCollected, *, dry_run: bool) -> dict[str, Any]:
+def _row(kind: str, name: str, collected: Tidied, *, dry_run: bool) -> dict[str, Any]:
     """Return the table row of a job or feed: what `gc` wrote, forgot and deleted.
 
     With ``dry_run``, headings say "would be".
@@ -241,10 +242,10 @@ def _row(kind: str, name: str, collected: Collected | FeedCollected, *, dry_run:
     }
 
 
-def _as_json(collected: Collected | FeedCollected) -> dict[str, Any]:
+def _as_json(collected: Tidied) -> dict[str, Any]:
     files = [{"path": f"{file.folder}/{file.path}", "bytes": file.bytes, "why": file.why} for file in collected.deleted]
     merged = {"merged": collected.merged, "into": collected.into, "deleted": files}
-    if isinstance(collected, FeedCollected):
+    if not isinstance(collected, Collected):
         return merged
     of_job = {"snapshots": list(collected.snapshots), "forgotten": collected.forgotten, "reports": collected.reports}
     return {**of_job, **merged}
