@@ -34,9 +34,6 @@ from rewindow.engine.worker.text.json_types import JsonType, inferred, merge
 from rewindow.engine.worker.text.pages import Page, Records, written
 from rewindow.storage.progress import counted
 
-_LARGEST_OBJECT = 64 << 20
-"""The most bytes of an object."""
-
 _BLANKS = b" \t\r\n"
 _LIST, _LIST_END = b"[]"
 _MARK = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
@@ -53,15 +50,6 @@ class JsonLines:
     """For each line of ``data``, the line in the file, from 0, in which the object begins."""
 
 
-class UndividedError(ValueError):
-    """A file whose text cannot be divided into objects: what is wrong, and the line with the mistake, from 0."""
-
-    def __init__(self, line: int, reason: str) -> None:
-        super().__init__(reason)
-        self.line = line
-        self.reason = reason
-
-
 def json_lines(chunks: Iterable[bytes]) -> Iterator[JsonLines]:
     """Yield the objects of a file in order, in blocks.
 
@@ -70,8 +58,8 @@ def json_lines(chunks: Iterable[bytes]) -> Iterator[JsonLines]:
     two chunks are in memory. In the blocks, the line breaks of an object are replaced by blanks. If a string has one, which JSON
     does not allow, they are replaced by tabs, so that `json_records` refuses the object.
 
-    Raises `UndividedError` for text outside of the objects, a comma too many or too few, two objects in a line without a list, an
-    object or list without an end, and an object of more than `_LARGEST_OBJECT` bytes. Blocks that were yielded before the error
+    Raises `BadTextError` for text outside of the objects, a comma too many or too few, two objects in a line without a list, an
+    object or list without an end, and an object of more than `LARGEST` bytes. Blocks that were yielded before the error
     are correct. But the caller should refuse the whole file, because nothing after the mistake can be trusted.
     """
     division = _Division()
@@ -86,11 +74,11 @@ def json_lines(chunks: Iterable[bytes]) -> Iterator[JsonLines]:
         if lines is not None:
             yield lines
         parts, size = [rest], len(rest)
-        if size > _LARGEST_OBJECT:
-            raise UndividedError(division.begin_of(rest), f"an object of more than {_LARGEST_OBJECT >> 20} MB")
+        if size > LARGEST:
+            raise BadTextError(division.begin_of(rest), f"an object of more than {LARGEST >> 20} MB")
         # If no object ends in the text, wait until the text has doubled. Otherwise the text of a large object would be searched
         # again with each chunk.
-        enough = 0 if lines is not None else min(2 * size, _LARGEST_OBJECT + 1)
+        enough = 0 if lines is not None else min(2 * size, LARGEST + 1)
     lines, rest = division.divide(b"".join(parts))
     if lines is not None:
         yield lines
@@ -125,7 +113,7 @@ class _Division:
                     lines.append(self.line + text.count(b"\n", position, start))
                     self._check_gap(text[position:start], lines[-1])
                     if sign == _LIST:
-                        raise UndividedError(lines[-1], "a list where an object should be")
+                        raise BadTextError(lines[-1], "a list where an object should be")
                     blank = b" "
                 depth += 1
             elif sign in b"}]":
@@ -139,9 +127,9 @@ class _Division:
                 self.line += gap.count(b"\n")
                 if depth < 0:
                     if self.list_line is None or sign != _LIST_END:
-                        raise UndividedError(self.line, "a bracket without its beginning")
+                        raise BadTextError(self.line, "a bracket without its beginning")
                     if gap.strip(_BLANKS):
-                        raise UndividedError(self.line, _stray(gap))
+                        raise BadTextError(self.line, _stray(gap))
                     self.is_closed = True
                     break
             elif b"\n" in mark[0]:
@@ -162,27 +150,27 @@ class _Division:
         return rest[1:]
 
     def _check_gap(self, gap: bytes, line: int) -> None:
-        """Raise `UndividedError` for a text that may not be between two objects, or before the first object."""
+        """Raise `BadTextError` for a text that may not be between two objects, or before the first object."""
         separator = gap.strip(_BLANKS)
         if self.list_line is not None and self.has_objects:
             if separator != b",":
-                raise UndividedError(line, _stray(separator) if separator else "no comma between two objects")
+                raise BadTextError(line, _stray(separator) if separator else "no comma between two objects")
         elif separator:
-            raise UndividedError(line, _stray(separator))
+            raise BadTextError(line, _stray(separator))
         elif self.has_objects and b"\n" not in gap:
-            raise UndividedError(line, "two objects in a line")
+            raise BadTextError(line, "two objects in a line")
 
     def begin_of(self, rest: bytes) -> int:
         """Return the line, from 0, of the first character of the rest that is not a blank."""
         return self.line + rest.count(b"\n", 0, len(rest) - len(rest.lstrip(_BLANKS)))
 
     def finish(self, rest: bytes) -> None:
-        """Raise `UndividedError` if the file may not end after the rest of its text."""
+        """Raise `BadTextError` if the file may not end after the rest of its text."""
         text = rest.strip(_BLANKS)
         if self.list_line is not None and not self.is_closed:
-            raise UndividedError(self.list_line, "a list without an end")
+            raise BadTextError(self.list_line, "a list without an end")
         if text:
-            raise UndividedError(self.begin_of(rest), "an object without an end" if text[:1] == b"{" else _stray(text))
+            raise BadTextError(self.begin_of(rest), "an object without an end" if text[:1] == b"{" else _stray(text))
 
 
 def _stray(text: bytes) -> str:
@@ -308,12 +296,9 @@ class PartReader:
     def _objects(self) -> Iterator[tuple[Block, Records]]:
         """Yield the objects of a JSON file with ``lines: multiple``. A list of objects may be one long line."""
         has_constants = bool(self._read.options.constants)
-        try:
-            for lines in json_lines(read_texts(self._part, self._read.options)):
-                records = json_records(lines.data, constants=has_constants)
-                yield Block(lines.data, 0), replace(records, lines=lines.lines[records.lines])
-        except UndividedError as error:
-            raise BadTextError(error.line, error.reason) from error
+        for lines in json_lines(read_texts(self._part, self._read.options)):
+            records = json_records(lines.data, constants=has_constants)
+            yield Block(lines.data, 0), replace(records, lines=lines.lines[records.lines])
 
     def _rows_of_csv(self, blocks: Iterator[Block]) -> Iterator[Block]:
         """Yield blocks of whole CSV records, without the header."""
