@@ -129,10 +129,10 @@ def test_whatever_is_lost_of_them_nothing_else_is(
     goes_on(backend, expected)
 
 
-def test_a_log_that_lost_its_rows_gets_those_of_landings_that_a_fold_covers(
+def test_a_log_that_somebody_dropped_gets_the_rows_of_landings_that_a_fold_covers(
     spark: SparkSession, backend: Backend, expected: dict[str, str]
 ) -> None:
-    spark.sql(f"DELETE FROM {backend.tables().log_name(scene.FEED, scene.TOPIC).quoted}")
+    spark.sql(f"DROP TABLE {backend.tables().log_name(scene.FEED, scene.TOPIC).quoted}")
     goes_on(backend, expected)
     assert backend.rows_of(scene.FEED).num_rows == sum(len(epoch.records) for epoch in scene.epochs(SEED))
 
