@@ -8,7 +8,7 @@ from typing import Any
 
 from rewindow.app.why.answer_facts import OpenFacts
 from rewindow.app.why.history import Candidates, History
-from rewindow.app.why.output import all_sliding_starts, sessions
+from rewindow.app.why.output import sessions
 from rewindow.contracts.instants import instant
 from rewindow.control.health.inputs import Inputs
 from rewindow.control.health.phrases import counted
@@ -18,7 +18,7 @@ from rewindow.errors import CheckpointError, ReasonMessage
 from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.record import UNKNOWN, Window, known_time
 from rewindow.streams.timing import TimedNode, holding_nodes
-from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
+from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows, all_sliding_starts
 from rewindow.streams.windows.time import GridWindows, Windows
 from rewindow.tables.shared.state_query import Stores
 

@@ -137,9 +137,10 @@ def publications_of(table: DeltaTable, job: str, state: JobState, due: Due) -> i
 def published_tables(
     warehouse: str, job: str, state: JobState, branch: str
 ) -> Iterator[tuple[Due, DeltaTable | None, int]]:
-    """Yield the tables of a branch.
+    """Yield ``(due, handle, published)`` for each table of a branch.
 
-    Each is its publications in the ledger, its handle (None: there is no table), and the number of publications that it has.
+    ``due``: the table's publications according to the ledger. ``handle`` is None if there is no table. ``published``: how many
+    publications the table has.
 
     Tables that are about to be republished are left out. If a table has more publications than the state names, another process
     has published since, or the ledger is an older copy.

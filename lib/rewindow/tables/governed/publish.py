@@ -29,14 +29,15 @@ from rewindow.errors import AccessError, not_committed
 from rewindow.tables.governed.commit import add_once
 from rewindow.tables.governed.create_table import OWNER, check_owners, check_properties, owner, properties_of
 from rewindow.tables.governed.journal import SparkJournal, batches_of_block, block_path
+from rewindow.tables.governed.last_publications import KnownTables, begins_epoch, lacking, ordinal_at, version_of
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.published import KnownTables, begins_epoch, changes_rows, lacking, ordinal_at, version_of
 from rewindow.tables.governed.run_rows import check_counts
 from rewindow.tables.governed.table_history import CLOSED, exists, last_version, table_version
 from rewindow.tables.shared.paths import EXPECTATIONS, QUARANTINE
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
     Due,
+    changes_rows,
     due_tables,
     net,
     publication_id,

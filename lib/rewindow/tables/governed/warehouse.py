@@ -24,11 +24,13 @@ from rewindow.engine.spark.spark_calls import mapped, named
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.governed.attempts import audit, check_repeats, may_hold, stage, staged_rows
+from rewindow.tables.governed.check_published import check_ledger, check_published
 from rewindow.tables.governed.checkpoints import changelog_files, find_checkpoint, stage_snapshot, store_rows
 from rewindow.tables.governed.create_table import OWNER, check_owners, create_table, owner
 from rewindow.tables.governed.diff import compare_frames, frame_hash
-from rewindow.tables.governed.drift import check_ledger, check_published, find_drift
+from rewindow.tables.governed.drift import find_drift
 from rewindow.tables.governed.journal import ROOT, JournalRows, SparkJournal, block_path
+from rewindow.tables.governed.last_publications import KnownTablesOfJobs, lacking
 from rewindow.tables.governed.ledger import SparkLedger, give_state
 from rewindow.tables.governed.log_tables import LogCopies, landed_files
 from rewindow.tables.governed.names import TableName, log_name
@@ -46,7 +48,6 @@ from rewindow.tables.governed.publish import (
     unknown_tables,
     unpublished,
 )
-from rewindow.tables.governed.published import KnownTablesOfJobs, lacking
 from rewindow.tables.governed.quarantine import CatalogQuarantine, open_quarantine
 from rewindow.tables.governed.run_rows import RunReports, block_batches
 from rewindow.tables.governed.table_history import table_version
