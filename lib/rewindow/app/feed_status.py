@@ -61,7 +61,7 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
     empty = [ReasonMessage("file-without-rows", "{file} has no rows", file=name) for name in (*rowless, *without_rows)]
     files = None
     if grid is not None:
-        # Their times of arrival are read, unless Spark would read them.
+        # The times of arrival in the files are read, unless that needs Spark.
         files = _Files(spec, columns, looks, progress, window, grid, project.target.most_landed_here)
         if spec.interval_end and progress.through_ms is not None:
             health = partial(health, behind=[*files.behind(progress.through_ms)])

@@ -215,7 +215,7 @@ def _on_grid(windows: GridWindows, newest_first: Sequence[int], held: Holding) -
     for time in newest_first:
         own = [windows.window(start) for start in windows.starts(time)]
         if own and not held.is_open(own[-1]):
-            # Windows of earlier records are not open either.
+            # The records come newest first, so the windows of all further records are closed, too.
             break
         open_ones.update(own)
     return open_ones

@@ -185,7 +185,7 @@ def _without_rows(call: Call, due: Due, waiting: ReasonMessage | None) -> LandRe
 
 def _give_up(call: Call) -> Generator[str, None, None]:
     """Record that dead attempts landed nothing, and delete their files."""
-    # A landing does that, too, but this call makes none.
+    # Any landing would do that, but this call makes no landing.
     dead = [attempt.id for attempt in call.progress.unfinished]
     first_seq, now_ms = call.progress.seq + 1, call.request.now_ms
     if dead:

@@ -116,7 +116,7 @@ def check_ledger(warehouse: str, job: str, state: JobState, branch: str, now: Ca
 
     Raises `CheckpointError` (76) otherwise, because an older copy of the ledger was restored, or the ledger lost commits.
     """
-    # If the ledger has lost its only commit, the tables of that run are named only by its plan.
+    # Tables of planned runs are included. If the ledger has lost the commit of the only run, only the plan names its tables.
     planned = [
         (due, table, publications_of(table, job, state, due))
         for due in planned_tables(state, branch)

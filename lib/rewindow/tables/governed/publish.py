@@ -343,7 +343,8 @@ def land_once(
         try:
             with for_packs(spark, has_files=True):
                 add_once(frame, name, app_id, version, replaces=replaces, is_whole=replaces_all)
-            # Nothing in this command depends on the last commit, and the next command reads the history before it publishes.
+            # The last commit need not be checked. Nothing in this command depends on it, and the next command reads the history
+            # before it publishes.
             if is_last:
                 return
         except Exception as error:  # noqa: BLE001 - the commit may have landed, so the history decides

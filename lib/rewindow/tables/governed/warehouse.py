@@ -109,10 +109,10 @@ class CatalogTables:
         has_landed = self.own.append(
             job, dated(rows), give_state, attempts, self.known_tables(job).to_record() if attempts else ()
         )
-        # The rows of a snapshot contain the number of its SNAPSHOT row, so they fit no other row if that row did not land.
+        # The staged rows of a snapshot contain the number of its SNAPSHOT row. If that row did not land, they are useless.
         if not has_landed and rows[0].kind == SNAPSHOT:
             self.journal(job).drop(attempts)
-        # Without this, the view of the metrics would show the metrics of both attempts.
+        # The metrics of the former attempt are deleted, because the view of the metrics would show them besides the new ones.
         if has_landed and rows[0].kind == RESTAGE:
             JournalRows(self.own.table, job).delete([f"{rows[0].body['was']}/{METRIC}"])
         return has_landed
