@@ -13,12 +13,8 @@ if TYPE_CHECKING:  # for type checkers; a test compares it with `_MODULES`
     from rewindow.app.api.runs import Backfill, Run, Runs
     from rewindow.dsl.branched import BranchedKStream
     from rewindow.dsl.builder import StreamsBuilder
-    from rewindow.dsl.grouped import (
-        CogroupedKStream,
-        KGroupedStream,
-        SessionWindowedCogroupedKStream,
-        TimeWindowedCogroupedKStream,
-    )
+    from rewindow.dsl.cogrouped import CogroupedKStream, SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream
+    from rewindow.dsl.grouped import KGroupedStream
     from rewindow.dsl.grouped_table import KGroupedTable
     from rewindow.dsl.joins import GlobalKTable
     from rewindow.dsl.materialized import Materialized
@@ -39,7 +35,7 @@ if TYPE_CHECKING:  # for type checkers; a test compares it with `_MODULES`
     from rewindow.errors import RewindowError
     from rewindow.streams.batch import Batch
     from rewindow.streams.batch_processor import BatchContext, BatchProcessor
-    from rewindow.streams.legacy import (
+    from rewindow.streams.deprecated_processors import (
         LegacyContext,
         LegacyProcessor,
         Transformer,
@@ -69,7 +65,8 @@ _MODULES = {
     "app.api.runs": "Backfill Run Runs",
     "dsl.branched": "BranchedKStream",
     "dsl.builder": "StreamsBuilder",
-    "dsl.grouped": "CogroupedKStream KGroupedStream SessionWindowedCogroupedKStream TimeWindowedCogroupedKStream",
+    "dsl.cogrouped": "CogroupedKStream SessionWindowedCogroupedKStream TimeWindowedCogroupedKStream",
+    "dsl.grouped": "KGroupedStream",
     "dsl.grouped_table": "KGroupedTable",
     "dsl.joins": "GlobalKTable",
     "dsl.materialized": "Materialized",
@@ -82,7 +79,7 @@ _MODULES = {
     "errors": "RewindowError",
     "streams.batch": "Batch",
     "streams.batch_processor": "BatchContext BatchProcessor",
-    "streams.legacy": "LegacyContext LegacyProcessor Transformer ValueTransformer ValueTransformerWithKey",
+    "streams.deprecated_processors": "LegacyContext LegacyProcessor Transformer ValueTransformer ValueTransformerWithKey",
     "streams.processor": "FixedKeyProcessor Processor ProcessorContext",
     "streams.punctuation": "Cancellable PunctuationType",
     "streams.record": "Change Record RecordMetadata To Window Windowed",

@@ -224,11 +224,11 @@ class SourceError(RewindowError):
 
 
 class LandedFileError(SourceError):
-    """A landed file that is gone or has changed (66). The fact ``file`` is the file's name below the folder of its source."""
+    """A landed file is gone or has changed (66). The fact ``file`` is the file's name below the folder of its source."""
 
 
 class LandedRunError(SourceError):
-    """A landed run that the job which made it no longer has (66). The fact ``job`` is the name of that job."""
+    """A feed has landed a run of a job, and the job has removed this run since (66). The fact ``job`` is the name of the job."""
 
 
 class InvariantError(RewindowError):

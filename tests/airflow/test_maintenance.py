@@ -18,7 +18,7 @@ TRIED = """
 import json
 from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 from rewindow.airflow.dags import make_dags
-from rewindow.airflow.outcomes import raise_for_exit
+from rewindow.airflow.exit_exceptions import raise_for_exit
 
 def tried(conf):
     dag = make_dags(ROOT, prefix="night_", maintenance="shop_maintenance")["night_shop_maintenance"]

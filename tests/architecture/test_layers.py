@@ -269,7 +269,7 @@ def test_cycles_that_do_not_meet_are_two():
     [
         ("app/branches.py", "from rewindow.app.cli.printing_runs import rows_of", 1),
         ("app/api/job.py", "def f():\n    from rewindow.app.cli import options", 1),
-        ("app/branches.py", "from rewindow.app.sentences import landed_lines", 0),
+        ("app/branches.py", "from rewindow.app.result_lines import landed_lines", 0),
         ("app/cli/app.py", "from rewindow.app.cli.printing_runs import summarise", 0),
         ("__main__.py", "from rewindow.app.cli.entry import main", 0),
     ],

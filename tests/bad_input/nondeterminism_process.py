@@ -17,7 +17,7 @@ import pytest
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import SubTopologyWork
 from rewindow.engine.spark.spark_engine import groups_of
-from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.engine.worker.task_execution import run_task
 from tests.bad_input import nondeterminism, scene
 

@@ -33,7 +33,7 @@ from rewindow.control.health.findings import Finding
 from rewindow.control.ingest.protocols import LandReport
 from rewindow.control.plan.spec import MAIN, RunRequest
 from rewindow.control.run import RunReport
-from rewindow.engine.worker.local import LocalEngine as RunEngine
+from rewindow.engine.worker.local_engine import LocalEngine as RunEngine
 from rewindow.errors import ReasonMessage
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.ledger import Ledger

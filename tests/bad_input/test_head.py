@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rewindow.app.cli.printing import Printer
-from rewindow.app.sentences import as_assignments
+from rewindow.app.result_lines import as_assignments
 from tests.bad_input.scene import JOB, Bench, hour
 
 

@@ -61,10 +61,10 @@ def test_gc_is_not_advised_where_it_would_change_nothing(bench: Bench, bound: st
 
 def test_gc_is_advised_if_a_snapshot_is_due(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     alerts(bench, "restore: 1")
-    monkeypatch.setattr("rewindow.app.overview.EVERY", 2)
+    monkeypatch.setattr("rewindow.app.alert_bounds.EVERY", 2)
     assert finding_of(bench).command == "rewindow gc counts"
-    monkeypatch.setattr("rewindow.app.overview.EVERY", 0)
-    monkeypatch.setattr("rewindow.app.overview.is_due", lambda *_of: False)
+    monkeypatch.setattr("rewindow.app.alert_bounds.EVERY", 0)
+    monkeypatch.setattr("rewindow.app.alert_bounds.is_due", lambda *_of: False)
     assert "so few rows" in str(finding_of(bench).advice)
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker.local_engine import LocalEngine
 from tests.bench.by_hand import read
 from tests.bench.jobs import JOBS, sub_topology_work
 from tests.bench.meter import Meter

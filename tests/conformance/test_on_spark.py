@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from rewindow.engine.spark.spark_engine import SparkEngine
 from rewindow.engine.worker import task_execution
-from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker.local_engine import LocalEngine
 from tests.conformance import verdict
 from tests.conformance.on_spark import NotLandedError, as_epochs, check_can_be_landed, cuts
 from tests.conformance.scenario import CARRIED, ROOT, read

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rewindow.control import branch as branching
-from rewindow.control.gc_decisions import collect
+from rewindow.control.garbage_collection import collect
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.job_fold import ACCEPT, FORGET, REPUBLISH, SNAPSHOT
 from rewindow.control.plan.job_state import LedgerRow, Standing

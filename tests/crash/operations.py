@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from rewindow.control import branch as branching
 from rewindow.control import drift_repair as republish
 from rewindow.control.branch import reset
-from rewindow.control.gc_decisions import collect, collect_feed, tidy, tidy_feed
+from rewindow.control.garbage_collection import collect, collect_feed, tidy, tidy_feed
 from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.spec import MAIN
 from rewindow.tables.delta.commit import table_path

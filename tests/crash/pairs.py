@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from rewindow.control import branch as branching
-from rewindow.control.gc_decisions import collect
+from rewindow.control.garbage_collection import collect
 from rewindow.control.plan.job_fold import REPUBLISH
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import MAIN, RunRequest

@@ -11,7 +11,7 @@ from typing import Any
 
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.contracts.tasks import SubTopologyWork
-from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker.local_engine import LocalEngine
 from tests.crash import scene
 from tests.crash.answers import ask, commits_of
 from tests.crash.forged import FORGED, accepted

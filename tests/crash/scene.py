@@ -29,7 +29,7 @@ from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, Attempt, JobBinding, RunRequest
 from rewindow.control.run import Engine, Job, steps
 from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
-from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import EXPECTATIONS, METRICS, changelog_path, output_path

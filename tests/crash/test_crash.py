@@ -21,7 +21,7 @@ MACHINES = (
     "control/run.py",
     "control/branch.py",
     "control/drift_repair.py",
-    "control/gc_decisions.py",
+    "control/garbage_collection.py",
     "control/ingest/land.py",
     "tables/delta/gc.py",
     "tables/delta/merging.py",

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from rewindow.app import overview
+from rewindow.app import alert_bounds, overview
 from rewindow.app.telemetry.spans_and_metrics import METRICS
 from rewindow.config.field_types import valid_cron
 from tests.docs.blocks import Block, blocks_of
@@ -54,7 +54,7 @@ def test_every_figure_that_the_script_takes_is_one_of_status() -> None:
     (script,) = [block.text for block in blocks() if block.markers.get("file") == "metrics.py"]
     namespace: dict[str, Any] = {"__name__": "page"}
     exec(script, namespace)  # noqa: S102 - the page's own code
-    source = Path(overview.__file__).read_text(encoding="utf-8")
+    source = "".join(Path(module.__file__).read_text(encoding="utf-8") for module in (overview, alert_bounds))
     assert all(f'"{name}"' in source or name.endswith("_share") for name in namespace["GAUGES"])
 
 

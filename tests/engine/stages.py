@@ -23,7 +23,7 @@ from rewindow.contracts.tasks import (
     SubTopologyWork,
     TaskWork,
 )
-from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.engine.worker.task_execution import run_tasks
 from rewindow.streams.checkpoint import TaskState
 from tests.engine.executions import Case, Written, logs

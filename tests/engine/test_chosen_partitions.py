@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rewindow import StreamsBuilder, Topology
-from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.table_rows import read_rows

@@ -13,7 +13,7 @@ from rewindow import StreamsBuilder, Topology
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.control.run import Engine, RunReport
 from rewindow.engine.spark.spark_engine import SparkEngine
-from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.checkpoints import changelog_files
 from rewindow.tables.delta.commit import table_path

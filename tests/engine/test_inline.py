@@ -24,7 +24,7 @@ from rewindow.contracts.tasks import (
     SubTopologyWork,
     TaskWork,
 )
-from rewindow.engine.worker.local import InlineEngine, size_of
+from rewindow.engine.worker.local_engine import InlineEngine, size_of
 from rewindow.streams.settings import Semantics
 from tests.engine.test_record_execution import EPOCHS, PARTITIONS, logs, random_log, write_files
 from tests.refusals import containing, refused
@@ -161,7 +161,7 @@ def test_an_unexpected_error_has_the_same_message_as_from_a_worker(
         message = "the disk is away"
         raise OSError(message)
 
-    monkeypatch.setattr("rewindow.engine.worker.local.run_tasks", broken)
+    monkeypatch.setattr("rewindow.engine.worker.local_engine.run_tasks", broken)
     with refused(
         "worker-file-failed",
         reason=containing("the disk is away"),

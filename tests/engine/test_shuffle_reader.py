@@ -11,7 +11,7 @@ import pytest
 from rewindow import Count, StreamsBuilder, Sum, TimeWindows, Topology, until_window_closes
 from rewindow.contracts.tasks import Execution
 from rewindow.engine.spark.spark_engine import SparkEngine
-from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.errors import StorageError
 from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.streams.settings import Semantics

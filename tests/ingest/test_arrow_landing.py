@@ -14,7 +14,7 @@ import pytest
 from deltalake import write_deltalake
 
 from rewindow.control.ingest.land import land
-from rewindow.engine.worker.landing import source
+from rewindow.engine.worker.landing import arrow_source as source
 from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
 from rewindow.engine.worker.landing.sorted_runs import write_run
 from rewindow.engine.worker.landing.source_rows import open_parquet

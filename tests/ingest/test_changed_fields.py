@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from rewindow.config.feed import feed_spec
 from rewindow.contracts.ingest import LogColumns, Piece, SourceSpec
 from rewindow.contracts.source_fields import FileFields, SourceFields, fields_of_schema
-from rewindow.control.ingest.changed_fields import LandedFields, check_fields
+from rewindow.control.ingest.landed_fields import LandedFields, check_fields
 from rewindow.engine.worker.file_fields import csv_columns, csv_fields, parquet_fields
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta.feeds import DeltaFeedTables

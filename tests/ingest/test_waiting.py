@@ -9,7 +9,7 @@ import pytest
 
 from rewindow.app.cli.printing import Printer
 from rewindow.config.feed import feed_spec
-from rewindow.control.health.feed_health import next_complete
+from rewindow.control.health.waiting_sources import next_complete
 from rewindow.control.ingest.land import land
 from rewindow.engine.worker.landing.arrow_landing import ArrowLandingEngine
 from rewindow.errors import StorageError

@@ -19,7 +19,7 @@ from rewindow.config.feed import FeedConfig, feed_spec
 from rewindow.contracts.landing_protocol import LandingEngine
 from rewindow.contracts.tasks import Execution, JobCode
 from rewindow.control.drift_repair import RepublishRequest, republish
-from rewindow.control.gc_decisions import collect
+from rewindow.control.garbage_collection import collect
 from rewindow.control.ingest.feed_definition import log_shapes
 from rewindow.control.ingest.land import steps as landing_steps
 from rewindow.control.ingest.landings import LANDING
@@ -29,7 +29,7 @@ from rewindow.control.plan.planned_tasks import TablePaths, bind_job
 from rewindow.control.plan.retention import EVERY
 from rewindow.control.plan.spec import Attempt, RunRequest
 from rewindow.control.run import Engine, Job, Steps, steps
-from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables

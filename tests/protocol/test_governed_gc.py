@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rewindow.control.branch import branch, drop, rewind
-from rewindow.control.gc_decisions import collect_feed
+from rewindow.control.garbage_collection import collect_feed
 from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.errors import NotNowError

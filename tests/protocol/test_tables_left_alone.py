@@ -9,12 +9,13 @@ from rewindow.control.branch import accept
 from rewindow.control.ledger_steps import drive
 from rewindow.errors import AccessError, CheckpointError, StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed import publish, published
+from rewindow.tables.governed import check_published as published
+from rewindow.tables.governed import publish
 from rewindow.tables.governed.commit import is_there
 from rewindow.tables.governed.create_table import OWNER, owner
+from rewindow.tables.governed.last_publications import lacking, version_of
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.publish import land_once
-from rewindow.tables.governed.published import lacking, version_of
 from rewindow.tables.governed.table_history import TableLook, table_version
 from rewindow.tables.governed.warehouse import CatalogTables
 from rewindow.tables.shared.publications import due_tables, publication_id

@@ -8,7 +8,7 @@ from itertools import count
 from rewindow.control.drift_repair import Republished, RepublishRequest, republish
 from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.spec import Attempt
-from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.tables.scene import a_job

@@ -25,7 +25,7 @@ from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import Attempt, RunRequest
 from rewindow.control.run import Job, steps
 from rewindow.dsl.aggregating import AggregateSpec
-from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.settings import Semantics

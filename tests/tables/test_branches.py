@@ -19,8 +19,8 @@ from rewindow.control.plan.job_fold import REPUBLISH
 from rewindow.control.plan.job_state import CommittedRun, LedgerRow
 from rewindow.control.plan.spec import Attempt
 from rewindow.control.verify import verify
-from rewindow.engine.worker import local
-from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker import local_engine as local
+from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.engine.worker.vectorized.folds import CountFold
 from rewindow.errors import CheckpointError, NotNowError, UsageError
 from rewindow.tables.delta.commit import table_path

@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.app.sentences import shown_rows
+from rewindow.app.result_lines import shown_rows
 from rewindow.tables.delta import diff
 from rewindow.tables.delta.diff import compare_tables
 from rewindow.tables.shared.diff import TableDiff, compare, first_difference, rows_apart

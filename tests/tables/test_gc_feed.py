@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile, named_checksum
-from rewindow.control.gc_decisions import Tidied, _FeedSteps, collect_feed
+from rewindow.control.garbage_collection import Tidied, _FeedSteps, collect_feed
 from rewindow.control.ingest.feed_progress import held_file
 from rewindow.control.ledger_steps import drive
 from rewindow.tables.delta.commit import open_table

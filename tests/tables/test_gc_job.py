@@ -14,11 +14,11 @@ from deltalake import DeltaTable
 
 from rewindow.control import branch as branching
 from rewindow.control.drift_repair import Republished
-from rewindow.control.gc_decisions import Collected, collect
+from rewindow.control.garbage_collection import Collected, collect
 from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.spec import Attempt
 from rewindow.control.verify import verify
-from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.errors import CheckpointError, StorageError
 from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.gc import JobGc, Unnamed

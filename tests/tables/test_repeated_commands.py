@@ -13,7 +13,7 @@ from rewindow.control.drift_repair import RepublishRequest, republish
 from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.job_state import LedgerRow, Standing
 from rewindow.control.plan.spec import Attempt
-from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.errors import CheckpointError, ConfigError, UsageError
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.repair import Repair

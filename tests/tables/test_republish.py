@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from rewindow import Count, Sum
 from rewindow.control.drift_repair import Republished, RepublishRequest, republish
 from rewindow.control.plan.spec import Attempt
-from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.engine.worker.vectorized.folds import CountFold
 from rewindow.errors import CheckpointError, InvariantError, StorageError, UsageError
 from rewindow.tables.delta.check_published import quick

@@ -18,9 +18,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from rewindow.airflow.dag_run import interval_of, is_retry, through_of, work_of
+from rewindow.airflow.exit_exceptions import raise_for_exit
 from rewindow.airflow.hooks import WorkspaceHook
 from rewindow.airflow.links import DatabricksRunLink
-from rewindow.airflow.outcomes import raise_for_exit
 from rewindow.airflow.task_results import TABLE, did_nothing, extra_of, lines_of
 from rewindow.contracts.exit_codes import Next, what_next
 from rewindow.databricks import submit

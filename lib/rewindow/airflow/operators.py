@@ -32,9 +32,9 @@ from rewindow.airflow.dag_run import (
     through_of,
     unread,
 )
+from rewindow.airflow.exit_exceptions import raise_for_exit
 from rewindow.airflow.hooks import settings_or_fail
 from rewindow.airflow.links import ReportLink
-from rewindow.airflow.outcomes import raise_for_exit
 from rewindow.airflow.process import Command
 from rewindow.airflow.reports import NONE, WAREHOUSE, check_reports, write_report
 from rewindow.airflow.task_results import has_event, is_result, lines_of, reason_of, told_of

@@ -60,7 +60,7 @@ def is_result(command: str, result: Mapping[str, Any]) -> bool:
 
 
 def reason_of(result: Mapping[str, Any]) -> str:
-    """Return why a command failed, given its JSON: its error, or why the first run on hold is not published.
+    """Return from a result in JSON why the command failed: its error, or why the first run on hold is not published.
 
     Empty if the JSON has neither.
     """

@@ -56,7 +56,7 @@ def with_all_reasons(root: Path, tables: Warehouse, job: Job, request: RunReques
 
 
 def _with_changes(tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
-    """If the code changed since the checkpoint and the next run will accept the changes, add them to ``done``."""
+    """Return ``done`` with the changes of the code since the checkpoint, if there are any and a run can follow."""
     branch = tables.state(job.name).branch(request.branch)
     changed = changes_since(branch, job.binding)
     if not changed or branch.head is None or branch.is_sealed:
@@ -117,7 +117,7 @@ def killed_hint(warehouse: str, planned: RunSpec | None, again: str) -> str | No
 
 
 def rules_of(root: Path, feed: str) -> FeedRules | Unknown:
-    """Return the lag of the watermark and the logs that a feed's file defines."""
+    """Return from a feed's file what the status of its jobs depends on: the lag of the watermark, and the logs."""
     spec = known(lambda: load_feed(root, feed))
     return spec if isinstance(spec, Unknown) else FeedRules(spec.lag_ms, frozenset(spec.logs))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rewindow.app.failures import as_rewindow_error
 from rewindow.config.load import names_of
-from rewindow.control.gc_decisions import Tidied, tidy, tidy_feed
+from rewindow.control.garbage_collection import Tidied, tidy, tidy_feed
 from rewindow.control.heartbeat import remove_abandoned
 from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.planner import Alive

@@ -15,14 +15,15 @@ from rewindow.config.load import load_feed
 from rewindow.contracts.ingest import FeedSpec, LogColumns, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.source_fields import SMALL_JSON_BYTES
 from rewindow.contracts.text_options import JSON
-from rewindow.control.health.feed_health import LATER_ROWS, UNKNOWN_ROWS, FeedHealth, new_in_sources, waiting_sources
+from rewindow.control.health.feed_health import FeedHealth
 from rewindow.control.health.phrases import counted
-from rewindow.control.ingest.changed_fields import LandedFields, check_fields, landed_fields, raise_all
-from rewindow.control.ingest.decide import changed_extractors
+from rewindow.control.health.waiting_sources import LATER_ROWS, UNKNOWN_ROWS, new_in_sources, waiting_sources
 from rewindow.control.ingest.discover import epoch_times
 from rewindow.control.ingest.feed_progress import Progress, fold_progress, with_landed_grid
 from rewindow.control.ingest.generations import mistakes, next_generation
 from rewindow.control.ingest.intervals import Grid, grid_of, later_rows, without_finished
+from rewindow.control.ingest.landed_fields import LandedFields, check_fields, landed_fields, raise_all
+from rewindow.control.ingest.landing_warnings import changed_extractors
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.errors import ReasonMessage, SourceError, naming
 
@@ -60,7 +61,7 @@ def look_at_feed(project: OpenProject, name: str, rows: Sequence[LedgerRow], now
     empty = [ReasonMessage("file-without-rows", "{file} has no rows", file=name) for name in (*rowless, *without_rows)]
     files = None
     if grid is not None:
-        # Their times of arrival are read, unless Spark would read them.
+        # The times of arrival in the files are read, unless that needs Spark.
         files = _Files(spec, columns, looks, progress, window, grid, project.target.most_landed_here)
         if spec.interval_end and progress.through_ms is not None:
             health = partial(health, behind=[*files.behind(progress.through_ms)])
@@ -113,7 +114,7 @@ def _with_rows(spec: FeedSpec, looks: Mapping[str, SourceLook]) -> tuple[dict[st
 
 
 def _mistakes(spec: FeedSpec, progress: Progress) -> Iterator[str]:
-    from rewindow.engine.worker.landing.source import wrong_columns  # noqa: PLC0415 - loads pyarrow
+    from rewindow.engine.worker.landing.arrow_source import wrong_columns  # noqa: PLC0415 - loads pyarrow
     from rewindow.engine.worker.source_files import look_at_files  # noqa: PLC0415
 
     yield from mistakes(spec, progress, partial(look_at_files, to_land=False), wrong_columns)
@@ -199,7 +200,7 @@ class _Files:
 
     def _hold_due_rows(self, log: LogSpec, look: SourceLook, until_ms: int | None = None) -> bool | None:
         """Return whether files hold rows of an interval that is complete by ``until_ms``; None if only `land` can read that."""
-        from rewindow.engine.worker.landing.source import open_source  # noqa: PLC0415 - loads pyarrow
+        from rewindow.engine.worker.landing.arrow_source import open_source  # noqa: PLC0415 - loads pyarrow
         from rewindow.engine.worker.landing.source_types import UnsuitableError  # noqa: PLC0415
 
         try:
@@ -220,7 +221,7 @@ def next_columns(
 
     Raises `SourceError` (66) for new files that `land` would refuse, `ConfigError` (78) if a first landing would lack columns.
     """
-    from rewindow.engine.worker.landing.source import wrong_columns  # noqa: PLC0415 - only sources without Spark need it
+    from rewindow.engine.worker.landing.arrow_source import wrong_columns  # noqa: PLC0415 - only sources without Spark need it
 
     unknown: list[ReasonMessage] = []
     with naming(FEED=feed.feed):

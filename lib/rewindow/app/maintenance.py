@@ -16,7 +16,7 @@ from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.tasks import SubTopologyWork
 from rewindow.control.branch import reset
 from rewindow.control.drift_repair import Republished, RepublishRequest, republish
-from rewindow.control.gc_decisions import Collected, JobGc, Tidied, collect, collect_feed, would_collect
+from rewindow.control.garbage_collection import Collected, JobGc, Tidied, collect, collect_feed, would_collect
 from rewindow.control.health.holds import describe_holds
 from rewindow.control.heartbeat import remove_abandoned, this_attempt
 from rewindow.control.ledger_steps import drive

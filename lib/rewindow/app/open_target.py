@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rewindow.contracts.staged_files import TaskReport
     from rewindow.control.run import Engine
     from rewindow.engine.spark.spark_landing import SparkPasses
-    from rewindow.engine.worker.landing.source import ArrowSource
+    from rewindow.engine.worker.landing.arrow_source import ArrowSource
     from rewindow.engine.worker.text.blocks import Part
     from rewindow.engine.worker.text.reading import PartRead, TextRead
     from rewindow.tables.governed.table_access import CatalogAdapter
@@ -103,7 +103,7 @@ class FileEngines:
 
     def inline(self, other: Callable[[], Engine]) -> Engine:
         """Return the engine that executes small sub-topologies in this process and leaves the others to ``other``."""
-        from rewindow.engine.worker.local import InlineEngine  # noqa: PLC0415 - loads pyarrow
+        from rewindow.engine.worker.local_engine import InlineEngine  # noqa: PLC0415 - loads pyarrow
 
         return InlineEngine(
             other,

@@ -11,8 +11,8 @@ from typing import Any
 from rewindow.app.branch_status import process_of, rules_of, unfinished
 from rewindow.app.branches import JobBranches, other_hash_seed
 from rewindow.app.open_project import OpenProject
+from rewindow.app.result_lines import as_assignments
 from rewindow.app.run_references import no_runs
-from rewindow.app.sentences import as_assignments
 from rewindow.app.times import parse_time, whole_number
 from rewindow.app.version import running_version
 from rewindow.control.health.inputs import DETAILED_RUNS, Columns, Inputs

@@ -263,7 +263,7 @@ class TimePattern:
 
 
 def other_form(source: SourceSpec, column: str) -> str:
-    """Return what to do if times in a text file have another form, to begin a message; ``""`` if the source has no text."""
+    """Return the advice for times of another form, to begin a message with; ``""`` if the source is not a text file."""
     if source.format not in TEXT_FORMATS:
         return ""
     options = text_options(source.format, source.options)

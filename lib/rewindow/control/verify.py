@@ -114,5 +114,5 @@ def verify(
 
 def content(total: TargetTotal | None) -> tuple[int, str]:
     """Return number and digest of a target's rows, which are equal if the same rows were made."""
-    # A target without rows may have a total or none; both are the same result.
+    # If a target has no rows, its total may be missing or have zero rows. Both mean the same.
     return (total.rows, total.digest) if total and total.rows else (0, "")

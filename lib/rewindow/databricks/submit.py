@@ -267,7 +267,7 @@ class Printed:
 
 
 def result_in(logs: str) -> dict[str, Any] | None:
-    """Return the JSON object that `run` printed; None if the logs have none."""
+    """Return the JSON object that `run` printed in the logs of a Databricks task; None if it printed none."""
     return _last(logs, '"published"', lambda found: isinstance(found.get("published"), list) and "run" in found)
 
 

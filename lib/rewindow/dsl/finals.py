@@ -27,7 +27,8 @@ def keep_until_final(graph: Graph, node: str) -> None:
             keep_longer(graph, supplier.store)
         elif isinstance(supplier, CogroupMerge):
             # In Kafka, each input of a cogroup has its own clock. A record that is late only by another input's clock would
-            # start its window again, because the common store has expired it: a second final result, of one record.
+            # start its window again, because the common store has expired it. Then a second final result would be sent, made of
+            # one record.
             _share_clock(graph, name)
 
 

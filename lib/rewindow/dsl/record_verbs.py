@@ -16,7 +16,7 @@ from rewindow.dsl.operators.select import Select, Where, read_fields, type_of
 from rewindow.dsl.operators.transform import Transform, TransformValues
 from rewindow.dsl.type_checks import ConditionReads
 from rewindow.errors import TopologyError
-from rewindow.streams.legacy import Transformer, ValueTransformer, ValueTransformerWithKey, deprecated
+from rewindow.streams.deprecated_processors import Transformer, ValueTransformer, ValueTransformerWithKey, deprecated
 from rewindow.streams.processor import Processor
 from rewindow.streams.state.stores import StoreBuilder
 

@@ -27,8 +27,8 @@ from rewindow.dsl.table import kept_table
 from rewindow.dsl.type_checks import RecordOf
 from rewindow.errors import TopologyError
 from rewindow.streams.batch_processor import BatchProcessor, refuse_both_forms
+from rewindow.streams.deprecated_processors import LegacyProcessor, deprecated
 from rewindow.streams.duration import to_ms
-from rewindow.streams.legacy import LegacyProcessor, deprecated
 from rewindow.streams.nodes import Partitioner
 from rewindow.streams.processor import FixedKeyProcessor, Processor
 from rewindow.streams.serde.binding import EqualType

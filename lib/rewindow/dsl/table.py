@@ -18,7 +18,7 @@ from rewindow.dsl.operators.transform import TableTransform, TransformedView
 from rewindow.dsl.suppressed import Suppressed
 from rewindow.dsl.table_joins import ForeignKey, Joiner, Unmatched, join_by_foreign_key, join_tables
 from rewindow.errors import TopologyError
-from rewindow.streams.legacy import ValueTransformerWithKey
+from rewindow.streams.deprecated_processors import ValueTransformerWithKey
 from rewindow.streams.nodes import ProcessorNode, SourceNode
 from rewindow.streams.state.stores import BUFFER, VERSIONED, StoreBuilder
 from rewindow.streams.topology import Topology

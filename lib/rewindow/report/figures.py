@@ -133,7 +133,7 @@ def schedules(inputs: Inputs) -> list[Schedule]:
 
 
 def store_sizes(inputs: Inputs) -> list[StoreSize]:
-    """Return the stores after the last run: entries, and what the selected runs wrote to the changelogs."""
+    """Return the size of each store after the last run, and how much the selected runs wrote to its changelog."""
     kinds = {store["name"]: store["kind"] for part in inputs.head.spec.binding.topology for store in part["stores"]}
     sizes = []
     for store in sorted(inputs.head.spec.binding.stores):

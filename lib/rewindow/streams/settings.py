@@ -75,7 +75,7 @@ class Settings:
 
 
 class StreamTime(StrEnum):
-    """The rule by which a task's stream time follows from the partition times of its topics (D1)."""
+    """The setting that decides how a task's stream time follows from the partition times of its topics (D1)."""
 
     MAX = "max"
     """The highest timestamp of any topic-partition."""
@@ -84,7 +84,7 @@ class StreamTime(StrEnum):
 
 
 class StreamTimeFrom(StrEnum):
-    """The events that advance stream time and the clocks of nodes (D22)."""
+    """The setting that decides which events advance stream time and the clocks of nodes (D22)."""
 
     RECORDS = "records"
     WATERMARK = "watermark"
@@ -92,7 +92,7 @@ class StreamTimeFrom(StrEnum):
 
 
 class WallClock(StrEnum):
-    """The rule by which the simulated wall clock advances (D8)."""
+    """The setting that decides how the simulated wall clock advances (D8)."""
 
     STREAM_TIME = "stream_time"
     """The wall clock follows the highest timestamp or watermark so far. Each punctuation fires at its due time."""

@@ -117,7 +117,7 @@ class Schedules:
         """Run a schedule's method, with the clock ``now_ms`` and the schedule's arguments."""
         before, self.firing = self.firing, schedule.type
         try:
-            # A local variable, because `error_context` looks for methods there if the call has the wrong arguments.
+            # The method must be a local variable. If the call has the wrong arguments, `error_context` finds the method here.
             method = self.callback(schedule)
             # The method may modify its arguments.
             result = method(now_ms, *(deepcopy(schedule.args) if schedule.args else ()))

@@ -28,7 +28,7 @@ from rewindow.app.open_project import OpenProject
 from rewindow.app.output_rows import find_outputs
 from rewindow.app.publishing import publish, published_lines
 from rewindow.app.report import Wanted, report
-from rewindow.app.sentences import promoted_lines
+from rewindow.app.result_lines import promoted_lines
 from rewindow.app.times import parse_through, parse_time
 from rewindow.config.load import find_project, load_target
 from rewindow.control.plan.explain import explain

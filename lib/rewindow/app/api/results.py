@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from rewindow.app.branches import Compared
-from rewindow.app.sentences import (
+from rewindow.app.result_lines import (
     as_assignments,
     compared_line,
     compared_rows,
@@ -20,7 +20,7 @@ from rewindow.app.sentences import (
     shown_rows,
     verified_lines,
 )
-from rewindow.app.sentences import readable as readable_row
+from rewindow.app.result_lines import readable as readable_row
 from rewindow.app.written_file import write_text
 from rewindow.contracts.instants import instant
 from rewindow.control.health.entries import Entry

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from rewindow.app.api.calls import Context
 from rewindow.app.api.results import Outcome, lines, table
 from rewindow.app.api.rows import Output, State, output_source, store_source
-from rewindow.app.sentences import backfilled_lines
+from rewindow.app.result_lines import backfilled_lines
 from rewindow.contracts.expectations import Observation
 from rewindow.control.health.inputs import dropped_by_reason, rows_by_output
 from rewindow.control.plan.job_state import Branch, CommittedRun

@@ -13,7 +13,7 @@ from rewindow.app.cli.completing import branches as branch_names
 from rewindow.app.cli.options import AcceptChanges, Branch, Debug, Folder, Job, Json, Target, checked_branch
 from rewindow.app.cli.printing_runs import RunPrinter, describe_result, end_on_hold
 from rewindow.app.open_project import OpenProject
-from rewindow.app.sentences import (
+from rewindow.app.result_lines import (
     as_assignments,
     backfilled_lines,
     compared_line,

@@ -12,7 +12,7 @@ from rewindow.app.cli.options import Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing import Printer
 from rewindow.app.describe_topology import explain_job
 from rewindow.app.open_project import OpenProject
-from rewindow.app.sentences import readable
+from rewindow.app.result_lines import readable
 from rewindow.app.written_file import check_is_file, write_text
 
 

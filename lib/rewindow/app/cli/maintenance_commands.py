@@ -14,11 +14,11 @@ from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Takeover,
 from rewindow.app.cli.printing_runs import RunPrinter, describe_result, end_on_hold
 from rewindow.app.maintenance import FeedMaintenance, JobMaintenance, Resumed
 from rewindow.app.open_project import OpenProject
+from rewindow.app.result_lines import outdated_lines, reset_line, reset_question
 from rewindow.app.run_references import unknown_name
-from rewindow.app.sentences import outdated_lines, reset_line, reset_question
 from rewindow.config.load import names_of
 from rewindow.control.drift_repair import Republished
-from rewindow.control.gc_decisions import Collected, Tidied
+from rewindow.control.garbage_collection import Collected, Tidied
 from rewindow.control.health.holds import Hold
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import ConfigError, UsageError, visible

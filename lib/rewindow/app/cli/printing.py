@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rewindow.app.command_log import command_log
-from rewindow.app.sentences import landed_lines, readable
+from rewindow.app.result_lines import landed_lines, readable
 from rewindow.errors import StoppedError, visible, visible_lines, without_secrets
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import typer
 
 from rewindow.app.cli.printing import Printer
 from rewindow.app.command_log import command_log
-from rewindow.app.sentences import TAKES_NO_MORE
+from rewindow.app.result_lines import TAKES_NO_MORE
 from rewindow.app.watch import Watch
 from rewindow.contracts.exit_codes import ON_HOLD
 from rewindow.contracts.staged_files import QUARANTINE

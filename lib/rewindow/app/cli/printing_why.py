@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rewindow.app.sentences import as_assignments
+from rewindow.app.result_lines import as_assignments
 from rewindow.contracts.instants import instant
 from rewindow.streams.duration import in_words
 from rewindow.streams.serde.schema import has_bounds

@@ -11,7 +11,7 @@ from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing import Printer
 from rewindow.app.describe_job import show_job
 from rewindow.app.open_project import OpenProject
-from rewindow.app.sentences import readable
+from rewindow.app.result_lines import readable
 from rewindow.control.health.holds import explain_holds, explain_lag
 from rewindow.control.plan.spec import MAIN
 

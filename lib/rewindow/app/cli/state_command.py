@@ -12,8 +12,8 @@ from rewindow.app.cli.completing import stores
 from rewindow.app.cli.options import Branch, Debug, Folder, Job, Json, Target
 from rewindow.app.cli.printing import Printer
 from rewindow.app.open_project import OpenProject
+from rewindow.app.result_lines import as_assignments
 from rewindow.app.run_references import as_of
-from rewindow.app.sentences import as_assignments
 from rewindow.app.times import with_readable_times
 from rewindow.control.health.phrases import counted
 from rewindow.control.plan.spec import MAIN

@@ -63,7 +63,7 @@ def _own(operation: Operation) -> Caller:
 
 
 def event(state: str, operation: Operation, at_ms: int, facts: Facts, failure: Failure | None = None) -> RunEvent:
-    """Return an event. ``state`` is START, COMPLETE, FAIL or ABORT; ``at_ms`` is in epoch ms."""
+    """Return the OpenLineage event of an operation. ``state`` is START, COMPLETE, FAIL or ABORT; ``at_ms`` is in epoch ms."""
     namespace, name = job_of(operation)
     kind = _made(facets.job_type_job.JobTypeJobFacet, "BATCH", "REWINDOW", operation.kind.upper())
     return RunEvent(

@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, Self
 
 from rewindow.app.why.history import Candidates, History
-from rewindow.app.why.output import AskedTime, Output, sessions, sliding_starts
+from rewindow.app.why.output import AskedTime, Output, sessions
 from rewindow.app.why.waiting import Holding, holding, open_windows
 from rewindow.control.health.phrases import counted, see_quarantined
 from rewindow.control.plan.job_state import run_ids
@@ -24,7 +24,7 @@ from rewindow.errors import ReasonMessage
 from rewindow.streams.nodes import ProcessorNode, SourceNode
 from rewindow.streams.record import UNKNOWN, TopicPartition, Window, Windowed
 from rewindow.streams.serde.key_bytes import partition_of
-from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
+from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows, sliding_starts
 from rewindow.streams.windows.time import GridWindows, Windows
 from rewindow.tables.shared.quarantine import Chosen
 

@@ -35,10 +35,10 @@ from rewindow.app.why.waiting import (
 from rewindow.config.feed import FeedConfig, feed_spec
 from rewindow.config.load import load_feed
 from rewindow.contracts.instants import instant
-from rewindow.control.health.feed_health import waiting_later
 from rewindow.control.health.holds import describe_holds
 from rewindow.control.health.lost_records import inner_joins
 from rewindow.control.health.phrases import command_words, counted
+from rewindow.control.health.waiting_sources import waiting_later
 from rewindow.control.ingest.feed_progress import fold_progress, with_landed_grid
 from rewindow.control.plan.spec import MAIN, OUTPUT
 from rewindow.errors import ReasonMessage
@@ -155,7 +155,7 @@ def _there(output: Output, row: Row) -> MissingFacts:
         headline = ReasonMessage("row-is-deletion", "the newest row of the key is a deletion, written by {run}", run=by)
         return no_answer(output, Missing.DELETED, headline, [], window_start_ms=start_ms)
     headline = ReasonMessage("row-exists", "there is a row of the key, written by {run}", run=by)
-    fix = ReasonMessage("omit-missing", "Omit --missing to see what it was made of")
+    fix = ReasonMessage("omit-missing", "Omit --missing to see what the row was made of")
     return no_answer(output, Missing.EXISTS, headline, [fix], window_start_ms=start_ms)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 from rewindow.app.branch_status import rules_of
@@ -364,16 +363,3 @@ def sessions(times: Iterable[int], gap_ms: int) -> list[Window]:
         else:
             made.append(Window(time, time, is_session=True))
     return made
-
-
-def sliding_starts(times: Iterable[int], time_ms: int, size_ms: int) -> list[int]:
-    """Return the starts of those sliding windows of some records that contain a time."""
-    return [start for start in all_sliding_starts(times, size_ms) if start <= time_ms <= start + size_ms]
-
-
-def all_sliding_starts(times: Iterable[int], size_ms: int) -> list[int]:
-    """Return the starts of the sliding windows of some records. Each window ends with a record, or begins right after one."""
-    ordered = sorted(set(times))
-    starts = {max(time - size_ms, 0) for time in ordered}
-    starts |= {time + 1 for time, following in pairwise(ordered) if following <= time + 1 + size_ms}
-    return sorted(starts)

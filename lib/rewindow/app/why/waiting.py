@@ -8,7 +8,7 @@ from typing import Any
 
 from rewindow.app.why.answer_facts import OpenFacts
 from rewindow.app.why.history import Candidates, History
-from rewindow.app.why.output import all_sliding_starts, sessions
+from rewindow.app.why.output import sessions
 from rewindow.contracts.instants import instant
 from rewindow.control.health.inputs import Inputs
 from rewindow.control.health.phrases import counted
@@ -18,7 +18,7 @@ from rewindow.errors import CheckpointError, ReasonMessage
 from rewindow.streams.nodes import ProcessorNode
 from rewindow.streams.record import UNKNOWN, Window, known_time
 from rewindow.streams.timing import TimedNode, holding_nodes
-from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows
+from rewindow.streams.windows.session_sliding import SessionWindows, SlidingWindows, all_sliding_starts
 from rewindow.streams.windows.time import GridWindows, Windows
 from rewindow.tables.shared.state_query import Stores
 
@@ -215,7 +215,7 @@ def _on_grid(windows: GridWindows, newest_first: Sequence[int], held: Holding) -
     for time in newest_first:
         own = [windows.window(start) for start in windows.starts(time)]
         if own and not held.is_open(own[-1]):
-            # Windows of earlier records are not open either.
+            # The records come newest first, so the windows of all further records are closed, too.
             break
         open_ones.update(own)
     return open_ones

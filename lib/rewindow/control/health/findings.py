@@ -143,7 +143,10 @@ def lagging(lacks: Mapping[str, int], tables: str, unit: str, command: str) -> I
 
 
 def stalled_results(stalled: Sequence[Stalled] | Unknown, bound_ms: int | None, command: Command) -> Iterator[Finding]:
-    """Yield a finding for each node with results that wait for a partition without records: an alert beyond ``bound_ms``."""
+    """Yield a finding for each node whose results are stalled, because they wait for a partition without records.
+
+    It is an alert if they wait longer than ``bound_ms``.
+    """
     if isinstance(stalled, Unknown):
         level = Level.NOTE if bound_ms is None else Level.ALERT
         message = FindingMessage(

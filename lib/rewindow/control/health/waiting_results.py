@@ -62,7 +62,9 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OpenWindow:
-    """Results of one window that are not final. The store's clock in ``partitions`` has not reached ``closes_at_ms``.
+    """Results of one window that wait, because they are not final.
+
+    The store's clock in ``partitions`` has not reached ``closes_at_ms``.
 
     ``window`` is None for results that `until_time_limit` holds. All waiting records of a join's store are one value, too. In
     that value, ``window`` is None, ``waits_for`` says what the records wait for, ``closes_at_ms`` is when the first of them is

@@ -27,7 +27,7 @@ from rewindow.contracts.ingest import (
     SourceLook,
 )
 from rewindow.contracts.text_options import other_form
-from rewindow.control.health.feed_health import (
+from rewindow.control.health.waiting_sources import (
     not_followed,
     waiting_read,
     waiting_refused,
@@ -35,7 +35,6 @@ from rewindow.control.health.feed_health import (
     waiting_sources,
     waiting_unread,
 )
-from rewindow.control.ingest.changed_fields import LandedFields, check_fields, landed_fields, raise_all
 from rewindow.control.ingest.feed_progress import fold_progress
 from rewindow.control.ingest.generations import FILES, grown, is_same_origin, kind_of, position_of
 from rewindow.control.ingest.intervals import (
@@ -47,6 +46,7 @@ from rewindow.control.ingest.intervals import (
     with_later,
     without_finished,
 )
+from rewindow.control.ingest.landed_fields import LandedFields, check_fields, landed_fields, raise_all
 from rewindow.control.ingest.protocols import Call
 from rewindow.control.ingest.watermarks import WatermarkPolicy, decide_watermark
 from rewindow.errors import ConfigError, DataError, LandedFileError, ReasonMessage, SourceError, StorageError
@@ -270,10 +270,11 @@ Interval = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What to land: inspected sources and columns by topic, the window of arrival, and the intervals to go through.
+    """What a call has to land.
 
-    Without ``every``, ``intervals`` is ``(None,)``. ``slots`` are the expected landings with their numbers; which landings
-    are made is decided only when the rows are read (`control.ingest.decide`).
+    ``inspected`` and ``columns`` are the sources and their columns, by topic. ``window`` says between which arrivals rows are
+    due, ``intervals`` which intervals become landings; without ``every`` it is ``(None,)``. ``slots`` are the expected landings
+    with their numbers. Which landings are really made is decided when the rows have been read (`control.ingest.decide`).
     """
 
     inspected: Mapping[str, SourceLook]

@@ -10,7 +10,7 @@ and, if landings are kept, ``positions``. A NOTE row records that an ``attempt``
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,6 @@ from rewindow.control.ingest.watermarks import Delivery, HeldFile
 from rewindow.control.plan.job_fold import NOTE
 from rewindow.control.plan.spec import Attempt
 from rewindow.control.plan.stored_rows import known_part
-from rewindow.errors import WarningMessage
 from rewindow.streams.record import UNKNOWN, TopicPartition
 
 if TYPE_CHECKING:
@@ -183,32 +182,6 @@ def flat_columns(blocks: Sequence[Block], before: Flat | None) -> Flat | None:
     return {
         name: value for name, value in first.items() if all(name in other and other[name] == value for other in others)
     }
-
-
-def warnings(feed: str, landing: int, before: Mapping[str, Flat], now: Mapping[str, Flat]) -> Iterator[WarningMessage]:
-    """Yield a warning for each column that is null, also in a first landing, or constant, and was not so before."""
-    for topic, columns in sorted(now.items()):
-        flat_before = before.get(topic)
-        for name, value in columns.items():
-            if value is None and (flat_before is None or flat_before.get(name, "") is not None):
-                yield WarningMessage(
-                    "column-all-null",
-                    "feed {feed}, landing {landing}: the column {column} of {topic} is null in every record",
-                    feed=feed,
-                    landing=landing,
-                    column=name,
-                    topic=topic,
-                )
-            elif value is not None and flat_before is not None and name not in flat_before:
-                yield WarningMessage(
-                    "column-suddenly-constant",
-                    "feed {feed}, landing {landing}: the column {column} of {topic} is suddenly {value!r} in every record",
-                    feed=feed,
-                    landing=landing,
-                    column=name,
-                    topic=topic,
-                    value=value,
-                )
 
 
 def held_file(topic: str, file: StagedFile) -> HeldFile:

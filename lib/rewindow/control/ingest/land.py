@@ -20,23 +20,9 @@ from rewindow.config.feed import TABLE_FORMATS, FeedConfig, feed_spec
 from rewindow.contracts.ingest import DAY_GRID, FeedSpec, LogSpec, LogWrite, PendingLanding, TimestampPolicy
 from rewindow.contracts.instants import instant, unit_in_reason
 from rewindow.contracts.landing_protocol import Block, LandingEngine
-from rewindow.control.health.feed_health import not_followed, waiting_files, waiting_read
+from rewindow.control.health.waiting_sources import not_followed, waiting_files, waiting_read
 from rewindow.control.heartbeat import STALLED_MS, Heartbeat, is_alive, this_attempt
-from rewindow.control.ingest.changed_fields import raise_all
-from rewindow.control.ingest.decide import (
-    DecidedLanding,
-    LandingRules,
-    Numbering,
-    all_quarantined,
-    all_refused,
-    changed_extractors,
-    empty_files,
-    files_out_of_order,
-    keyless_records,
-    open_ended_files,
-    orders,
-    outputs_as_tables,
-)
+from rewindow.control.ingest.decide import DecidedLanding, LandingRules, Numbering, all_refused
 from rewindow.control.ingest.discover import (
     Due,
     NothingDue,
@@ -45,7 +31,7 @@ from rewindow.control.ingest.discover import (
     watermark_policy,
     without_landings,
 )
-from rewindow.control.ingest.feed_progress import Progress, fold_progress, warnings, with_landed_grid
+from rewindow.control.ingest.feed_progress import Progress, fold_progress, with_landed_grid
 from rewindow.control.ingest.generations import (
     generation_body,
     log_schemas,
@@ -55,6 +41,18 @@ from rewindow.control.ingest.generations import (
     null_in_kept,
 )
 from rewindow.control.ingest.intervals import kept_grid
+from rewindow.control.ingest.landed_fields import raise_all
+from rewindow.control.ingest.landing_warnings import (
+    all_quarantined,
+    changed_extractors,
+    empty_files,
+    files_out_of_order,
+    flat_columns_found,
+    keyless_records,
+    open_ended_files,
+    orders,
+    outputs_as_tables,
+)
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
 from rewindow.control.ingest.watermarks import HeldFile
@@ -187,7 +185,7 @@ def _without_rows(call: Call, due: Due, waiting: ReasonMessage | None) -> LandRe
 
 def _give_up(call: Call) -> Generator[str, None, None]:
     """Record that dead attempts landed nothing, and delete their files."""
-    # A landing does that, too, but this call makes none.
+    # Any landing would do that, but this call makes no landing.
     dead = [attempt.id for attempt in call.progress.unfinished]
     first_seq, now_ms = call.progress.seq + 1, call.request.now_ms
     if dead:
@@ -272,7 +270,7 @@ def _ledger_rows(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> lis
 
 
 def _append(call: Call, step: str, rows: list[LedgerRow]) -> Generator[str, None, None]:
-    """Append rows that follow all rows which this call has read. Raises `NotNowError` (75) if another `land` was faster."""
+    """Append rows if the ledger has not grown since it was read. Raises `NotNowError` (75) if another `land` was faster."""
 
     def decide(ledger: Sequence[LedgerRow]) -> list[LedgerRow]:
         if len(ledger) != rows[0].seq - 1:
@@ -375,7 +373,7 @@ def _report(call: Call, due: Due, decided: Sequence[DecidedLanding]) -> LandRepo
             *(
                 sentence
                 for number, (before, now) in zip(report.landings, pairwise(flat), strict=True)
-                for sentence in warnings(call.feed.feed, number, before, now)
+                for sentence in flat_columns_found(call.feed.feed, number, before, now)
             ),
             *_ignored(call.feed, call.request, report.watermark_ms),
         ),

@@ -86,7 +86,7 @@ class LandReport:
     enforced: int = 0
     was_interrupted: bool = False
     warnings: tuple[WarningMessage, ...] = ()
-    """Warnings about probable mistakes: see `control.ingest.decide` and `feed_progress.warnings`."""
+    """Warnings about probable mistakes: see `control.ingest.landing_warnings`."""
     orders: tuple[ReasonMessage, ...] = ()
     """In the first landings of a generation: the rule that orders records, for logs whose records cannot be late in a landing."""
     waiting: ReasonMessage | None = None

@@ -46,7 +46,8 @@ def differences_besides_tables(before: JobBinding, now: JobBinding) -> list[str]
 def differences(before: JobBinding, now: JobBinding) -> list[str]:
     """Return a line with old and new value for each change in topology, semantics, stores and tables.
 
-    Adding, removing, disabling or enabling a suppress (`suppress_edits`) and quarantining dropped records do not count.
+    Two changes do not count: that a suppress is added, removed, disabled or enabled (`without_edits`), and that dropped records
+    are quarantined.
     """
     before, now = without_edits(before, now)
     lines = [
@@ -65,7 +66,7 @@ def differences(before: JobBinding, now: JobBinding) -> list[str]:
 
 
 def code_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return which functions, classes and values of the project changed; empty if either code version is unknown."""
+    """Return which functions, classes and values differ between two versions of a job; empty if the code of one is unknown."""
     if not before or not now:
         return []
     said = {name: "is gone" for name in before if name not in now}
@@ -102,7 +103,7 @@ def without_edits(before: JobBinding, now: JobBinding) -> tuple[JobBinding, JobB
 
 
 def removed_suppresses(before: JobBinding, now: JobBinding) -> list[str]:
-    """Return the names of removed suppresses, which are also the names of their buffers."""
+    """Return the suppresses that a version of a job lacks and the version before had. A suppress is named like its buffer."""
     return sorted(set(_suppresses(before)) - set(_suppresses(now)))
 
 

@@ -186,8 +186,8 @@ class _Suppress(Processor):
 
     def _emit(self, key: object, new: object, prior: object, timestamp: int) -> None:
         if new is None and self._settings.is_final:
-            # Nothing has to be deleted. Either no result was sent, or the sent result is final, although a closed session may
-            # still be merged while it is retained.
+            # No result has to be deleted below. Either none was sent, or the sent result is final. The latter happens to a closed
+            # session that a late record merges: its final result stays.
             return
         self._emitted.record()
         self.context.forward(Record(key, Change(new, prior), timestamp))

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 
 from rewindow.dsl.operators.table_view import Lookup, ViewOfView
 from rewindow.errors import ConfigError, TopologyError
-from rewindow.streams.legacy import Transformer, ValueContext, ValueTransformer, ValueTransformerWithKey
+from rewindow.streams.deprecated_processors import Transformer, ValueContext, ValueTransformer, ValueTransformerWithKey
 from rewindow.streams.processor import FixedKeyProcessor, Processor, ProcessorContext
 from rewindow.streams.punctuation import Cancellable, PunctuationType
 from rewindow.streams.record import UNKNOWN, Change, Record

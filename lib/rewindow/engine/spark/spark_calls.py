@@ -91,7 +91,7 @@ def following(spark: SparkSession, say: Callable[[float], None] | None) -> Itera
             try:
                 stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
             except Py4JError:
-                # The session is stopping, which the run itself reports.
+                # The session is stopping. The run itself reports that.
                 return
             tasks = sum(stage.numTasks for stage in stages if stage)
             if tasks:

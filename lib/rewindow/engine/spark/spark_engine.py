@@ -29,7 +29,7 @@ from rewindow.contracts.tasks import Execution, SubTopologyWork, TaskWork
 from rewindow.engine.spark.shuffle_reader import colocated_frame, run_colocated, run_shuffle, shuffle_frame
 from rewindow.engine.spark.spark_calls import Driver, following, for_packs, json_rows, mapped, this_driver
 from rewindow.engine.worker.checksums import UNREADABLE, check_bytes, unreadable
-from rewindow.engine.worker.local import LocalEngine
+from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.engine.worker.packing import Packing
 from rewindow.engine.worker.task_execution import run_tasks
 from rewindow.errors import StorageError

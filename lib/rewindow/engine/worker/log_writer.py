@@ -195,8 +195,8 @@ def interleaved(write: LogWrite, batches: Iterable[pa.RecordBatch]) -> Iterator[
     """Yield the rows of each partition and epoch in the order of stream time, source partition and offset.
 
     ``batches`` are sorted by partition, epoch, source partition and offset. The rows of a key in one source partition keep
-    their order. The new order makes no row late that is not late among the rows of its own key, because all rows before it have
-    at most its stream time.
+    their order. The stream time of a row is the largest time so far of its key, so it never decreases in this order. A row is
+    therefore late only if an earlier row of its own key makes it late.
     """
     parts = chain.from_iterable(cut(batch, PARTITION, ARRIVED) for batch in batches)
     for (partition, _), group in groupby(parts, key=_group_of):

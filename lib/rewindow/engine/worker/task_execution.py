@@ -1,9 +1,14 @@
 """Run the tasks of a sub-topology, from files to files, in the execution that was chosen for the sub-topology.
 
-If vectorized execution was chosen, `run_tasks` starts it, and uses record execution for tasks that vectorized execution cannot
-finish. Record execution is in this module. It runs a task record by record:
+Record execution runs a task record by record:
 
 read the logs -> for each epoch: merge the topics, replay, end the epoch -> stage outputs and changes -> report.
+
+Vectorized execution runs a task in batches:
+
+restore -> for each epoch: take batches in offset order, end the epoch -> stage outputs and changes -> report.
+
+If vectorized execution was chosen and cannot finish a task, record execution runs the task.
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from rewindow.contracts.staged_files import QUARANTINE, StagedFile, TaskReport
 from rewindow.contracts.tasks import Execution, SubTopologyWork, TaskWork
@@ -20,8 +26,14 @@ from rewindow.engine.worker.log_reader import InternalReader, LogReader
 from rewindow.engine.worker.record_writers import InternalWriter, OutputWriter, writer_of
 from rewindow.engine.worker.sqlite_spill import spills
 from rewindow.engine.worker.staging import DropWriter, shared_files, stage_changes, staging_target
+from rewindow.engine.worker.vectorized import window_results as final_results
+from rewindow.engine.worker.vectorized.arrays import UnfitError
 from rewindow.engine.worker.vectorized.choose_execution import Plan, plan_vectorized
-from rewindow.engine.worker.vectorized.execution import run_vectorized
+from rewindow.engine.worker.vectorized.plans import FinalResultsPlan, JoinPlan
+from rewindow.engine.worker.vectorized.sent_results import SentResults, sent_results
+from rewindow.engine.worker.vectorized.topic_reader import epochs_of
+from rewindow.engine.worker.vectorized.vectorized_task import VectorizedTask
+from rewindow.engine.worker.vectorized.window_results import WindowTask
 from rewindow.errors import InvariantError
 from rewindow.streams.checkpoint import Checkpoint, TaskState
 from rewindow.streams.metrics import ENFORCED_PROCESSING
@@ -34,6 +46,7 @@ from rewindow.streams.sink import Sink, Write
 from rewindow.streams.state.spill import Disk
 from rewindow.streams.task import Task
 from rewindow.streams.topology import SubTopology, Topology
+from rewindow.streams.windows.session_sliding import SessionWindows
 
 YOUNG_OBJECTS = 200_000
 """The number of new objects after which Python searches for reference cycles. Python's default is 700."""
@@ -193,3 +206,68 @@ def _drop_writer(work: SubTopologyWork, task_work: TaskWork) -> DropWriter | Non
     if QUARANTINE not in work.staging.roots:
         return None
     return DropWriter(staging_target(work, task_work, QUARANTINE), job=work.identity.job, run=work.identity.run)
+
+
+def run_vectorized(work: SubTopologyWork, task_work: TaskWork, plan: Plan) -> TaskReport | None:
+    """Run one task. Return None, and leave no files, if record execution must run the task (`UnfitError`)."""
+    if isinstance(plan, JoinPlan):
+        from rewindow.engine.worker.vectorized.joins.join_execution import run_join  # noqa: PLC0415 - few jobs join
+
+        return run_join(work, task_work, plan)
+    return _run_windows(work, task_work, plan)
+
+
+def _run_windows(work: SubTopologyWork, task_work: TaskWork, plan: FinalResultsPlan) -> TaskReport | None:
+    task: VectorizedTask
+    restore: Any
+    stage: Any
+    if isinstance(plan.windows, SessionWindows):
+        from rewindow.engine.worker.vectorized import session_results  # noqa: PLC0415 - few jobs have sessions
+        from rewindow.engine.worker.vectorized.session_results import SessionTask  # noqa: PLC0415
+
+        task = SessionTask(plan, plan.windows, work.code.semantics, task_work.state)
+        restore, stage = session_results.restore, session_results.stage
+    else:
+        task = WindowTask(plan, plan.windows, work.code.semantics, task_work.state)
+        restore, stage = final_results.restore, final_results.stage
+    results = sent_results(task, work, task_work)
+    buffers = [plan.suppress.store] if plan.suppress else []
+    stores = [plan.store.name, *buffers]
+    targets = {name: staging_target(work, task_work, f"changelog/{name}") for name in stores}
+    if times := task_work.enforced:
+        task.clocks.metrics.measure("task", "", ENFORCED_PROCESSING).record_many(times, times, 1, 1)
+    start = task.clocks.offsets[plan.topic]
+    try:
+        with results:
+            restore(task, task_work)
+            _replay_windows(work, task_work, task, results)
+            changed = stage(task, targets, partition=task_work.partition, run=work.identity.run)
+            sent = results.close()
+    except UnfitError:
+        return None
+    clocks = {plan.store.name: task.newest_ms, **dict.fromkeys(buffers, UNKNOWN)}
+    held = dict.fromkeys(buffers, task.held)
+    state = task.clocks.state({plan.sink.topic: results.emitted}, clocks, held)
+    return TaskReport(
+        sub_topology=work.sub_topology,
+        partition=task_work.partition,
+        files=(*sent, *changed),
+        state=state.as_json(),
+        metrics=tuple(task.clocks.metrics.as_rows()),
+        consumed={plan.topic: task.clocks.offsets[plan.topic] - start},
+        is_vectorized=True,
+    )
+
+
+def _replay_windows(work: SubTopologyWork, task_work: TaskWork, task: VectorizedTask, results: SentResults) -> None:
+    plan = task.plan
+    read_epoch = epochs_of(plan, task_work)
+    for epoch in work.epochs:
+        for batch in read_epoch(epoch.number):
+            task.take(batch)
+            if task.rows > work.code.settings.limits.store_rows:
+                # Record execution checks the limit exactly, and its error names the store.
+                raise UnfitError
+        if sent := task.end_epoch(epoch):
+            results.send(epoch.number, sent)
+        task.closing_order.end_epoch()

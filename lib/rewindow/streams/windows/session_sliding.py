@@ -7,9 +7,10 @@ sliding window closes when the operator's clock is greater than ``end + grace``,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import pairwise
 from typing import ClassVar
 
 from rewindow.errors import ConfigError
@@ -130,3 +131,16 @@ class SessionWindows(Windows):
     def __str__(self) -> str:
         """Return the text for `explain`, which is part of the fingerprint."""
         return f"session, {self.in_words()}"
+
+
+def sliding_starts(times: Iterable[int], time_ms: int, size_ms: int) -> list[int]:
+    """Return the starts of those sliding windows of some records that contain a time."""
+    return [start for start in all_sliding_starts(times, size_ms) if start <= time_ms <= start + size_ms]
+
+
+def all_sliding_starts(times: Iterable[int], size_ms: int) -> list[int]:
+    """Return the starts of the sliding windows of some records. Each window ends with a record, or begins right after one."""
+    ordered = sorted(set(times))
+    starts = {max(time - size_ms, 0) for time in ordered}
+    starts |= {time + 1 for time, following in pairwise(ordered) if following <= time + 1 + size_ms}
+    return sorted(starts)

@@ -116,7 +116,7 @@ def check_ledger(warehouse: str, job: str, state: JobState, branch: str, now: Ca
 
     Raises `CheckpointError` (76) otherwise, because an older copy of the ledger was restored, or the ledger lost commits.
     """
-    # If the ledger has lost its only commit, the tables of that run are named only by its plan.
+    # Tables of planned runs are included. If the ledger has lost the commit of the only run, only the plan names its tables.
     planned = [
         (due, table, publications_of(table, job, state, due))
         for due in planned_tables(state, branch)
@@ -137,9 +137,10 @@ def publications_of(table: DeltaTable, job: str, state: JobState, due: Due) -> i
 def published_tables(
     warehouse: str, job: str, state: JobState, branch: str
 ) -> Iterator[tuple[Due, DeltaTable | None, int]]:
-    """Yield the tables of a branch.
+    """Yield ``(due, handle, published)`` for each table of a branch.
 
-    Each is its publications in the ledger, its handle (None: there is no table), and the number of publications that it has.
+    ``due``: the table's publications according to the ledger. ``handle`` is None if there is no table. ``published``: how many
+    publications the table has.
 
     Tables that are about to be republished are left out. If a table has more publications than the state names, another process
     has published since, or the ledger is an older copy.

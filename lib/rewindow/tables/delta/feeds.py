@@ -16,7 +16,7 @@ from rewindow.control.ingest.stored_progress import Made, made_by
 from rewindow.control.plan.stored_rows import identity
 from rewindow.errors import StorageError, not_committed
 from rewindow.storage.locations import check_spark_reads
-from rewindow.tables.delta.claims import check_log_claim, retract_of_deleted
+from rewindow.tables.delta.claims import check_log_claim
 from rewindow.tables.delta.commit import (
     Retract,
     add_actions,
@@ -38,6 +38,7 @@ from rewindow.tables.delta.log_tables import (
     missing_columns,
     more_landings,
 )
+from rewindow.tables.delta.retractions import retract_of_deleted
 from rewindow.tables.delta.table_rows import table_files
 from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.feeds import first_above

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from rewindow.contracts.staged_files import StagedFile
-from rewindow.control.gc_decisions import UNKNOWN_MS, Garbage
+from rewindow.control.garbage_collection import UNKNOWN_MS, Garbage
 from rewindow.control.ingest.feed_progress import Progress, fold_progress
 from rewindow.control.ingest.landings import GENERATION, LANDING
 from rewindow.control.plan.job_fold import fold_row
@@ -30,7 +30,7 @@ from rewindow.control.plan.retention import dead_attempts
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.control.plan.stored_runs import attempts_of, bindings_of, run_facts
 from rewindow.errors import StorageError
-from rewindow.tables.delta.claims import is_of_another, removals
+from rewindow.tables.delta.claims import is_of_another
 from rewindow.tables.delta.commit import commit_files, direct_problem, open_table, table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.files import Folder
@@ -46,6 +46,7 @@ from rewindow.tables.delta.merging import (
     merged_by,
     run_files,
 )
+from rewindow.tables.delta.retractions import removals
 from rewindow.tables.delta.table_rows import table_files
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.feeds import check_stored_feed
@@ -54,8 +55,6 @@ from rewindow.tables.shared.paths import JOURNAL, LANDINGS, QUARANTINE, RUNS, st
 from rewindow.tables.shared.publications import SHARED_TABLES, published_attempts
 
 _HOUR_MS = 3_600_000
-
-
 _LEFT = "left the table"
 _DEAD_REPORTS = "the reports of an attempt that did not finish"
 

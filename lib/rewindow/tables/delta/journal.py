@@ -220,7 +220,8 @@ def step_times(warehouse: str, runs: Sequence[CommittedRun]) -> Mapping[int, Ste
         staged |= {attempt: at_ms for attempt in named if attempt in attempts}
         if len(staged) == len(attempts):
             break
-    # The file of the metrics shows both other times, because a run stages this file last, and publishes it among the last.
+    # A run stages the file of its metrics last, and publishes it among the last. So this file shows when a run was executed and
+    # when it was published.
     published: dict[str, tuple[int, int]] = {}
     for at_ms, files in _commits(table_path(warehouse, METRICS)):
         named_at = [(path.rpartition("/")[2].partition("-")[0], modified_ms) for path, modified_ms in files]

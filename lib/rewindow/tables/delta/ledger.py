@@ -157,7 +157,7 @@ class Ledger:
             snapshot = self._look_or_create()
         if len(snapshot.rows) < first_seq:
             raise not_committed(f"row {first_seq} of the ledger {self.name}", _ATTEMPTS, failure) from failure
-        # The index is negative for rows that the stored fold covers, which another process has appended.
+        # A negative index means that a stored fold covers the number, so another process has appended the row.
         index = first_seq - 1 - self._skipped
         # The text of a row contains the token of its append, so equal rows of two writers differ.
         is_ours = index >= 0 and tuple(text for text, _ in snapshot.known[index : index + len(texts)]) == texts

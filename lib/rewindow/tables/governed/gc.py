@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from rewindow.control.gc_decisions import UNKNOWN_MS, Garbage
+from rewindow.control.garbage_collection import UNKNOWN_MS, Garbage
 from rewindow.control.ingest.feed_progress import fold_progress
 from rewindow.control.ingest.landings import LANDING, PLAN
 from rewindow.control.plan.job_fold import fold_row

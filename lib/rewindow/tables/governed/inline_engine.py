@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from rewindow.contracts.staged_files import StagedFile, TaskReport
 from rewindow.contracts.tasks import Execution, LogFile, LogSpan, LogTable, SubTopologyWork, TaskWork
 from rewindow.control.plan.stored_rows import stored_json
-from rewindow.engine.worker.local import VECTORIZED_SHARE, LocalEngine, SubTopologyRunner
+from rewindow.engine.worker.local_engine import VECTORIZED_SHARE, LocalEngine, SubTopologyRunner
 from rewindow.engine.worker.task_execution import run_tasks
 from rewindow.engine.worker.worker_errors import as_in_a_worker
 from rewindow.storage.scratch import scratch_folder

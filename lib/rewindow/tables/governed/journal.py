@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rewindow.contracts.staged_files import StagedFile, TaskReport
-from rewindow.control.gc_decisions import Garbage
+from rewindow.control.garbage_collection import Garbage
 from rewindow.control.plan.planned_tasks import METRICS_TARGET
 from rewindow.control.plan.spec import JournalFile, canonical_json
 from rewindow.control.plan.stored_rows import load_stored, stored_json

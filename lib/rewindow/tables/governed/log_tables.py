@@ -92,7 +92,10 @@ def landed_appends(kept: KeptFold | None, later: Sequence[Sequence[LedgerRow]]) 
 
 
 def to_store(landed: Sequence[LandedAppends], ranges: Mapping[TopicPartition, LandedRange]) -> dict[str, Any]:
-    """Return what a stored fold keeps of landings (`KeptFold.landed`). ``ranges``: the last landed range of each partition."""
+    """Return the landings of a catalog's logs as a stored fold keeps them (`KeptFold.landed`).
+
+    ``ranges``: the last landed range of each partition.
+    """
     made = []
     for generation in landed:
         last = {topic: generation.last_of(topic) for topic in (*generation.definition["logs"], QUARANTINED)}

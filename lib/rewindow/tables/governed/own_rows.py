@@ -96,8 +96,8 @@ class OwnRows:
         """Append rows to a ledger, in one commit. Return False if another writer's rows have their numbers.
 
         ``attempts``: the attempts that the rows make valid. The same commit contains what the journal holds of these attempts.
-        ``recorded``: table versions that the commit records. ``give``: folds rows. If there are attempts and a new fold of the
-        ledger is due, the fold is stored first.
+        ``recorded``: table versions that the commit records. ``give``: the function that folds rows. It is needed because a new
+        fold of the ledger may be due. The fold is then stored before the rows of attempts.
         """
         if attempts:
             self.keep_fold(name, give)

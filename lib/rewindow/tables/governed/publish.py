@@ -29,14 +29,15 @@ from rewindow.errors import AccessError, not_committed
 from rewindow.tables.governed.commit import add_once
 from rewindow.tables.governed.create_table import OWNER, check_owners, check_properties, owner, properties_of
 from rewindow.tables.governed.journal import SparkJournal, batches_of_block, block_path
+from rewindow.tables.governed.last_publications import KnownTables, begins_epoch, lacking, ordinal_at, version_of
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.published import KnownTables, begins_epoch, changes_rows, lacking, ordinal_at, version_of
 from rewindow.tables.governed.run_rows import check_counts
 from rewindow.tables.governed.table_history import CLOSED, exists, last_version, table_version
 from rewindow.tables.shared.paths import EXPECTATIONS, QUARANTINE
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,
     Due,
+    changes_rows,
     due_tables,
     net,
     publication_id,
@@ -342,7 +343,8 @@ def land_once(
         try:
             with for_packs(spark, has_files=True):
                 add_once(frame, name, app_id, version, replaces=replaces, is_whole=replaces_all)
-            # Nothing in this command depends on the last commit, and the next command reads the history before it publishes.
+            # The last commit need not be checked. Nothing in this command depends on it, and the next command reads the history
+            # before it publishes.
             if is_last:
                 return
         except Exception as error:  # noqa: BLE001 - the commit may have landed, so the history decides

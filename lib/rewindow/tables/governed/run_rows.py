@@ -17,8 +17,8 @@ from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.engine.spark.spark_calls import mapped
 from rewindow.errors import StorageError
 from rewindow.tables.governed.journal import SparkJournal, batches_of_block, block_path, summary
+from rewindow.tables.governed.last_publications import is_on_its_way, ordinal_at
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.published import is_on_its_way, ordinal_at
 from rewindow.tables.governed.table_history import TableLook
 from rewindow.tables.shared.drift import Drift, difference_of, publish_again
 from rewindow.tables.shared.publications import Due, due_rows

@@ -24,11 +24,13 @@ from rewindow.engine.spark.spark_calls import mapped, named
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import OUTPUT_META
 from rewindow.tables.governed.attempts import audit, check_repeats, may_hold, stage, staged_rows
+from rewindow.tables.governed.check_published import check_ledger, check_published
 from rewindow.tables.governed.checkpoints import changelog_files, find_checkpoint, stage_snapshot, store_rows
 from rewindow.tables.governed.create_table import OWNER, check_owners, create_table, owner
 from rewindow.tables.governed.diff import compare_frames, frame_hash
-from rewindow.tables.governed.drift import check_ledger, check_published, find_drift
+from rewindow.tables.governed.drift import find_drift
 from rewindow.tables.governed.journal import ROOT, JournalRows, SparkJournal, block_path
+from rewindow.tables.governed.last_publications import KnownTablesOfJobs, lacking
 from rewindow.tables.governed.ledger import SparkLedger, give_state
 from rewindow.tables.governed.log_tables import LogCopies, landed_files
 from rewindow.tables.governed.names import TableName, log_name
@@ -46,7 +48,6 @@ from rewindow.tables.governed.publish import (
     unknown_tables,
     unpublished,
 )
-from rewindow.tables.governed.published import KnownTablesOfJobs, lacking
 from rewindow.tables.governed.quarantine import CatalogQuarantine, open_quarantine
 from rewindow.tables.governed.run_rows import RunReports, block_batches
 from rewindow.tables.governed.table_history import table_version
@@ -108,10 +109,10 @@ class CatalogTables:
         has_landed = self.own.append(
             job, dated(rows), give_state, attempts, self.known_tables(job).to_record() if attempts else ()
         )
-        # The rows of a snapshot contain the number of its SNAPSHOT row, so they fit no other row if that row did not land.
+        # The staged rows of a snapshot contain the number of its SNAPSHOT row. If that row did not land, they are useless.
         if not has_landed and rows[0].kind == SNAPSHOT:
             self.journal(job).drop(attempts)
-        # Without this, the view of the metrics would show the metrics of both attempts.
+        # The metrics of the former attempt are deleted, because the view of the metrics would show them besides the new ones.
         if has_landed and rows[0].kind == RESTAGE:
             JournalRows(self.own.table, job).delete([f"{rows[0].body['was']}/{METRIC}"])
         return has_landed

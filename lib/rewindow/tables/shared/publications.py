@@ -195,3 +195,9 @@ def _stored(
     if isinstance(head, StoredPublications) and len(head) <= published:
         return head, publications[len(head) : published]
     return None, publications[:published]
+
+
+def changes_rows(publication: Publication, target: str) -> bool:
+    """Return whether a publication adds or removes rows of a target."""
+    runs = (*publication.adds, *publication.removes)
+    return any((total := run.commit.targets.get(target)) is not None and total.rows > 0 for run in runs)

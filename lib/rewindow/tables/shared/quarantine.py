@@ -1,7 +1,7 @@
 """The selection of quarantine rows that a command reads, and the protocol by which an adapter returns rows.
 
-A later generation of a feed replaces landings. The rows that replaced landings rejected stay in the table, and no column marks
-these rows. Adapters recognize these rows by the landing ledger, which states the rows of each landing, and leave them out.
+The quarantine also has rows of landings that a later generation of the feed has replaced. An adapter leaves them out. No column
+marks them, but the landing ledger states which rows each landing sent to the quarantine.
 """
 
 from __future__ import annotations

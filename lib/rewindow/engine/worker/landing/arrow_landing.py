@@ -32,6 +32,14 @@ from rewindow.contracts.source_fields import SourceFields
 from rewindow.contracts.text_options import TEXT_FORMATS
 from rewindow.engine.worker.bad_rows import naming_bad_rows
 from rewindow.engine.worker.file_fields import stored_fields
+from rewindow.engine.worker.landing.arrow_source import (
+    ArrowSource,
+    check_for_spark,
+    inferred_schema,
+    open_source,
+    open_text,
+    wrong_columns,
+)
 from rewindow.engine.worker.landing.log_columns import log_columns
 from rewindow.engine.worker.landing.sorted_runs import (
     Run,
@@ -41,14 +49,6 @@ from rewindow.engine.worker.landing.sorted_runs import (
     row_order,
     sorted_chunks,
     write_runs,
-)
-from rewindow.engine.worker.landing.source import (
-    ArrowSource,
-    check_for_spark,
-    inferred_schema,
-    open_source,
-    open_text,
-    wrong_columns,
 )
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import UnsuitableError, normalized

@@ -1,6 +1,6 @@
-"""The types of a source's columns, by Spark's names: how values are landed, and which Parquet files have unsuitable types.
+"""The types of a source's columns, under Spark's names. They decide how values are landed, and which Parquet files are refused.
 
-Spark reports a bad type only when it reads the file, and reads times without a zone as times with a zone without any error. So
+Spark reports a bad type only when it reads the file. Times without a zone it reads as times with a zone, without any error. So
 files with unsuitable types are refused before Spark reads them.
 """
 

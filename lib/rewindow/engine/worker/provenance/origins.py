@@ -89,7 +89,8 @@ class Origin:
     def above(self, depth: Depth, *, is_released: bool = False) -> Sequence[Origin]:
         """Return the origins from which the entry or row was made.
 
-        A released row only waited for the record that was handled, so it is not made from this record (``source``).
+        ``is_released``: whether a row was only waiting in a store when the task handled the record ``source``. Then the row was
+        not made from this record.
         """
         source = () if self.source is None or is_released else (self.source,)
         if depth is Depth.FAR:

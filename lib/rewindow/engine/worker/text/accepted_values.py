@@ -40,8 +40,8 @@ def instants(local_us: npt.NDArray[np.int64], zone: str) -> npt.NDArray[np.int64
         return local_us
     first_day, last_day = int(local_us.min()) // _DAY_US - 2, int(local_us.max()) // _DAY_US + 2
     changes, offsets = _offsets(zone, max(first_day, _FIRST_DAY), min(last_day, _LAST_DAY))
-    # At a change, the clock with the old offset and the clock with the new offset show two local times. The old offset counts for
-    # local times before the later of the two.
+    # At the moment of a change, a clock with the old offset shows another local time than a clock with the new one. Local times
+    # before the later of the two have the old offset.
     until = changes + np.maximum(offsets[:-1], offsets[1:])
     return local_us - offsets[np.searchsorted(until, local_us, side="right")]
 

@@ -154,7 +154,8 @@ def _parse_options(options: TextOptions, skip: Callable[[pa_csv.InvalidRow], str
 def _count(line: bytes, options: TextOptions) -> int:
     """Return how many values a line has."""
     table = pa_csv.read_csv(
-        # Arrow counts values only in a line that ends. There are two ends, because an escape may disable the first one.
+        # Arrow only reads a line that has an end. Two ends are added, because the line may end with an escape, which makes the
+        # first end a part of the value.
         pa.BufferReader(line + b"\n\n"),
         read_options=pa_csv.ReadOptions(use_threads=False, autogenerate_column_names=True, block_size=len(line) + 3),
         parse_options=_parse_options(options),

@@ -273,7 +273,8 @@ class _Block:
         chosen = np.flatnonzero(is_like)
         lines = lines[chosen]
         positions = self._positions_of(template, lines)
-        # Only lines in which the literals are in order and within the line are compared. So the comparison stays within the data.
+        # First leave out lines in which a literal would begin before the end of the literal before it, or end after the line.
+        # Otherwise the comparison of literals below would read beyond the data.
         is_fit = np.ones(len(lines), np.bool_)
         end = self.line_starts[lines]
         for index, (position, literal) in enumerate(zip(positions, template.literals, strict=True)):

@@ -35,7 +35,7 @@ class Batch:
     keys: Sequence[pa.Array]
     columns: Columns
     orders: Array | None = None
-    """The order key of each record; None unless the task needs order keys (`window_task.ClosingOrder`)."""
+    """The order key of each record; None unless the task needs order keys (`vectorized_task.ClosingOrder`)."""
     positions: Array | None = None
     """The position of each record in the task's order; None unless the task merges topics (`merged`)."""
 

@@ -427,7 +427,7 @@ class _Graph:
         return node
 
     def check_all_used(self) -> None:
-        """Raise `NotVectorizableError` if the part has nodes that no other method has returned."""
+        """Raise `NotVectorizableError` if the sub-topology has nodes that do not belong to the join."""
         others = [name for name in self._nodes if name not in self._used]
         if others:
             raise NotVectorizableError(f"{', '.join(others)} is in the same sub-topology; {_FORM_OF_JOINS}")

@@ -1,4 +1,4 @@
-"""Folds: built-in aggregates that are computed over whole columns. `kernels` has sums, extremes and other folds of values."""
+"""Folds: built-in aggregates that are computed over whole columns. `value_folds` has the folds that need values."""
 
 from __future__ import annotations
 

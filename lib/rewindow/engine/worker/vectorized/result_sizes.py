@@ -51,7 +51,7 @@ class ResultSizes(NamedTuple):
         return 1 + sum(len(f'"{name}":,'.encode()) for name in self.names)
 
     def of(self, frame: GroupFrame, slots: Array) -> tuple[Array, Array]:
-        """Return the sizes of the results of groups after and before their last row."""
+        """Return the sizes of the groups' results twice: with the last row of each group, and without it."""
         both = [self._of_one(fold, frame, slots) for fold in self.folds]
         now, before = (np.sum(sizes, axis=0) + self.row_bytes for sizes in zip(*both, strict=True))
         return np.asarray(now), np.asarray(before)

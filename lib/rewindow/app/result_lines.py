@@ -62,7 +62,7 @@ def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
 def backfilled_lines(
     job: str, branch: str, stands_on: str | None, first_epoch: int, replaced: Sequence[str], continues: str | None
 ) -> Iterator[str]:
-    """Yield the lines that are printed for a backfill before those of its runs; see `app.branches.Backfilled`."""
+    """Yield the lines that introduce a backfill. The lines of its runs follow. Parameters: see `app.branches.Backfilled`."""
     start = f"after run {stands_on}" if stands_on else "at the beginning"
     if continues:
         yield f"Branch {branch} of {job}, which starts {start}, continues after run {continues}."

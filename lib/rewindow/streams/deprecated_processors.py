@@ -166,7 +166,7 @@ class LegacyProcessor(_Legacy):
 
 
 class Transformer(_Legacy):
-    """The code of `KStream.transform`: ``transform`` returns ``(key, value)`` to forward, or None for nothing."""
+    """The code of the deprecated `KStream.transform`: ``transform`` returns ``(key, value)`` to forward, or None for nothing."""
 
     is_flat = False
     """Whether the transformer runs in `KStream.flat_transform`, where ``transform`` returns any number of pairs."""
@@ -197,7 +197,10 @@ class Transformer(_Legacy):
 
 
 class ValueTransformer(_Legacy):
-    """The code of `transform_values` of a stream or a table: ``transform`` returns the new value. The key does not change."""
+    """The code of the deprecated `transform_values` of a stream or a table.
+
+    ``transform`` returns the new value. The key does not change.
+    """
 
     context: ValueContext
     context_type: ClassVar[type[ProcessorContext]] = ValueContext

@@ -273,7 +273,7 @@ class _Rules:
 
 
 def _landed(spec: LogSpec, which: str) -> str:
-    """Return the end of a sentence: all landed files, or no landed file (``which``), have a field."""
+    """Return the end of a sentence about a field: which landed files have it. ``which``: ``all`` or ``no``."""
     # A table has one schema for all of its files.
     if spec.source.format in TABLE_FORMATS:
         return "is landed" if which == "all" else "is not landed"

@@ -2,7 +2,7 @@
 
 `InlineEngine` runs small sub-topologies in this process, and lets Spark run the others. In both places a task runs the same
 Python and Arrow code, so the files are the same (L3). User code in this process runs as in a worker
-(`failures.as_in_a_worker`): its prints go to stderr, and it cannot end the command.
+(`worker_errors.as_in_a_worker`): its prints go to stderr, and it cannot end the command.
 """
 
 from __future__ import annotations

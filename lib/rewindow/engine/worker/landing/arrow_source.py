@@ -189,7 +189,7 @@ def check_for_spark(spec: LogSpec, look: SourceLook, error: UnsuitableError) -> 
 def open_source(
     spec: LogSpec, columns: LogColumns, look: SourceLook, window: ReadWindow, partitions: int
 ) -> ArrowSource:
-    """Return the due rows of a source. Raises `UnsuitableError` if only Spark can read the source."""
+    """Return an `ArrowSource` with the due rows of a source. Raises `UnsuitableError` if only Spark can read the source."""
     _check_kind(spec, look)
     types = fields_of(look.schema or read_schema(spec, columns))
     reader = _reader(spec, columns, types, window, partitions)
@@ -212,7 +212,7 @@ def open_text(
     partitions: int,
     read: Callable[[Sequence[Piece]], Sequence[TextFile]],
 ) -> ArrowSource:
-    """Return the due rows of text files, which ``read`` tokenizes.
+    """Return an `ArrowSource` with the due rows of text files, which ``read`` tokenizes.
 
     Raises `SourceError` (66) for a file without a needed column, `ConfigError` (78) if the type of a column of times cannot be
     a time, and the errors of ``read``.
@@ -295,8 +295,8 @@ def _not_inferred(spec: LogSpec, pieces: Sequence[Piece], reason: str) -> Iterat
         for name, kind in unreadable.items():
             yield SourceError(
                 "parquet-columns-not-inferred",
-                "log {topic}: {file} has {column} as {type}, which Spark does not read. Nothing was landed, and Spark has to "
-                "infer the other columns, because {reason}. Write it as a text or a number, or leave it out of the files",
+                "log {topic}: {file} has {column} as {type}, which Spark does not read, and Spark has to read these files, "
+                "because {reason}. Nothing was landed. Write {column} as a text or a number, or leave it out of the files",
                 topic=spec.topic,
                 file=shown(spec.source, piece.path),
                 column=name,

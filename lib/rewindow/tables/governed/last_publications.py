@@ -18,13 +18,12 @@ from collections.abc import Callable, Iterable
 
 from pyspark.sql import SparkSession
 
-from rewindow.control.plan.job_state import Publication
 from rewindow.tables.governed.commit import is_there
 from rewindow.tables.governed.ledger import RecordedVersion
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.own_rows import OwnRows
 from rewindow.tables.governed.table_history import TableLook, is_newest, look_at
-from rewindow.tables.shared.publications import Due, missing
+from rewindow.tables.shared.publications import Due, changes_rows, missing
 
 
 def version_of(due: Due, ordinal: int) -> int:
@@ -55,12 +54,6 @@ def lacking(due: Due, reached: int) -> list[int]:
         for ordinal in missing(due, reached)
         if begins_epoch(due, ordinal) or changes_rows(due.publications[ordinal - 1], due.target)
     ]
-
-
-def changes_rows(publication: Publication, target: str) -> bool:
-    """Return whether a publication adds or removes rows of a target."""
-    runs = (*publication.adds, *publication.removes)
-    return any((total := run.commit.targets.get(target)) is not None and total.rows > 0 for run in runs)
 
 
 class KnownTables:
