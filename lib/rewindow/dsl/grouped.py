@@ -13,6 +13,7 @@ from rewindow.dsl.aggregating import (
     aggregator_of,
     check_functions,
     keyed,
+    typed_by,
 )
 from rewindow.dsl.graph import function_of, returned_type
 from rewindow.dsl.joins import check_builders, check_keys
@@ -103,7 +104,8 @@ class KGroupedStream:
         state, result = made.state_type(stream.value), made.result_type(stream.value)
         stream.graph.topology.add_store(kept.key_values(stream.key, state))
         supplier = StreamAggregate(made, own)
-        node = stream.graph.add("aggregate", supplier, stream.node, name=name or own, stores=(own,))
+        options: dict[str, Any] = {"stores": (own,), "typed_by": typed_by(made)}
+        node = stream.graph.add("aggregate", supplier, stream.node, name=name or own, **options)
         check_functions(stream.graph, node, made, stream.key, stream.value)
         view = DerivedView(StoreView(own), lambda _key, state: made.result(state))
         return KTable(stream.graph, node, stream.key, result, view=view)
@@ -267,9 +269,9 @@ def _table(
     graph.topology.add_store(builder)
     for cogrouped_input, stream, node in zip(inputs, streams, nodes, strict=True):
         made = Custom(initializer, cogrouped_input.aggregator, value)
-        graph.add("cogroup", supplier_of(made), stream.node, name=node, stores=(kept.name,))
+        graph.add("cogroup", supplier_of(made), stream.node, name=node, stores=(kept.name,), typed_by=typed_by(made))
         check_functions(graph, node, made, stream.key, stream.value, verb="cogroup")
-    merge = graph.add("cogroup", CogroupMerge(), *nodes, name=f"{kept.name}-cogroup-merge")
+    merge = graph.add("cogroup", CogroupMerge(), *nodes, name=f"{kept.name}-cogroup-merge", typed_by=typed_by(made))
     table_key = key if windows is None else WindowedType(key, isinstance(windows, SessionWindows))
     return KTable(graph, merge, table_key, value, windows, StoreView(kept.name))
 

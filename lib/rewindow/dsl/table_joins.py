@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rewindow.dsl.graph import internal_ends, returned_type
+from rewindow.dsl.graph import JOIN, internal_ends, returned_type
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.foreign_key_join import (
     ForeignKeyJoin,
@@ -87,6 +87,7 @@ def join_tables(
         f"{name}-right",
         name=name,
         stores=stores,
+        typed_by=JOIN,
     )
     graph.calls(node, "join", joiner, with_key=with_key, key=left.key, left=left.value, right=right.value)
     shares_updates = _is_below(graph.topology, right.node, left_view) or _is_below(
@@ -161,9 +162,11 @@ def join_by_foreign_key(
     topology.add_store(StoreBuilder(copy, KEY_VALUE, left.key, RowType((("number", int), ("value", left.value)))))
     topology.add_store(own.key_values(left.key, value))
     joining = ForeignKeyJoin(joiner, copy, own.name, keeps_left, with_key)
-    joined = graph.add("foreign-key", joining, left_rows, answers, name=f"{name}-joined", stores=(copy, own.name))
+    joined = graph.add(
+        "foreign-key", joining, left_rows, answers, name=f"{name}-joined", stores=(copy, own.name), typed_by=JOIN
+    )
     graph.calls(joined, "join", joiner, with_key=with_key, key=left.key, left=left.value, right=right.value)
-    node = graph.add("foreign-key", TableJoinResult(own.name), joined, name=name, stores=(own.name,))
+    node = graph.add("foreign-key", TableJoinResult(own.name), joined, name=name, stores=(own.name,), typed_by=JOIN)
     return replace(left, node=node, value=value, view=StoreView(own.name), knows_old=True)
 
 
