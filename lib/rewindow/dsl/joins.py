@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rewindow.dsl.finals import ancestors_of
 from rewindow.dsl.graph import JOIN, Graph, returned_type
 from rewindow.dsl.materialized import Materialized, StoreSpec, materialized
 from rewindow.dsl.operators.stateless import KeyedOnly
@@ -302,7 +301,6 @@ def _without_key(joiner: _ValueJoiner) -> Joiner:
 def _let_null_keys_pass(graph: Graph, join: str) -> None:
     """Let records with a null key pass all repartitions above a left or outer join, because the join sends these records."""
     nodes = graph.topology.nodes
-    for name in ancestors_of(graph, join):
-        node = nodes[name]
+    for node in graph.topology.above(nodes[join]):
         if isinstance(node, ProcessorNode) and isinstance(node.supplier, KeyedOnly):
-            nodes[name] = replace(node, supplier=replace(node.supplier, lets_pass=True))
+            nodes[node.name] = replace(node, supplier=replace(node.supplier, lets_pass=True))
