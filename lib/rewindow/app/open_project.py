@@ -184,7 +184,6 @@ class OpenProject:
         Raises all errors that `run` would raise before it executes.
         """
         from rewindow.app.branch_status import after_last_run, next_run
-        from rewindow.control.code_version import unaligned_schedules
         from rewindow.control.health.phrases import Command
         from rewindow.control.plan.explain import describe_plan
         from rewindow.control.plan.undeclared_types import undeclared_types
@@ -201,7 +200,7 @@ class OpenProject:
             **left,
             "undeclared": hints,
             "undeclared_codes": [hint.code for hint in hints],
-            "unaligned_schedules": unaligned_schedules(bound.code.topology, self.root),
+            "unaligned_schedules": bound.unaligned_schedules,
             "lagging": dict(self.tables.lagging(job, state, request.branch)),
         }
 
