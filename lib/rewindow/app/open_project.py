@@ -285,17 +285,16 @@ class OpenProject:
         from rewindow.control.health.inputs import FeedRules, Inputs, Unknown
         from rewindow.control.health.waiting_results import stalled
 
+        def read_rules() -> FeedRules | Unknown:
+            from rewindow.app.branch_status import rules_of
+
+            return rules_of(self.root, feed.definition.feed)
+
         branch = done.branch
         if branch is None or branch.head is None:
             return
-        reports, rules = {branch.head.spec.run: done.reports}, FeedRules(0, frozenset(feed.definition.logs))
-        waiting = stalled(Inputs(branch, feed, [branch.head], rules=rules, reports=reports))
-        if waiting:
-            # The feed's file is read only now, because that takes longer than a small run: its `lag` may explain the wait.
-            from rewindow.app.branch_status import rules_of
-
-            own = rules_of(self.root, feed.definition.feed)
-            waiting = stalled(Inputs(branch, feed, [branch.head], rules=own, reports=reports))
+        reports = {branch.head.spec.run: done.reports}
+        waiting = stalled(Inputs(branch, feed, [branch.head], read_rules, reports))
         for result in () if isinstance(waiting, Unknown) else waiting:
             yield HintMessage("run-leaves-results-waiting", "{waiting}. {fix}", waiting=result.what, fix=result.fix)
 

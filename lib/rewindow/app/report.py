@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from rewindow.app.branch_status import process_of, rules_of, unfinished
@@ -67,7 +68,7 @@ def _report(project: OpenProject, job: str, wanted: Wanted) -> Report:
         branch=branch,
         feed=tables.feed(runs[-1].spec.binding.feed),
         runs=runs,
-        rules=rules_of(project.root, runs[-1].spec.binding.feed),
+        read_rules=partial(rules_of, project.root, runs[-1].spec.binding.feed),
         reports={run.spec.run: tables.reports(run) for run in runs[-DETAILED_RUNS:]},
         stores=_read_stores(project, state, runs[-1]),
         lagging=dict(tables.lagging(job, state, branch.name)),
