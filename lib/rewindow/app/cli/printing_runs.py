@@ -184,8 +184,7 @@ def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:
 def _nothing_lines(result: UpToDate, *, is_first: bool) -> Iterator[str]:
     yield f"Nothing {'' if is_first else 'more '}to run: {result.reason}."
     if isinstance(result, UpToDateButChanged):
-        accepts = result.next_accepts
-        yield f"The job has changed since the checkpoint of run {result.since}. {accepts[0].upper()}{accepts[1:]}:"
+        yield f"The job has changed since the checkpoint of run {result.since}, and {result.next_accepts}:"
         yield from (f"  - {line}" for line in result.changed)
 
 
