@@ -128,8 +128,8 @@ def _read_stores(project: OpenProject, state: JobState, head: CommittedRun) -> d
     basis, stores = state.basis(head.spec.run), Stores(project.tables, state, head)
     read: dict[str, Columns] = {}
     for store in head.spec.binding.stores:
-        totals = [run.commit.targets.get(f"{CHANGELOG}{store}") for run in basis]
-        if len(basis) > MOST_STORE_RUNS or sum(total.rows for total in totals if total) > MOST_STORE_ROWS:
+        rows = sum(run.commit.rows_in(f"{CHANGELOG}{store}") for run in basis)
+        if len(basis) > MOST_STORE_RUNS or rows > MOST_STORE_ROWS:
             continue
         with suppress(RewindowError):  # the page says that the store was not read; `rewindow state` says why
             read[store] = stores.rows(store).to_pydict()

@@ -90,7 +90,7 @@ def _mostly_late(result: RunReport) -> Iterator[str]:
 def _how_to_see(result: RunReport, dropped: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
     """Yield how to see the dropped records. Without ``dropped: quarantine`` they are only counted."""
     refused = sum(dropped.get(DROPS[QUARANTINED], {}).values())
-    rows = result.commit.targets[QUARANTINE].rows if QUARANTINE in result.commit.targets else 0
+    rows = result.commit.rows_in(QUARANTINE)
     if rows:
         yield f"  See them with `{see_quarantined(result.spec.job)}`."
     if rows <= refused and any(kind != DROPS[QUARANTINED] for kind in dropped):

@@ -59,8 +59,7 @@ def lacking(due: Due, reached: int) -> list[int]:
 
 def changes_rows(publication: Publication, target: str) -> bool:
     """Return whether a publication adds or removes rows of a target."""
-    runs = (*publication.adds, *publication.removes)
-    return any((total := run.commit.targets.get(target)) is not None and total.rows > 0 for run in runs)
+    return any(run.commit.rows_in(target) for run in (*publication.adds, *publication.removes))
 
 
 class KnownTables:
