@@ -108,7 +108,7 @@ def partition_for(sink: SinkNode, record: Record, partitions: int) -> int:
         chosen: object = sink.partitioner(sink.topic, record.key, record.value, partitions)
         if chosen is not None:
             return _checked_partition(chosen, sink, record, partitions)
-    return 0 if record.key is None else partition_of(record.key, partitions)
+    return partition_of(record.key, partitions)
 
 
 def _checked_partition(chosen: object, sink: SinkNode, record: Record, partitions: int) -> int:
