@@ -32,6 +32,7 @@ def visible_lines(text: object) -> str:
 _USERINFO = re.compile(
     r"(?i)\b(?!(?:abfss?|wasbs?)://[^\s:@/]*@)"  # there the part before the @ is the container
     r"([a-z][a-z0-9+.-]*://)(?:[^\s/?#]*@|[^\s/?#:@]+:(?!\d+[/?#])\S*@)"
+    r"|(?<!\S)[^\s/:@]+:[^\s/@]+@(?=[\w.-]+:\d)"  # clients of telemetry show an address without its scheme
 )
 _PARAMETER = re.compile(
     r"(?i)([?&;#][^\s=&;?#]*(?:passw|pwd|secret|token|key|sig|credential|auth)[^\s=&;?#]*=)[^\s&;#'\"`)]+"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewindow import Processor, StreamsBuilder, TimeWindows, key_value_store, until_window_closes
+from rewindow import JoinWindows, Processor, StreamsBuilder, TimeWindows, key_value_store, until_window_closes
 from rewindow.control.plan.undeclared_types import undeclared_types
 from rewindow.dsl.stream import KStream
 from rewindow.tables.delta.commit import table_path
@@ -81,12 +81,24 @@ def windowed(stream: KStream) -> None:
     windows.count(store="n").suppress(until_window_closes(), name="closed").to_stream().to("out")
 
 
+def joined_by_new_keys(stream: KStream) -> None:
+    sides = [stream.select_key(lambda _key, value: value.page, name=name) for name in ("a", "b")]
+    windows = JoinWindows.of("1h", grace="0s")
+    sides[0].join(sides[1], lambda left, right: left.page, windows, name="j", value=str).to("out")
+
+
 @pytest.mark.parametrize(
     ("step", "call", "targets"),
     [
         (lambda s: s.map_values(lambda v: v.page).where("value != 'x'").to("out"), "map_values(..., value=TYPE)", 1),
         (lambda s: s.map(lambda k, v: (k, v)).peek(print, name="p").to("out"), "map(..., key=TYPE, value=TYPE)", 2),
         (windowed, "select_key(..., key=TYPE)", 2),
+        (
+            lambda s: s.select_key(lambda k, v: v.page, name="k").select("page as p").to("out"),
+            "select_key(..., key=TYPE)",
+            1,
+        ),
+        (joined_by_new_keys, "to(..., key=TYPE)", 1),
         (
             lambda s: s.group_by_key().aggregate(dict, lambda k, v, a: a, store="n").to_stream().to("out"),
             "aggregate(..., value=TYPE)",

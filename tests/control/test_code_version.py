@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.control.code_version import code_version
+from rewindow.control.code_version import reached_code
 from rewindow.control.plan.job_diff import code_changes
 from rewindow.control.plan.spec import version_of
 
@@ -76,7 +76,7 @@ def version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Version
             del sys.modules[name]
         importlib.invalidate_caches()
         monkeypatch.setattr(sys, "dont_write_bytecode", True)
-        return code_version(importlib.import_module("jobs.job").build(), tmp_path)
+        return reached_code(importlib.import_module("jobs.job").build(), tmp_path).version
 
     yield make
     for name in [name for name in sys.modules if name.split(".")[0] == "jobs"]:

@@ -15,7 +15,7 @@ from rewindow.control.health.findings import Level
 from rewindow.control.health.inputs import FeedRules, Inputs, Unknown
 from rewindow.control.health.job_health import JobHealth, branch_entry, job_health
 from rewindow.control.health.phrases import Command
-from rewindow.control.health.waiting_results import Cause, open_windows
+from rewindow.control.health.waiting_results import Cause, open_windows, stalled
 from rewindow.control.ingest.landings import Feed, LandedRange, Landing
 from rewindow.control.plan.explain import describe_plan, explain
 from rewindow.control.plan.job_fold import COMMIT, fold
@@ -131,7 +131,7 @@ def scenes(draw: st.DrawFn) -> Scene:
         for held in [draw(st.integers(0, 2))]
     ]
     rules = FeedRules(draw(st.sampled_from([0, HOUR])), frozenset({TOPIC, "other"}))
-    inputs = Inputs(branch, feed, [head], rules=rules, reports={head.spec.run: reports}, lagging={})
+    inputs = Inputs(branch, feed, [head], lambda: rules, {head.spec.run: reports}, lagging={})
     return Scene(state, feed, inputs)
 
 
@@ -156,6 +156,19 @@ def test_each_renderer_shows_the_same_landings_records_and_results(scene: Scene)
     assert all(str(one) in told for one in health.stalled)
 
 
+@given(scenes())
+def test_the_feeds_file_is_read_once_at_most_and_for_each_result_that_waits(scene: Scene) -> None:
+    reads: list[FeedRules | Unknown] = []
+
+    def read_rules() -> FeedRules | Unknown:
+        reads.append(scene.inputs.rules)
+        return scene.inputs.rules
+
+    found = stalled(replace(scene.inputs, read_rules=read_rules))
+    assert found == scene.health.stalled
+    assert len(reads) == 1 if found else len(reads) <= 1
+
+
 @given(scenes(), st.sampled_from(["rules", "reports", "timed"]))
 def test_what_was_not_read_is_unknown_or_does_not_matter(scene: Scene, name: str) -> None:
     known = scene.health
@@ -164,7 +177,8 @@ def test_what_was_not_read_is_unknown_or_does_not_matter(scene: Scene, name: str
         older = replace(head, spec=replace(head.spec, binding=replace(HOLDING, timed=None)))
         blind = replace(scene.inputs, runs=[older])
     else:
-        blind = replace(scene.inputs, **{name: REASON})
+        unread_input = {"read_rules": lambda: REASON} if name == "rules" else {name: REASON}
+        blind = replace(scene.inputs, **unread_input)
     unread = replace(scene, inputs=blind)
     assert (unread.health.waiting, unread.health.held) == (known.waiting, known.held), "these need neither"
     assert not isinstance(known.stalled, Unknown)

@@ -153,7 +153,7 @@ def test_a_log_whose_first_records_are_all_refused_is_an_error(tmp_path):
         topic="events",
         records="all 2 records",
         reason="no timestamp",
-        fix=containing("fix `timestamp:`"),
+        fix=containing("Fix `timestamp:`"),
     ):
         land_locally(feed, tables, tmp_path, T0 + HOUR)
     assert quarantine(tables) == []

@@ -18,6 +18,7 @@ from rewindow import (
     versioned_store,
 )
 from rewindow.dsl.operators.foreign_key_join import Answer, ForeignKeyJoin, Sent
+from rewindow.dsl.operators.table_join import ValueJoiner
 from rewindow.errors import ConfigError
 from rewindow.streams.error_policy import check_policies
 from rewindow.streams.settings import OnError
@@ -88,7 +89,7 @@ def with_policy(topology: Topology) -> Iterator[str]:
 def test_an_early_answer_survives_a_retry_of_its_update() -> None:
     join, sent = Shaky(), []
     stores = {name: KeyValueStore(key_value_store(name)) for name in ("copy", "results")}
-    node = ForeignKeyJoin(join, "copy", "results", keeps_left=False)()
+    node = ForeignKeyJoin(ValueJoiner(join, with_key=False), "copy", "results", keeps_left=False)()
     node.init(cast("Any", SimpleNamespace(store=stores.get, forward=sent.append)))
     node.process(Record("k", Answer(1, True, False, "right"), 5))
     join.fails_at = 1

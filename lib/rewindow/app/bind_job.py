@@ -14,7 +14,7 @@ from rewindow.config.load import at
 from rewindow.config.target import TargetConfig
 from rewindow.config.yaml_text import nearest
 from rewindow.contracts.tasks import JobCode
-from rewindow.control.code_version import code_version
+from rewindow.control.code_version import reached_code
 from rewindow.control.ingest.feed_definition import log_shapes
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.planned_tasks import TablePaths, bind_job
@@ -46,16 +46,18 @@ def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed
     )
     with _fits(root, job):
         binding = bind_job(job, feed, topology, code.load_logs(), asdict(semantics), paths)
-    binding = replace(binding, code=code_version(topology, root))
+    reached = reached_code(topology, root)
+    binding = replace(binding, code=reached.version)
     if unwritten := unwritten_output(config, topology):
         topic, error = unwritten
         with at(root, "jobs", job, "outputs", topic):
             raise error
-    if paths.expectations is None:
-        return Job(job, code, binding, feed)
-    from rewindow.app.check_expectations import bound_expectations  # noqa: PLC0415 - it loads Arrow and delta-rs
+    expectations = None
+    if paths.expectations:
+        from rewindow.app.check_expectations import bound_expectations  # noqa: PLC0415 - it loads Arrow and delta-rs
 
-    return Job(job, code, binding, feed, bound_expectations(root, config, binding, topology, code.load_logs()))
+        expectations = bound_expectations(root, config, binding, topology, code.load_logs())
+    return Job(job, code, binding, feed, expectations, reached.unaligned_schedules)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,7 +146,7 @@ def _after_head(root: Path, tables: Warehouse, branch: Branch, feed: Feed) -> In
     if reports_of_head is None:
         reports_of_head = Unknown("in a catalog only `report` and `status` read task reports")
     reports = reports_of_head if isinstance(reports_of_head, Unknown) else {head.spec.run: reports_of_head}
-    return Inputs(branch, feed, [head], rules=rules_of(root, feed.definition.feed), reports=reports)
+    return Inputs(branch, feed, [head], partial(rules_of, root, feed.definition.feed), reports)
 
 
 @dataclass(frozen=True, slots=True)

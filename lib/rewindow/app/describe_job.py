@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rewindow.control.health.holds import describe_holds
-from rewindow.control.health.inputs import records_of
+from rewindow.control.health.inputs import records_of, rows_by_output
 from rewindow.control.health.phrases import command_words
 from rewindow.control.plan.spec import MAIN, OUTPUT, run_version
 from rewindow.errors import StorageError, naming
@@ -89,7 +89,7 @@ def _describe_run(run: CommittedRun) -> dict[str, Any]:
         "run": run.spec.name,
         "epochs": [run.spec.input.first, run.spec.input.last] if run.spec.epochs else None,
         "records": records_of(run),
-        "rows": sum(total.rows for target, total in run.commit.targets.items() if target.startswith("output/")),
+        "rows": sum(rows_by_output(run.commit).values()),
         "watermark_ms": known_time(run.commit.watermark_ms),
         "final": run.spec.final,
         "code": run_version(run.spec.binding),
@@ -107,8 +107,7 @@ def _describe_tables(tables: Warehouse, branch: Branch, *, hashes: bool) -> list
         if "/" not in target:
             continue
         is_output = target.startswith(OUTPUT)
-        totals = [run.commit.targets[target].rows for run in branch.runs if target in run.commit.targets]
-        rows: int | None = sum(totals)
+        rows: int | None = sum(run.commit.rows_in(target) for run in branch.runs)
         if is_output:
             rows = None if tables.version_of(table) is None else tables.count_rows(table)
         row: dict[str, Any] = {"table": target, "path": tables.location_of(table), "rows": rows}

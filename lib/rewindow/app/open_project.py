@@ -185,7 +185,6 @@ class OpenProject:
         Raises all errors that `run` would raise before it executes.
         """
         from rewindow.app.branch_status import after_last_run, next_run
-        from rewindow.control.code_version import unaligned_schedules
         from rewindow.control.health.phrases import Command
         from rewindow.control.plan.explain import describe_plan
         from rewindow.control.plan.undeclared_types import undeclared_types
@@ -202,7 +201,7 @@ class OpenProject:
             **left,
             "undeclared": hints,
             "undeclared_codes": [hint.code for hint in hints],
-            "unaligned_schedules": unaligned_schedules(bound.code.topology, self.root),
+            "unaligned_schedules": bound.unaligned_schedules,
             "lagging": dict(self.tables.lagging(job, state, request.branch)),
         }
 
@@ -287,17 +286,16 @@ class OpenProject:
         from rewindow.control.health.inputs import FeedRules, Inputs, Unknown
         from rewindow.control.health.waiting_results import stalled
 
+        def read_rules() -> FeedRules | Unknown:
+            from rewindow.app.branch_status import rules_of
+
+            return rules_of(self.root, feed.definition.feed)
+
         branch = done.branch
         if branch is None or branch.head is None:
             return
-        reports, rules = {branch.head.spec.run: done.reports}, FeedRules(0, frozenset(feed.definition.logs))
-        waiting = stalled(Inputs(branch, feed, [branch.head], rules=rules, reports=reports))
-        if waiting:
-            # The feed's file is read only now, because that takes longer than a small run: its `lag` may explain the wait.
-            from rewindow.app.branch_status import rules_of
-
-            own = rules_of(self.root, feed.definition.feed)
-            waiting = stalled(Inputs(branch, feed, [branch.head], rules=own, reports=reports))
+        reports = {branch.head.spec.run: done.reports}
+        waiting = stalled(Inputs(branch, feed, [branch.head], read_rules, reports))
         for result in () if isinstance(waiting, Unknown) else waiting:
             yield HintMessage("run-leaves-results-waiting", "{waiting}. {fix}", waiting=result.what, fix=result.fix)
 

@@ -272,7 +272,7 @@ def _output(
         "table": table.path.replace("/", "."),
         "hold": hold,
         "keys": list(run.spec.binding.keys.get(target, ())),
-        "count": total.rows if (total := run.commit.targets.get(target)) else 0,
+        "count": run.commit.rows_in(target),
         "rows": [
             {name: value for name, value in row.items() if name not in INTERNAL} | {"_run": run.spec.name}
             for row in (reversed(shown) if last else shown)

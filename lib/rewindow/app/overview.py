@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -228,7 +229,7 @@ class _JobCheck:
             self.branch,
             find_feed(config.feed, self.view.rows(config.feed), tables.home),
             runs,
-            rules=rules_of(self.project.root, config.feed),
+            read_rules=partial(rules_of, self.project.root, config.feed),
             reports={run.spec.run: tables.reports(run) for run in runs},
             will_follow=config.semantics.stream_time_from == StreamTimeFrom.WATERMARK.value,
         )

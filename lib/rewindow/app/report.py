@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from rewindow.app.branch_status import process_of, rules_of, unfinished
@@ -67,7 +68,7 @@ def _report(project: OpenProject, job: str, wanted: Wanted) -> Report:
         branch=branch,
         feed=tables.feed(runs[-1].spec.binding.feed),
         runs=runs,
-        rules=rules_of(project.root, runs[-1].spec.binding.feed),
+        read_rules=partial(rules_of, project.root, runs[-1].spec.binding.feed),
         reports={run.spec.run: tables.reports(run) for run in runs[-DETAILED_RUNS:]},
         stores=_read_stores(project, state, runs[-1]),
         lagging=dict(tables.lagging(job, state, branch.name)),
@@ -127,8 +128,8 @@ def _read_stores(project: OpenProject, state: JobState, head: CommittedRun) -> d
     basis, stores = state.basis(head.spec.run), Stores(project.tables, state, head)
     read: dict[str, Columns] = {}
     for store in head.spec.binding.stores:
-        totals = [run.commit.targets.get(f"{CHANGELOG}{store}") for run in basis]
-        if len(basis) > MOST_STORE_RUNS or sum(total.rows for total in totals if total) > MOST_STORE_ROWS:
+        rows = sum(run.commit.rows_in(f"{CHANGELOG}{store}") for run in basis)
+        if len(basis) > MOST_STORE_RUNS or rows > MOST_STORE_ROWS:
             continue
         with suppress(RewindowError):  # the page says that the store was not read; `rewindow state` says why
             read[store] = stores.rows(store).to_pydict()

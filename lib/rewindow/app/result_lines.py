@@ -37,7 +37,7 @@ def landed_lines(feed: str, report: LandReport) -> Iterator[str]:
     yield line + (f" ({report.quarantined} quarantined: `{see_quarantined(feed)}`)" if report.quarantined else "")
     yield from (f"{order}." for order in report.orders)
     if report.waiting:
-        yield f"{report.waiting[0].upper()}{report.waiting[1:]}."
+        yield f"Feed {feed}: {report.waiting}."
     if report.held_ms:
         yield f"Its watermark is {in_words(report.held_ms)} below that of its job, which may hold rows back for so long."
     if report.behind:
@@ -132,13 +132,13 @@ def reset_question(job: str, tables: Sequence[str]) -> str:
     """Return the question that `reset` asks, given the paths of the tables that it would change."""
     own, shared = _own_and_shared(tables)
     parts = [
-        f"forget all runs and branches of {job}",
+        f"Forget all runs and branches of {job}",
         *([f"empty {own}"] if own else []),
         *([f"remove its rows, but no others, from {shared}"] if shared else []),
     ]
     first, *more = parts
     listed = ", ".join([first, *more[:-1]]) + f" and {more[-1]}" if more else first
-    return f"{listed[0].upper()}{listed[1:]}?"
+    return f"{listed}?"
 
 
 def reset_line(job: str, tables: Sequence[str]) -> str:

@@ -119,15 +119,15 @@ class LogSpec:
         return self.timestamp if ":" in self.timestamp else None
 
     def unit_fix(self, reason: str, unit: str) -> str:
-        """Return what to do about times in a unit (`contracts.instants`), as the end of a sentence."""
+        """Return what to do about times in a unit (`contracts.instants`), as a sentence without its full stop."""
         name = (self.arrived_at if "arrived_at" in reason else None) or self.timestamp
         real = f"`units: {{{name}: ms}}` if these really are milliseconds"
         if name == self.extractor:
-            return f"return milliseconds from {name}, or write {real}"
+            return f"Return milliseconds from {name}, or write {real}"
         if self.source_offsets is not None:
-            return f"write milliseconds to the table, or {real}"
+            return f"Write milliseconds to the table, or {real}"
         declared = f"`units: {{{name}: {unit}}}` (`ms` if these really are milliseconds)"
-        return f"write milliseconds, or declare the unit of all files: {declared}"
+        return f"Write milliseconds, or declare the unit of all files: {declared}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ future. The numbers for times between 1980 and 2100 are different in each unit, 
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -81,18 +80,3 @@ def wrong_unit(what: str, time: int | str, unit: str) -> str:
 def unit_in_reason(reason: str) -> str | None:
     """Return the unit that a reason by `wrong_unit` states; None for any other reason."""
     return next((unit for unit, name in UNITS.items() if f"{_IS_IN}{name}, not milliseconds" in reason), None)
-
-
-def _unit_of_text(text: str) -> str | None:
-    """Return the unit in which a text, read as a whole number, is a plausible time; None if there is no such unit."""
-    if not re.fullmatch(r"\d{1,19}", text):
-        return None
-    number = int(text)
-    return next(
-        (
-            unit
-            for unit, (first, end) in {MILLISECONDS: (_FIRST_MS, _LAST_MS), **RANGES}.items()
-            if first <= number < end
-        ),
-        None,
-    )

@@ -20,7 +20,7 @@ from enum import Enum
 from fractions import Fraction
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewindow.control.plan.spec import version_of
 from rewindow.control.project_source import Module, Source, Unit, digest
@@ -33,29 +33,37 @@ if TYPE_CHECKING:
 _ATOMS = (str, bytes, int, float, complex, bool, type(None), Decimal, Fraction, Enum)
 
 
-def code_version(topology: Topology, root: Path) -> dict[str, str]:
-    """Return the digests of the parts of the project's code that the topology's nodes reach, by the names of the parts.
+class ReachedCode(NamedTuple):
+    """The parts of the project's code that the nodes of a topology reach."""
 
-    ``root`` is the folder from which the project's modules are imported. Code of libraries counts by name only, because the
-    versions of libraries are recorded with each attempt. Raises `ConfigError` (78) for a module whose source cannot be read.
+    version: dict[str, str]
+    """The digests of the parts, by name. Code of libraries counts by name only: each attempt records the libraries' versions."""
+    unaligned_schedules: list[str]
+    """``file:line`` of each call that makes a schedule on stream time without an alignment (D2).
+
+    The code is not executed here, so a type that a call computes is unknown.
     """
-    return dict(sorted(_reached(topology, root).digests.items()))
 
 
-def unaligned_schedules(topology: Topology, root: Path) -> list[str]:
-    """Return ``file:line`` of each call that makes a schedule on stream time without an alignment (D2).
+def reached_code(topology: Topology, root: Path) -> ReachedCode:
+    """Read the code that a topology's nodes reach. ``root`` is the folder from which the project's modules are imported.
 
-    The code that the topology's nodes reach is read, not executed, so a type that a call computes is unknown. Raises as
-    `code_version` does.
+    Raises `ConfigError` (78) for a module whose source cannot be read.
     """
+    reached = _Reached(Source(root), root)
+    for node in topology.nodes.values():
+        if isinstance(node, ProcessorNode):
+            reached.add(node.supplier, f"node {node.name!r}")
+        elif isinstance(node, SinkNode) and node.partitioner is not None:
+            reached.add(node.partitioner, f"node {node.name!r}")
     lines = {
         (module.shown, call.lineno)
-        for module, nodes in _reached(topology, root).syntax
+        for module, nodes in reached.syntax
         for node in nodes
         for call in ast.walk(node)
         if isinstance(call, ast.Call) and _is_unaligned(call, sys.modules.get(module.name))
     }
-    return [f"{file}:{line}" for file, line in sorted(lines)]
+    return ReachedCode(dict(sorted(reached.digests.items())), [f"{file}:{line}" for file, line in sorted(lines)])
 
 
 def _is_unaligned(call: ast.Call, module: ModuleType | None) -> bool:
@@ -68,16 +76,6 @@ def _is_unaligned(call: ast.Call, module: ModuleType | None) -> bool:
     if isinstance(type_, ast.Name):
         is_stream = getattr(module, type_.id, None) is PunctuationType.STREAM_TIME
     return is_stream and names.isdisjoint({"start_time", "time_shift", None})
-
-
-def _reached(topology: Topology, root: Path) -> _Reached:
-    reached = _Reached(Source(root), root)
-    for node in topology.nodes.values():
-        if isinstance(node, ProcessorNode):
-            reached.add(node.supplier, f"node {node.name!r}")
-        elif isinstance(node, SinkNode) and node.partitioner is not None:
-            reached.add(node.partitioner, f"node {node.name!r}")
-    return reached
 
 
 def function_version(function: object, root: Path) -> str:

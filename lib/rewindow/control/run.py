@@ -229,6 +229,8 @@ class Job:
     binding: JobBinding
     feed: Feed
     expectations: Evaluator | None = None
+    unaligned_schedules: Sequence[str] = ()
+    """``file:line`` of each call that makes a schedule on stream time without an alignment."""
 
 
 def steps(

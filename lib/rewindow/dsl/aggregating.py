@@ -10,6 +10,7 @@ from rewindow.dsl.operators.builtin_aggregates import Aggregator, Mergeable, is_
 from rewindow.dsl.operators.compound import Custom, Reduce, Several, several
 from rewindow.dsl.operators.session_aggregate import Merger, Merging
 from rewindow.errors import TopologyError
+from rewindow.streams.nodes import TypedBy
 
 if TYPE_CHECKING:
     from rewindow.dsl.stream import KStream
@@ -61,6 +62,11 @@ def check_functions(graph: Graph, node: str, made: Any, key: Any, value: Any, *,
     for name in names:
         if hasattr(made, name):
             graph.calls(node, verb, getattr(made, name), **arguments)
+
+
+def typed_by(made: Aggregator) -> TypedBy:
+    """Return the method that adds a node with this aggregator."""
+    return TypedBy("reduce" if isinstance(made, Reduce) else "aggregate", ("value",))
 
 
 def merger_of(aggregate: AggregateSpec, made: Aggregator, merger: Merger | None) -> Merger:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from rewindow.dsl.aggregating import AddFunction, Initializer, check_functions, keyed
+from rewindow.dsl.aggregating import AddFunction, Initializer, check_functions, keyed, typed_by
 from rewindow.dsl.graph import function_of, returned_type
 from rewindow.dsl.joins import check_builders, check_keys
 from rewindow.dsl.materialized import StoreSpec, materialized
@@ -185,9 +185,9 @@ def _table(
     graph.topology.add_store(builder)
     for cogrouped_input, stream, node in zip(inputs, streams, nodes, strict=True):
         made = Custom(initializer, cogrouped_input.aggregator, value)
-        graph.add("cogroup", supplier_of(made), stream.node, name=node, stores=(kept.name,))
+        graph.add("cogroup", supplier_of(made), stream.node, name=node, stores=(kept.name,), typed_by=typed_by(made))
         check_functions(graph, node, made, stream.key, stream.value, verb="cogroup")
-    merge = graph.add("cogroup", CogroupMerge(), *nodes, name=f"{kept.name}-cogroup-merge")
+    merge = graph.add("cogroup", CogroupMerge(), *nodes, name=f"{kept.name}-cogroup-merge", typed_by=typed_by(made))
     table_key = key if windows is None else WindowedType(key, isinstance(windows, SessionWindows))
     return KTable(graph, merge, table_key, value, windows, StoreView(kept.name))
 

@@ -8,7 +8,7 @@ from rewindow.dsl.graph import Graph
 from rewindow.dsl.operators.session_aggregate import SessionAggregate
 from rewindow.dsl.operators.sliding_aggregate import SlidingAggregate
 from rewindow.dsl.operators.window_aggregate import CogroupMerge, WindowAggregate
-from rewindow.streams.nodes import ProcessorNode, SinkNode, SourceNode
+from rewindow.streams.nodes import ProcessorNode
 
 _CLOCKED = (CogroupMerge, WindowAggregate, SlidingAggregate, SessionAggregate)
 
@@ -21,15 +21,15 @@ def keep_until_final(graph: Graph, node: str) -> None:
     the store has just expired. If every update is sent, downstream still gets all records. A final result, however, would lack
     records. So these stores retain windows for one more millisecond.
     """
-    for name in ancestors_of(graph, node):
-        supplier = getattr(graph.topology.nodes[name], "supplier", None)
+    for above in graph.topology.above(graph.topology.nodes[node]):
+        supplier = above.supplier if isinstance(above, ProcessorNode) else None
         if isinstance(supplier, SessionAggregate | SlidingAggregate):
             keep_longer(graph, supplier.store)
         elif isinstance(supplier, CogroupMerge):
             # In Kafka, each input of a cogroup has its own clock. A record that is late only by another input's clock would
             # start its window again, because the common store has expired it. Then a second final result would be sent, made of
             # one record.
-            _share_clock(graph, name)
+            _share_clock(graph, above.name)
 
 
 def keep_longer(graph: Graph, store: str) -> None:
@@ -47,23 +47,3 @@ def _share_clock(graph: Graph, merge: str) -> None:
         node = nodes[name]
         if isinstance(node, ProcessorNode) and isinstance(node.supplier, _CLOCKED):
             nodes[name] = replace(node, supplier=replace(node.supplier, clock=merge))
-
-
-def ancestors_of(graph: Graph, node: str) -> list[str]:
-    """Return a node and all nodes above it, including those above repartitions."""
-    nodes = graph.topology.nodes
-    ancestors: list[str] = []
-    waiting = [node]
-    while waiting:
-        name = waiting.pop()
-        if name in ancestors:
-            continue
-        ancestors.append(name)
-        ancestor = nodes[name]
-        if isinstance(ancestor, SourceNode) and ancestor.is_internal:
-            waiting += [
-                other.name for other in nodes.values() if isinstance(other, SinkNode) and other.topic == ancestor.topic
-            ]
-        elif isinstance(ancestor, ProcessorNode | SinkNode):
-            waiting += ancestor.parents
-    return ancestors

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewindow.dsl.type_checks import FunctionReads
 from rewindow.errors import ConfigError, TopologyError
+from rewindow.streams.nodes import TypedBy
 from rewindow.streams.processor import Processor
 from rewindow.streams.serde.normalizers import unannotated
 from rewindow.streams.serde.schema import shape_of
@@ -33,11 +34,13 @@ class FluentClasses(NamedTuple):
 class NodeOptions(NamedTuple):
     """Options of a node that runs a user's processor: see `streams.nodes.ProcessorNode`."""
 
+    typed_by: TypedBy
     holds_ms: int = 0
     on_error: OnError = FAIL
 
 
-NO_OPTIONS = NodeOptions()
+KEEPS_TYPES = TypedBy("", ())
+JOIN = TypedBy("join", ("value",))
 
 
 @dataclass
@@ -60,12 +63,15 @@ class Graph:
         *parents: str,
         name: str | None = None,
         stores: tuple[str, ...] = (),
+        typed_by: TypedBy = KEEPS_TYPES,
         holds_ms: int = 0,
         on_error: OnError = FAIL,
     ) -> str:
         """Add a processor node and return its name. Without a name, the node is numbered: ``verb-1``."""
         name = name or self.number(verb)
-        self.topology.add_processor(name, supplier, *parents, stores=stores, holds_ms=holds_ms, on_error=on_error)
+        self.topology.add_processor(
+            name, supplier, *parents, stores=stores, holds_ms=holds_ms, on_error=on_error, typed_by=typed_by
+        )
         return name
 
     def reads(self, node: str, function: Callable[..., Any], *arguments: Any) -> None:
@@ -96,7 +102,7 @@ class Graph:
         supplier: Callable[[], Processor],
         name: str,
         stores: Iterable[StoreBuilder | str],
-        options: NodeOptions = NO_OPTIONS,
+        options: NodeOptions,
     ) -> str:
         """Add a user's processor, and the stores in ``stores``. A store given by name must have been added before."""
         names = self.add_user_stores(f"{verb} {name!r}", stores)

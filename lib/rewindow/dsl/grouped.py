@@ -12,6 +12,7 @@ from rewindow.dsl.aggregating import (
     aggregator_of,
     check_functions,
     keyed,
+    typed_by,
 )
 from rewindow.dsl.cogrouped import CogroupedKStream, cogroup_input
 from rewindow.dsl.graph import function_of
@@ -97,7 +98,8 @@ class KGroupedStream:
         state, result = made.state_type(stream.value), made.result_type(stream.value)
         stream.graph.topology.add_store(kept.key_values(stream.key, state))
         supplier = StreamAggregate(made, own)
-        node = stream.graph.add("aggregate", supplier, stream.node, name=name or own, stores=(own,))
+        options: dict[str, Any] = {"stores": (own,), "typed_by": typed_by(made)}
+        node = stream.graph.add("aggregate", supplier, stream.node, name=name or own, **options)
         check_functions(stream.graph, node, made, stream.key, stream.value)
         view = DerivedView(StoreView(own), lambda _key, state: made.result(state))
         return KTable(stream.graph, node, stream.key, result, view=view)

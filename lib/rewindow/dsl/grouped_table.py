@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rewindow.dsl.aggregating import check_functions
+from rewindow.dsl.aggregating import check_functions, typed_by
 from rewindow.dsl.graph import Graph, internal_ends, returned_type
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.builtin_aggregates import Aggregator, Count, Subtractable, described, is_aggregate
@@ -97,7 +97,8 @@ def _aggregated(grouped: KGroupedTable, made: Any, store: StoreSpec, name: str |
         own, grouped.node, key=key, value=ChangeType(value)
     )
     graph.topology.add_store(kept.key_values(key, made.state_type(value)))
-    node = graph.add("table-aggregate", TableAggregate(made, own), source, name=name or own, stores=(own,))
+    supplier = TableAggregate(made, own)
+    node = graph.add("table-aggregate", supplier, source, name=name or own, stores=(own,), typed_by=typed_by(made))
     check_functions(graph, node, made, key, value)
     view = DerivedView(StoreView(own), lambda _key, state: made.result(state))
     return KTable(graph, node, key, made.result_type(value), view=view)

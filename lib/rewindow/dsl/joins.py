@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rewindow.dsl.finals import ancestors_of
-from rewindow.dsl.graph import Graph, returned_type
+from rewindow.dsl.graph import JOIN, Graph, returned_type
 from rewindow.dsl.materialized import Materialized, StoreSpec, materialized
 from rewindow.dsl.operators.stateless import KeyedOnly
 from rewindow.dsl.operators.stream_join import Joiner, JoinSide, SideStores, StreamJoin
@@ -154,7 +153,7 @@ def join_global(
         )
     joined = joiner if options.with_key else _without_key(joiner)
     supplier = GlobalTableJoin(table.store, key_selector, joined, unmatched.left)
-    node = stream.graph.add("join", supplier, stream.node, name=options.name, stores=(table.store,))
+    node = stream.graph.add("join", supplier, stream.node, name=options.name, stores=(table.store,), typed_by=JOIN)
     stream.graph.calls(node, "join", key_selector, key=stream.key, value=stream.value)
     stream.graph.calls(
         node, "join", joiner, with_key=options.with_key, key=stream.key, left=stream.value, right=table.value
@@ -201,7 +200,7 @@ def _stream_join(
     names = tuple(store for side in stores for store in side if store is not None)
     # Results are only held back for records that wait for a partner.
     holds_ms = windows.holds_ms if any(side.unmatched for side in stores) else 0
-    return graph.add("join", supplier, *parents, name=name, stores=names, holds_ms=holds_ms)
+    return graph.add("join", supplier, *parents, name=name, stores=names, typed_by=JOIN, holds_ms=holds_ms)
 
 
 def _table_join(
@@ -228,9 +227,8 @@ def _table_join(
         )
     if options.grace is None:
         side = _side(left, str(name))
-        return graph.add(
-            "join", StreamTableJoin(view, joiner, unmatched.left), side.node, name=name, stores=view.stores
-        )
+        supplier = StreamTableJoin(view, joiner, unmatched.left)
+        return graph.add("join", supplier, side.node, name=name, stores=view.stores, typed_by=JOIN)
     name, grace_ms = str(name), to_ms(options.grace)
     if grace_ms < 0:
         raise TopologyError(
@@ -253,7 +251,9 @@ def _table_join(
     graph.topology.add_store(StoreBuilder(name, RECORDS, side.key, side.value))
     supplier = StreamTableJoin(view, joiner, unmatched.left, grace_ms, name)
     stores = (name, *view.stores)
-    return graph.add("join", supplier, side.node, table.node, name=name, stores=stores, holds_ms=grace_ms)
+    return graph.add(
+        "join", supplier, side.node, table.node, name=name, stores=stores, typed_by=JOIN, holds_ms=grace_ms
+    )
 
 
 def _side(stream: KStream, name: str) -> KStream:
@@ -301,7 +301,6 @@ def _without_key(joiner: _ValueJoiner) -> Joiner:
 def _let_null_keys_pass(graph: Graph, join: str) -> None:
     """Let records with a null key pass all repartitions above a left or outer join, because the join sends these records."""
     nodes = graph.topology.nodes
-    for name in ancestors_of(graph, join):
-        node = nodes[name]
+    for node in graph.topology.above(nodes[join]):
         if isinstance(node, ProcessorNode) and isinstance(node.supplier, KeyedOnly):
-            nodes[name] = replace(node, supplier=replace(node.supplier, lets_pass=True))
+            nodes[node.name] = replace(node, supplier=replace(node.supplier, lets_pass=True))

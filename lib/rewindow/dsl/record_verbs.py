@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from rewindow.dsl.graph import Graph, function_of, returned_pair, returned_type, shown
+from rewindow.dsl.graph import Graph, NodeOptions, function_of, returned_pair, returned_type, shown
 from rewindow.dsl.operators import stateless
 from rewindow.dsl.operators.conditions import parse
 from rewindow.dsl.operators.select import Select, Where, read_fields, type_of
@@ -17,6 +17,7 @@ from rewindow.dsl.operators.transform import Transform, TransformValues
 from rewindow.dsl.type_checks import ConditionReads
 from rewindow.errors import TopologyError
 from rewindow.streams.deprecated_processors import Transformer, ValueTransformer, ValueTransformerWithKey, deprecated
+from rewindow.streams.nodes import TypedBy
 from rewindow.streams.processor import Processor
 from rewindow.streams.state.stores import StoreBuilder
 
@@ -47,7 +48,7 @@ class _LegacyVerbs:
         """Run a `Transformer` and forward the pair that it returns (deprecated by KIP-820: use `process`)."""
         deprecated("transform", "process")
         made = Transform(function_of(supplier, "transform"))
-        node = self._transformed("transform", made, name, stores)
+        node = self._transformed(TypedBy("transform"), made, name, stores)
         return replace(self, node=node, key=key, value=value, is_rekeyed=True)
 
     def flat_transform(
@@ -62,7 +63,7 @@ class _LegacyVerbs:
         """Run a `Transformer` that returns any number of pairs (KIP-313, deprecated by KIP-820: use `process`)."""
         deprecated("flat_transform", "process")
         made = Transform(function_of(supplier, "flat_transform"), is_flat=True)
-        node = self._transformed("flat-transform", made, name, stores)
+        node = self._transformed(TypedBy("flat_transform"), made, name, stores)
         return replace(self, node=node, key=key, value=value, is_rekeyed=True)
 
     def transform_values(
@@ -76,7 +77,7 @@ class _LegacyVerbs:
         """Run a `ValueTransformer`, which returns the new value (deprecated by KIP-820: use `process_values`)."""
         deprecated("transform_values", "process_values")
         made = TransformValues(function_of(supplier, "transform_values"))
-        node = self._transformed("transform-values", made, name, stores)
+        node = self._transformed(TypedBy("transform_values", ("value",)), made, name, stores)
         return replace(self, node=node, value=value)
 
     def flat_transform_values(
@@ -90,13 +91,14 @@ class _LegacyVerbs:
         """Run a `ValueTransformer` that returns any number of values (KIP-313, deprecated by KIP-820: use `process_values`)."""
         deprecated("flat_transform_values", "process_values")
         made = TransformValues(function_of(supplier, "flat_transform_values"), is_flat=True)
-        node = self._transformed("flat-transform-values", made, name, stores)
+        node = self._transformed(TypedBy("flat_transform_values", ("value",)), made, name, stores)
         return replace(self, node=node, value=value)
 
     def _transformed(
-        self, verb: str, made: Transform | TransformValues, name: str, stores: Iterable[StoreBuilder | str]
+        self, typed_by: TypedBy, made: Transform | TransformValues, name: str, stores: Iterable[StoreBuilder | str]
     ) -> str:
-        node = self.graph.add_user_processor(verb, self.node, made, name, stores)
+        verb = typed_by.method.replace("_", "-")
+        node = self.graph.add_user_processor(verb, self.node, made, name, stores, NodeOptions(typed_by))
         of: Any = made.supplier
         has_key = isinstance(made, Transform) or (isinstance(of, type) and issubclass(of, ValueTransformerWithKey))
         self.graph.calls_method(node, of, "transform", with_key=has_key, key=self.key, value=self.value)
@@ -156,7 +158,7 @@ class RecordVerbs(_LegacyVerbs):
                 given=shown(given),
             )
         read = read_fields(fields)
-        return replace(self._then("select", Select(read), name), value=type_of(read, self.key, self.value))
+        return self._then("select", Select(read), name, value=type_of(read, self.key, self.value))
 
     def filter_not(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> Self:
         """Keep the records for which ``predicate(key, value)`` is false."""
@@ -193,8 +195,8 @@ class RecordVerbs(_LegacyVerbs):
     ) -> Self:
         """Replace the value by ``mapper(value)``, or with ``with_key`` by ``mapper(key, value)``. The key does not change."""
         of = value or returned_type(mapper)
-        stream = self._then("map-values", stateless.MapValues(mapper, with_key, of), name)
-        return replace(self._calling("map_values", stream, mapper, with_key=with_key), value=of)
+        stream = self._then("map-values", stateless.MapValues(mapper, with_key, of), name, value=of)
+        return self._calling("map_values", stream, mapper, with_key=with_key)
 
     def flat_map_values(
         self,
@@ -205,13 +207,13 @@ class RecordVerbs(_LegacyVerbs):
         name: str | None = None,
     ) -> Self:
         """Replace the value by any number of values: ``mapper(value)``, or with ``with_key`` ``mapper(key, value)``."""
-        stream = self._then("flat-map-values", stateless.FlatMapValues(mapper, with_key, value), name)
-        return replace(self._calling("flat_map_values", stream, mapper, with_key=with_key), value=value)
+        stream = self._then("flat-map-values", stateless.FlatMapValues(mapper, with_key, value), name, value=value)
+        return self._calling("flat_map_values", stream, mapper, with_key=with_key)
 
     def select_key(self, mapper: Callable[[Any, Any], Any], *, key: Any = None, name: str | None = None) -> Self:
         """Replace the key by ``mapper(key, value)``. A grouping or join below needs a repartition."""
         of = key or returned_type(mapper)
-        stream = self._then("select-key", stateless.SelectKey(mapper), name, key=of, value=self.value)
+        stream = self._then("select-key", stateless.SelectKey(mapper), name, key=of)
         return self._calling("select_key", stream, mapper)
 
     def peek(self, action: Callable[[Any, Any], None], *, name: str | None = None) -> Self:
@@ -223,7 +225,8 @@ class RecordVerbs(_LegacyVerbs):
         self.graph.calls(stream.node, verb, function, with_key=with_key, key=self.key, value=self.value)
         return stream
 
-    def _then(self, verb: str, supplier: Callable[[], Processor], name: str | None, **changed: Any) -> Self:
-        node = self.graph.add(verb, supplier, self.node, name=name)
-        stream = replace(self, node=node)
-        return replace(stream, **changed, is_rekeyed=True) if changed else stream
+    def _then(self, verb: str, supplier: Callable[[], Processor], name: str | None, **types: Any) -> Self:
+        """Return the stream behind a new node, which makes keys or values of the given types, or passes them on."""
+        typed_by = TypedBy(verb.replace("-", "_"), tuple(types))
+        node = self.graph.add(verb, supplier, self.node, name=name, typed_by=typed_by)
+        return replace(self, node=node, **types, is_rekeyed=self.is_rekeyed or "key" in types)

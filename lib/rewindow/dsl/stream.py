@@ -29,7 +29,7 @@ from rewindow.errors import TopologyError
 from rewindow.streams.batch_processor import BatchProcessor, refuse_both_forms
 from rewindow.streams.deprecated_processors import LegacyProcessor, deprecated
 from rewindow.streams.duration import to_ms
-from rewindow.streams.nodes import Partitioner
+from rewindow.streams.nodes import PROCESS, Partitioner, TypedBy
 from rewindow.streams.processor import FixedKeyProcessor, Processor
 from rewindow.streams.serde.binding import EqualType
 from rewindow.streams.settings import OnError
@@ -123,7 +123,7 @@ class KStream(RecordVerbs):
         below is lowered by this time (D22). ``on_error`` is the policy for a record at which the processor fails: ``fail``,
         ``retry 3``, ``quarantine`` or ``retry 3 quarantine``. The job's file may override the policy of any node.
         """
-        options = NodeOptions(to_ms(holds), OnError.parse(on_error))
+        options = NodeOptions(PROCESS, to_ms(holds), OnError.parse(on_error))
         node = self.graph.add_user_processor("process", self.node, supplier, name, stores, options)
         _check_class(self.graph, node, supplier, self.key, self.value)
         return KStream(self.graph, node, key, value, is_rekeyed=True)
@@ -145,7 +145,7 @@ class KStream(RecordVerbs):
             ProcessValues(function_of(supplier, "process_values")),
             name,
             stores,
-            NodeOptions(to_ms(holds), OnError.parse(on_error)),
+            NodeOptions(TypedBy("process_values", ("value",)), to_ms(holds), OnError.parse(on_error)),
         )
         _check_class(self.graph, node, supplier, self.key, self.value)
         return replace(self, node=node, value=value)

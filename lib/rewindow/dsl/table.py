@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rewindow.dsl.finals import keep_until_final
-from rewindow.dsl.graph import Graph, function_of, returned_pair, returned_type, shown
+from rewindow.dsl.graph import KEEPS_TYPES, Graph, function_of, returned_pair, returned_type, shown
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.suppress import BufferTime, SuppressUntilTimeLimit, SuppressUntilWindowCloses
 from rewindow.dsl.operators.table_group import TableGroupBy
@@ -19,7 +19,7 @@ from rewindow.dsl.suppressed import Suppressed
 from rewindow.dsl.table_joins import ForeignKey, Joiner, Unmatched, join_by_foreign_key, join_tables
 from rewindow.errors import TopologyError
 from rewindow.streams.deprecated_processors import ValueTransformerWithKey
-from rewindow.streams.nodes import ProcessorNode, SourceNode
+from rewindow.streams.nodes import ProcessorNode, SourceNode, TypedBy
 from rewindow.streams.state.stores import BUFFER, VERSIONED, StoreBuilder
 from rewindow.streams.topology import Topology
 from rewindow.streams.windows.time import Windows
@@ -81,7 +81,8 @@ class KTable:
         in a store. ``value`` declares their type. Results have the timestamps of the updates.
         """
         derive = mapper if with_key else lambda _key, value: mapper(value)
-        table = self._derived(TableDerive("table_map_values", derive), store, name, value or returned_type(mapper))
+        typed_by, value = TypedBy("map_values", ("value",)), value or returned_type(mapper)
+        table = self._derived(TableDerive("table_map_values", derive), store, name, value, typed_by)
         self.graph.calls(table.node, "map_values", mapper, with_key=with_key, key=self.key, value=self.value)
         return table
 
@@ -122,7 +123,9 @@ class KTable:
         """
         self.check_old("group_by")
         returned = returned_pair(mapper)
-        node = self.graph.add("table-group-by", TableGroupBy(mapper), self.node, name=name)
+        node = self.graph.add(
+            "table-group-by", TableGroupBy(mapper), self.node, name=name, typed_by=TypedBy("group_by")
+        )
         self.graph.calls(node, "group_by", mapper, key=self.key, value=self.value)
         return self.graph.fluent.grouped_table(self.graph, node, key or returned[0], value or returned[1])
 
@@ -297,16 +300,23 @@ class KTable:
         self.graph.calls(table.node, verb.removeprefix("table_"), predicate, key=self.key, value=self.value)
         return table
 
-    def _derived(self, supplier: TableDerive, store: StoreSpec | None, name: str | None, value: Any) -> KTable:
+    def _derived(
+        self,
+        supplier: TableDerive,
+        store: StoreSpec | None,
+        name: str | None,
+        value: Any,
+        typed_by: TypedBy = KEEPS_TYPES,
+    ) -> KTable:
         verb = supplier.verb.replace("_", "-")
         if store is None:
-            node = self.graph.add(verb, supplier, self.node, name=name)
+            node = self.graph.add(verb, supplier, self.node, name=name, typed_by=typed_by)
             view = None if self.view is None else DerivedView(self.view, supplier.derive)
             return replace(self, node=node, value=value, view=view)
         kept = materialized(store)
         self.graph.topology.add_store(kept.key_values(self.key, value))
         stored = replace(supplier, store=kept.name)
-        node = self.graph.add(verb, stored, self.node, name=name or kept.name, stores=(kept.name,))
+        node = self.graph.add(verb, stored, self.node, name=name or kept.name, stores=(kept.name,), typed_by=typed_by)
         return replace(self, node=node, value=value, view=StoreView(kept.name), knows_old=True)
 
     def check_old(self, verb: str) -> None:
@@ -363,7 +373,8 @@ def _transform_values(
         kept = materialized(store)
         graph.topology.add_store(kept.key_values(table.key, value))
         made, names, view = replace(made, store=kept.name), (*names, kept.name), StoreView(kept.name)
-    node = graph.add("transform-values", made, table.node, name=name, stores=names)
+    typed_by = TypedBy("transform_values", ("value",))
+    node = graph.add("transform-values", made, table.node, name=name, stores=names, typed_by=typed_by)
     graph.calls_method(node, supplier, "transform", key=table.key, value=table.value)
     return replace(table, node=node, value=value, view=view, knows_old=table.knows_old or store is not None)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rewindow.dsl.graph import internal_ends, returned_type
+from rewindow.dsl.graph import JOIN, internal_ends, returned_type
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.foreign_key_join import (
     ForeignKeyJoin,
@@ -18,7 +18,7 @@ from rewindow.dsl.operators.foreign_key_join import (
     ForeignKeySend,
     ForeignKeySubscribe,
 )
-from rewindow.dsl.operators.table_join import TableJoinResult, TableJoinSide
+from rewindow.dsl.operators.table_join import TableJoinResult, TableJoinSide, ValueJoiner
 from rewindow.dsl.operators.table_view import JoinedView, StoreView, TableView
 from rewindow.dsl.type_checks import EqualKeys
 from rewindow.errors import TopologyError
@@ -67,14 +67,14 @@ def join_tables(
         left.check_old("a left or outer join")
     if unmatched.right:
         right.check_old("an outer join")
-    turned = (lambda key, own, other: joiner(key, other, own)) if with_key else (lambda own, other: joiner(other, own))
+    joined = ValueJoiner(joiner, with_key)
     inputs = (
-        (f"{name}-left", left, right_view, joiner, unmatched.left, unmatched.right),
-        (f"{name}-right", right, left_view, turned, unmatched.right, unmatched.left),
+        (f"{name}-left", left, right_view, joined, unmatched.left, unmatched.right),
+        (f"{name}-right", right, left_view, joined.turned, unmatched.right, unmatched.left),
     )
-    for side, table, other, joined, keeps_own, keeps_other in inputs:
+    for side, table, other, of_side, keeps_own, keeps_other in inputs:
         is_versioned = view_of(table, name).history_ms is not None
-        supplier = TableJoinSide(other, joined, keeps_own, keeps_other, is_versioned, with_key)
+        supplier = TableJoinSide(other, of_side, keeps_own, keeps_other, is_versioned)
         graph.add("table-join", supplier, table.node, name=side, stores=other.stores)
     graph.topology.reads.append((f"{name}-left", EqualKeys("join", left.key, right.key)))
     if own is not None:
@@ -87,6 +87,7 @@ def join_tables(
         f"{name}-right",
         name=name,
         stores=stores,
+        typed_by=JOIN,
     )
     graph.calls(node, "join", joiner, with_key=with_key, key=left.key, left=left.value, right=right.value)
     shares_updates = _is_below(graph.topology, right.node, left_view) or _is_below(
@@ -96,7 +97,7 @@ def join_tables(
     view: TableView = (
         StoreView(own.name)
         if own is not None
-        else JoinedView(left_view, right_view, joiner, unmatched.left, unmatched.right, with_key)
+        else JoinedView(left_view, right_view, joined, unmatched.left, unmatched.right)
     )
     windows = max(
         (left.windows, right.windows),
@@ -160,10 +161,12 @@ def join_by_foreign_key(
 
     topology.add_store(StoreBuilder(copy, KEY_VALUE, left.key, RowType((("number", int), ("value", left.value)))))
     topology.add_store(own.key_values(left.key, value))
-    joining = ForeignKeyJoin(joiner, copy, own.name, keeps_left, with_key)
-    joined = graph.add("foreign-key", joining, left_rows, answers, name=f"{name}-joined", stores=(copy, own.name))
+    joining = ForeignKeyJoin(ValueJoiner(joiner, with_key), copy, own.name, keeps_left)
+    joined = graph.add(
+        "foreign-key", joining, left_rows, answers, name=f"{name}-joined", stores=(copy, own.name), typed_by=JOIN
+    )
     graph.calls(joined, "join", joiner, with_key=with_key, key=left.key, left=left.value, right=right.value)
-    node = graph.add("foreign-key", TableJoinResult(own.name), joined, name=name, stores=(own.name,))
+    node = graph.add("foreign-key", TableJoinResult(own.name), joined, name=name, stores=(own.name,), typed_by=JOIN)
     return replace(left, node=node, value=value, view=StoreView(own.name), knows_old=True)
 
 

@@ -13,6 +13,7 @@ from rewindow.dsl.aggregating import (
     check_functions,
     keyed,
     merger_of,
+    typed_by,
 )
 from rewindow.dsl.finals import keep_longer, keep_until_final
 from rewindow.dsl.graph import function_of
@@ -159,7 +160,8 @@ def _windowed_table(
     state, result = made.state_type(stream.value), made.result_type(stream.value)
     stream.graph.topology.add_store(materialized(store).windowed(windows, stream.key, state))
     holds_ms = windows.holds_ms if is_final else 0
-    node = stream.graph.add("window", supplier, stream.node, name=name or own, stores=(own,), holds_ms=holds_ms)
+    options: dict[str, Any] = {"stores": (own,), "typed_by": typed_by(made), "holds_ms": holds_ms}
+    node = stream.graph.add("window", supplier, stream.node, name=name or own, **options)
     check_functions(stream.graph, node, made, stream.key, stream.value)
     if isinstance(supplier, SessionAggregate):
         types = {"key": stream.key, "one": state, "later": state}

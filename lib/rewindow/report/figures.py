@@ -185,15 +185,11 @@ def _changed_figures(inputs: Inputs, before: CommittedRun) -> Iterator[Change]:
     for kind in new:
         if old[kind] or new[kind]:
             yield Change(f"{kind} records", old[kind], new[kind])
-    yield Change("changelog rows", _changelog(before), _changelog(now))
+    yield Change("changelog rows", before.commit.changelog_rows, now.commit.changelog_rows)
     yield Change(
         "results that wait in suppress buffers", sum(before.commit.held.values()), sum(now.commit.held.values())
     )
     yield Change("seconds from plan to commit", inputs.seconds_of(before), inputs.seconds_of(now))
-
-
-def _changelog(run: CommittedRun) -> int:
-    return sum(total.rows for target, total in run.commit.targets.items() if target.startswith(CHANGELOG))
 
 
 def replaced(inputs: Inputs) -> Replaced | None:

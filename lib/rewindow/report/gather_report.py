@@ -117,14 +117,14 @@ def verdict(report: Report, health: JobHealth, *, is_newest: bool) -> list[Sente
 
 def _headline(report: Report, health: JobHealth, *, is_newest: bool) -> Sentence:
     progress, outlook = report.progress, report.outlook
-    has_time = progress.watermark_ms is not None
-    through = f"Complete through {to_the_second(progress.watermark_ms)}" if has_time else "Complete through no time yet"
+    time = "no time yet" if progress.watermark_ms is None else to_the_second(progress.watermark_ms)
+    through = f"Complete through {time}"
     current = f"{through}, and up to date with all that is landed"
     if any(expected.became == ON_HOLD for expected in report.expectations):
         message = VerdictMessage(
             "headline-on-hold",
             "A run is on hold, and its rows are not published; but for them {through}",
-            through=f"{through[0].lower()}{through[1:]}",
+            through=f"complete through {time}",
         )
         return Sentence.of(Level.WARNING, message)
     if progress.is_sealed:

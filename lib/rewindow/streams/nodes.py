@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from rewindow.errors import DataError
 from rewindow.streams.processor import Processor
@@ -24,6 +24,16 @@ class LeavesOut(StrEnum):
     """Records that do not fulfil a condition."""
     WITHOUT_PARTNER = "without_partner"
     """Records without a join partner, because the node is an inner join."""
+
+
+class TypedBy(NamedTuple):
+    """The method of the DSL that adds a node, and the parts of records that the node makes, whose types the method declares."""
+
+    method: str
+    parts: tuple[str, ...] = ("key", "value")
+
+
+PROCESS = TypedBy("process")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,8 @@ class ProcessorNode(Node):
     """The longest time in ms for which the node can hold a result back. The watermark below it is lowered by this time (D22)."""
     on_error: OnError = FAIL
     """The policy for a record at which the node fails; not part of the fingerprint."""
+    typed_by: TypedBy = PROCESS
+    """The call that declares the types of what the node makes; not part of the fingerprint."""
 
     @property
     def leaves_out(self) -> LeavesOut | None:
@@ -96,7 +108,7 @@ def partition_for(sink: SinkNode, record: Record, partitions: int) -> int:
         chosen: object = sink.partitioner(sink.topic, record.key, record.value, partitions)
         if chosen is not None:
             return _checked_partition(chosen, sink, record, partitions)
-    return 0 if record.key is None else partition_of(record.key, partitions)
+    return partition_of(record.key, partitions)
 
 
 def _checked_partition(chosen: object, sink: SinkNode, record: Record, partitions: int) -> int:

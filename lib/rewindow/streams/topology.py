@@ -32,7 +32,7 @@ from typing import Any, Protocol
 
 from rewindow.errors import TopologyError
 from rewindow.streams.duration import in_words
-from rewindow.streams.nodes import Node, Partitioner, ProcessorNode, SinkNode, SourceNode
+from rewindow.streams.nodes import PROCESS, Node, Partitioner, ProcessorNode, SinkNode, SourceNode, TypedBy
 from rewindow.streams.processor import Processor
 from rewindow.streams.settings import FAIL, OnError
 from rewindow.streams.state.stores import SESSION, WINDOW, StoreBuilder
@@ -102,8 +102,9 @@ class Topology:
         stores: tuple[str, ...] = (),
         holds_ms: int = 0,
         on_error: OnError = FAIL,
+        typed_by: TypedBy = PROCESS,
     ) -> Topology:
-        """Add a processor. ``stores`` has names of stores added before; for ``holds_ms`` and ``on_error`` see `ProcessorNode`."""
+        """Add a processor. ``stores`` has names of stores added before; for the further arguments see `ProcessorNode`."""
         # User code may pass anything.
         given: object = supplier
         if not callable(given):
@@ -129,7 +130,7 @@ class Topology:
                     node=name,
                     store=store,
                 )
-        return self._add(ProcessorNode(name, parents, supplier, stores, holds_ms, on_error))
+        return self._add(ProcessorNode(name, parents, supplier, stores, holds_ms, on_error, typed_by))
 
     def add_store(self, builder: StoreBuilder) -> Topology:
         """Declare a store. Processors added with the store's name are connected to it."""

@@ -131,7 +131,7 @@ class TopologyTestDriver:
                     topic=topic,
                 )
             row = as_log_row(key), as_log_row(value)
-            for queued in self._readers[TopicPartition(topic, self._partition_of(key))]:
+            for queued in self._readers[TopicPartition(topic, partition_of(key, self._partitions))]:
                 queued.enqueue(topic, *row, timestamp)
         self._process_ready()
         self._warn_of_unaligned()
@@ -328,9 +328,6 @@ class TopologyTestDriver:
             while released_ms != UNKNOWN and (picked := queued.group.pick(released)) is not None:
                 queued.process(picked)
             queued.local.task.end_epoch(watermark_ms, is_final=is_final, number=self._epochs)
-
-    def _partition_of(self, key: Any) -> int:
-        return 0 if key is None else partition_of(key, self._partitions)
 
     def _check_open(self) -> None:
         if self._is_finished:

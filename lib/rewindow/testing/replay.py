@@ -158,7 +158,7 @@ class LocalReplay:
     def _by_partition(self, epoch: Epoch) -> dict[tuple[str, int], list[tuple[int, int, Any, Any]]]:
         rows: dict[tuple[str, int], list[tuple[int, int, Any, Any]]] = {}
         for topic, key, value, timestamp in epoch.records:
-            topic_partition = (topic, self._partition_of(key))
+            topic_partition = (topic, partition_of(key, self._partitions))
             offset = self._next_offsets.get(topic_partition, 0)
             self._next_offsets[topic_partition] = offset + 1
             rows.setdefault(topic_partition, []).append((offset, timestamp, key, value))
@@ -173,9 +173,6 @@ class LocalReplay:
         emission = Emission(order_ms, partition, number, record.timestamp, key, value)
         to = partition_for(sink, record, self._partitions)
         self._internal.setdefault((sink.topic, to, self._epoch), []).append(emission)
-
-    def _partition_of(self, key: Any) -> int:
-        return 0 if key is None else partition_of(key, self._partitions)
 
 
 def _batches(topics: Sequence[Sequence[Rows]], size: int | None) -> Iterator[Sequence[Sequence[Rows]]]:

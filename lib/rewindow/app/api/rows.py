@@ -165,8 +165,7 @@ class OutputSource(Source):
 
     def most_rows(self, project: OpenProject) -> int:
         """Return the number of rows. Only the ledger is read."""
-        totals = [run.commit.targets.get(f"{OUTPUT}{self.name}") for run in self.as_of(project).runs]
-        return sum(total.rows for total in totals if total)
+        return sum(run.commit.rows_in(f"{OUTPUT}{self.name}") for run in self.as_of(project).runs)
 
     def arrow(self, project: OpenProject, *, is_current: bool = False) -> pa.Table:
         """Return the rows, or with ``is_current`` the `current_rows`, in the order of timestamp, record and key.
@@ -226,8 +225,7 @@ class StoreSource(Source):
         """Return how many changelog rows a restore reads. Only the ledger is read."""
         at_run = self.as_of(project)
         basis = at_run.state.basis(at_run.run.spec.run)
-        totals = [run.commit.targets.get(f"{CHANGELOG}{self.name}") for run in basis]
-        return sum(total.rows for total in totals if total)
+        return sum(run.commit.rows_in(f"{CHANGELOG}{self.name}") for run in basis)
 
     def arrow(self, project: OpenProject) -> pa.Table:
         """Return the entries in the order of their keys. Raises `CheckpointError` (76) if `gc` has deleted them."""

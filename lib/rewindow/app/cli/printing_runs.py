@@ -90,7 +90,7 @@ def _mostly_late(result: RunReport) -> Iterator[str]:
 def _how_to_see(result: RunReport, dropped: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
     """Yield how to see the dropped records. Without ``dropped: quarantine`` they are only counted."""
     refused = sum(dropped.get(DROPS[QUARANTINED], {}).values())
-    rows = result.commit.targets[QUARANTINE].rows if QUARANTINE in result.commit.targets else 0
+    rows = result.commit.rows_in(QUARANTINE)
     if rows:
         yield f"  See them with `{see_quarantined(result.spec.job)}`."
     if rows <= refused and any(kind != DROPS[QUARANTINED] for kind in dropped):
@@ -184,8 +184,7 @@ def describe_result(result: RunReport | UpToDate) -> dict[str, Any]:
 def _nothing_lines(result: UpToDate, *, is_first: bool) -> Iterator[str]:
     yield f"Nothing {'' if is_first else 'more '}to run: {result.reason}."
     if isinstance(result, UpToDateButChanged):
-        accepts = result.next_accepts
-        yield f"The job has changed since the checkpoint of run {result.since}. {accepts[0].upper()}{accepts[1:]}:"
+        yield f"The job has changed since the checkpoint of run {result.since}, and {result.next_accepts}:"
         yield from (f"  - {line}" for line in result.changed)
 
 

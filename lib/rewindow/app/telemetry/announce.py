@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import sys
 
 from rewindow.app.command_log import command_log
@@ -12,8 +11,6 @@ from rewindow.errors import visible, without_secrets
 PATIENCE_S = 5.0
 """How long a command waits at its end for a client to deliver. `IMPATIENCE_S` applies after a failed delivery."""
 IMPATIENCE_S = 1.0
-
-_USERINFO = re.compile(r"[^\s/:@]+:[^\s@]+@")
 
 
 class Warner(logging.Handler):
@@ -32,8 +29,7 @@ class Warner(logging.Handler):
         if self.has_warned:
             return
         self.has_warned = True
-        # The second replacement is needed because clients also show addresses without their scheme.
-        reason = _USERINFO.sub("***@", without_secrets(" ".join(why.split())))
+        reason = without_secrets(" ".join(why.split()))
         line = f"{self._about}: {reason[:500]}. The command goes on without it"
         log = command_log()
         if log is not None:

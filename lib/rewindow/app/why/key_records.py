@@ -75,7 +75,7 @@ def _asked(past: History, values: Sequence[Any], start_ms: int | None, at: Asked
     output = past.output
     shape = output.layout.shapes[0]
     own = own_key(shape.decode((*values, 0, 0) if output.is_windowed else tuple(values)))
-    partition = 0 if own is None else partition_of(own, output.job.feed.definition.partitions)
+    partition = partition_of(own, output.job.feed.definition.partitions)
     landed = _landed(past, own, partition, _times(past, start_ms))
     times = sorted(time for known in landed.values() for time in known.values())
     windows = output.windows if output.is_windowed else None

@@ -222,7 +222,7 @@ def _told(
         return no_answer(output, Missing.WAITING, NO_ROW_YET, reasons, **known)
     if not records and asked.waiting:
         headline, fix = _not_taken(output, asked.waiting)
-        taken_by = ReasonMessage("records-taken-later", "{fix}", fix=f"{fix[0].upper()}{fix[1:]}")
+        taken_by = ReasonMessage("records-taken-later", "{fix}", fix=fix)
         is_held = len(landings) <= output.branch.last_epoch
         why = [*held_sentences(past), *clock_sentences(past, asked.partition)] if is_held else clocks
         return no_answer(output, Missing.NOT_TAKEN, headline, [taken_by, *why], **known)
@@ -259,7 +259,7 @@ def _no_session(time_ms: int) -> ReasonMessage:
 
 def _records_not_taken(output: Output, times: Sequence[int]) -> ReasonMessage:
     why, fix = _not_taken(output, times)
-    return why.followed(f": {fix}")
+    return why.followed(f". {fix}")
 
 
 def _not_taken(output: Output, times: Sequence[int]) -> tuple[ReasonMessage, str]:
@@ -267,16 +267,16 @@ def _not_taken(output: Output, times: Sequence[int]) -> tuple[ReasonMessage, str
     records = f"{counted(len(times), 'record')} of the key"
     if len(output.job.feed.landings) > output.branch.last_epoch:
         job = command_words(output.job.name, output.branch.name)
-        return _waits(records, "landed after the last run"), f"run the job, `rewindow run {job}`"
+        return _waits(records, "landed after the last run"), f"Run the job, `rewindow run {job}`"
     watermark_ms, is_one = output.job.feed.landings[-1].watermark_ms, len(times) == 1
     is_later = [time > watermark_ms for time in times]
     if all(is_later):
         are = "is" if is_one else "are"
-        return _waits(records, f"{are} later than the feed's watermark"), "a run takes them once a landing raises it"
+        return _waits(records, f"{are} later than the feed's watermark"), "A run takes them once a landing raises it"
     where = f"wait{'s' if is_one else ''} behind records of the partition that are later than the feed's watermark"
     if any(is_later):
         where = "are later than the feed's watermark, or wait behind such records of the partition"
-    return _waits(records, where), "a run takes them, in this order, once a landing raises it"
+    return _waits(records, where), "A run takes them, in this order, once a landing raises it"
 
 
 def _waits(records: str, why: str) -> ReasonMessage:

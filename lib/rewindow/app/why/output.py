@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from rewindow.app.branch_status import rules_of
@@ -47,7 +47,7 @@ class Output:
     tables: Warehouse
     state: JobState
     branch: Branch
-    rules: FeedRules | Unknown
+    read_rules: Callable[[], FeedRules | Unknown]
 
     @classmethod
     def find(cls, project: OpenProject, name: str, branch: str) -> Output:
@@ -83,7 +83,7 @@ class Output:
             tables,
             state,
             of_branch,
-            rules_of(project.root, config.feed),
+            partial(rules_of, project.root, config.feed),
         )
 
     def traced(self, partition: int) -> Traced:

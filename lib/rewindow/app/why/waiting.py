@@ -178,7 +178,7 @@ def partner_sentences(past: History, taken: Candidates) -> Iterator[ReasonMessag
 
 def _inputs(past: History) -> Inputs:
     of, run = past.output, past.last
-    return Inputs(of.branch, of.job.feed, [run], rules=of.rules, reports={run.spec.run: of.tables.reports(run)})
+    return Inputs(of.branch, of.job.feed, [run], of.read_rules, {run.spec.run: of.tables.reports(run)})
 
 
 def open_windows(

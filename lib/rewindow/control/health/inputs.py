@@ -81,6 +81,7 @@ class Held:
 class Inputs:
     """What a command has read of a branch and some of its ``runs``. The last of these runs is the head.
 
+    * ``read_rules`` reads the feed's file. That takes longer than a small run, so it is called only for a result that needs it.
     * ``reports``: from run id to the task reports of the run, oldest run first; ``before_reports``: the task reports of the run
       before the head.
     * ``stores``: from store to its columns after the head, without stores that were not read.
@@ -92,7 +93,7 @@ class Inputs:
     branch: Branch
     feed: Feed
     runs: Sequence[CommittedRun]
-    rules: FeedRules | Unknown = NOT_READ
+    read_rules: Callable[[], FeedRules | Unknown] = lambda: NOT_READ
     reports: Mapping[int, Sequence[TaskReport]] | Unknown = NOT_READ
     before_reports: Sequence[TaskReport] = ()
     stores: Mapping[str, Columns] = field(default_factory=dict)
@@ -102,6 +103,11 @@ class Inputs:
     steps: Mapping[int, StepTimes] = field(default_factory=dict)
     will_follow: bool = False
     """Whether, according to the job's present file, the feed's watermark moves the job's clocks from the next run on."""
+
+    @cached_property
+    def rules(self) -> FeedRules | Unknown:
+        """The rules in the feed's file."""
+        return self.read_rules()
 
     @property
     def head(self) -> CommittedRun:

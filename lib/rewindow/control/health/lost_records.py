@@ -208,7 +208,7 @@ def hints(job: Job, report: RunReport) -> Iterator[HintMessage]:
     yield from _took_nothing(job, report)
     topology = job.code.topology
     for node in topology.nodes.values():
-        if not isinstance(node, SinkNode) or node.is_internal or _rows(report, f"output/{node.topic}"):
+        if not isinstance(node, SinkNode) or node.is_internal or report.commit.rows_in(f"output/{node.topic}"):
             continue
         upstream = list(topology.above(node))
         sources = [source.topic for source in upstream if isinstance(source, SourceNode)]
@@ -246,7 +246,7 @@ def _no_rows(
     # The stores of table joins hold rows of tables, not of these records.
     own = [node for node in nodes if not node.joins_table]
     waiting = sum(report.commit.held.get(store, 0) for node in nodes for store in node.stores)
-    is_stored = any(_rows(report, f"changelog/{store}") for node in windowed or own for store in node.stores)
+    is_stored = any(report.commit.rows_in(f"changelog/{store}") for node in windowed or own for store in node.stores)
     filters = [node for node in reversed(nodes) if node.leaves_out]
     below = [node for node in filters if _is_below_store(job.code.topology, node)]
     dropped, text = _dropped(report, {node.name for node in nodes})
@@ -349,11 +349,6 @@ def _dropped(report: RunReport, nodes: set[str]) -> tuple[int, str]:
     counts = [(count, kind, why) for name, kind in DROPS.items() for why, count in sum_by_reason(own, name).items()]
     text = ", ".join(f"{count:,} {kind}{f' ({why})' if why else ''}" for count, kind, why in counts)
     return sum(count for count, _, _ in counts), text
-
-
-def _rows(report: RunReport, target: str) -> int:
-    total = report.commit.targets.get(target)
-    return total.rows if total else 0
 
 
 def _is_below_store(topology: Topology, node: Node) -> bool:

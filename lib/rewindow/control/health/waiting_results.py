@@ -181,13 +181,14 @@ def stalled(inputs: Inputs) -> Sequence[Stalled] | Unknown:
     if isinstance(timed, Unknown):
         return timed
     holding = [*holding_nodes(timed)]
-    for needed in (inputs.rules, inputs.tasks):
-        if isinstance(needed, Unknown):
-            return needed if holding else []
+    if isinstance(inputs.tasks, Unknown):
+        return inputs.tasks if holding else []
     waiting: dict[tuple[str, bool], list[_Partition]] = {}
     for node in holding:
         for partition, clock in sorted(clocks_of(inputs, node).items()):
             held = _stalled_in(inputs, node, partition, clock)
+            if isinstance(held, Unknown):
+                return held
             if held is not None:
                 waiting.setdefault((node.node, held.by_feed), []).append(held)
     return [_stalled(inputs, node, partitions) for (node, _), partitions in waiting.items()]
@@ -208,22 +209,25 @@ class _Partition(NamedTuple):
     by_job: bool
 
 
-def _stalled_in(inputs: Inputs, timed: TimedNode, partition: int, clock: int) -> _Partition | None:
+def _stalled_in(inputs: Inputs, timed: TimedNode, partition: int, clock: int) -> _Partition | Unknown | None:
     """Return the results of a node's partition if they wait for a partition without new records."""
     landing, newest = inputs.feed.landings[-1], max(inputs.newest.values(), default=UNKNOWN)
     results, final_ms = _results(inputs, timed, partition), timed.all_final_at(clock)
     own_ms = _own_time(inputs, timed, partition, clock)
-    lag_ms = 0 if isinstance(inputs.rules, Unknown) else inputs.rules.lag_ms
-    if clock == UNKNOWN or own_ms is None or results == 0 or newest - max(lag_ms, landing.held_ms) < final_ms:
+    if clock == UNKNOWN or own_ms is None or results == 0 or newest - landing.held_ms < final_ms:
         return None
     follows = inputs.will_follow or inputs.follows_watermark
     is_taken = len(inputs.feed.landings) == inputs.branch.last_epoch
     # Even if the watermark has passed `final_ms`, the newest records of this partition may be above the watermark. No run takes
     # them yet, so they cannot make the results final.
     is_held = landing.watermark_ms < final_ms or (not follows and is_taken and own_ms > landing.watermark_ms)
-    by_feed = is_held and bool(_waits_for(inputs))
     by_job = not follows and own_ms < final_ms
-    if not (by_feed or by_job):
+    if not (is_held or by_job):
+        return None
+    if isinstance(inputs.rules, Unknown):
+        return inputs.rules
+    by_feed = is_held and bool(_waits_for(inputs))
+    if newest - inputs.rules.lag_ms < final_ms or not (by_feed or by_job):
         return None
     named = TopicPartition(timed.topics[0] if timed.topics else timed.node, partition)
     return _Partition(named, own_ms, results, own_ms < inputs.newest_read(timed, partition), by_feed, by_job)

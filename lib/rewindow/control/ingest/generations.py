@@ -184,16 +184,16 @@ def grown(spec: LogSpec, kept: LogColumns, now: LogColumns) -> LogColumns:
     if gone or other:
         reason = "it is left out" if gone else f"it is {present[other[0]].type} now"
         column = landed[(gone or other)[0]]
-        step = f"{other_name(column.name)}, and land" if other and not gone else "Land"
+        step = f"{other_name(column.name)}, and land" if other and not gone else "land"
         raise ConfigError(
             "landed-column-incompatible",
             "log {topic}: {column} was landed as {type}, but {reason}, so kept landings and new ones would "
-            "not fit together. {fix} everything again: `rewindow land FEED --new-generation`",
+            "not fit together: {fix} everything again: `rewindow land FEED --new-generation`",
             topic=spec.topic,
             column=column.name,
             type=column.type,
             reason=reason,
-            fix=step[0].upper() + step[1:],
+            fix=step,
         )
     values = [landed.get(column.name, column) for column in now.value]
     if spec.value is None:

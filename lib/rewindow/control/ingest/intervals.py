@@ -39,13 +39,6 @@ _LENGTHS_MS = {
     "y": (364 * _DAY, 367 * _DAY),
 }
 """Bounds of the length of calendar units, which narrow the search for an interval."""
-_NAMES = {
-    (1, "d"): ("the day", "YYYY-MM-DD"),
-    (1, "w"): ("the week from", "YYYY-MM-DD"),
-    (1, "mo"): ("the month", "YYYY-MM"),
-    (1, "y"): ("the year", "YYYY"),
-}
-_TIME, _DATE_AND_TIME = "HH:mm", "YYYY-MM-DD HH:mm"
 _Later = Mapping[str, int]
 """From a landed file to the first arrival (epoch ms) of its rows that are not landed. Files without such rows are left out."""
 

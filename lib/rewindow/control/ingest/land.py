@@ -428,14 +428,14 @@ def _check_some_landed(call: Call, spec: LogSpec, blocks: Sequence[Block]) -> No
     unit = unit_in_reason(why)
     if has_records and unit is None:
         return
-    fix = "fix `timestamp:`, `units:`, `max_ahead` or the source"
+    fix = "Fix `timestamp:`, `units:`, `max_ahead` or the source"
     if unit is not None:
         fix = spec.unit_fix(why, unit)
     records = "the only record" if quarantined == 1 else f"all {quarantined} records"
     raise DataError(
         "log-all-quarantined",
         "feed {feed}: {records} of the log {topic} would be quarantined, the first because of: {reason}. Nothing "
-        "was landed: {fix}",
+        "was landed. {fix}",
         feed=call.feed.feed,
         records=records,
         topic=spec.topic,

@@ -240,12 +240,12 @@ class _Rules:
         spec = self._spec
         close = get_close_matches(field, sorted(self._known), n=1)
         hint = f" Is it {self._written[close[0]]}?" if close else ""
-        leave_out = f"Set `ignore: [{field}]` to leave it out"
+        ignore = f"`ignore: [{field}]` to leave it out"
         if "." in field or self._before is None or spec.source.format == JOB:
-            ways = f"Fix the file, or {leave_out[0].lower()}{leave_out[1:]}, or land everything again with it: {_GENERATION}"
+            ways = f"Fix the file, or set {ignore}, or land everything again with it: {_GENERATION}"
         else:
             ways = (
-                f"{leave_out}. Or land it: with `optional: [{field}]`, `rewindow land FEED --new-generation --keep "
+                f"Set {ignore}. Or land it: with `optional: [{field}]`, `rewindow land FEED --new-generation --keep "
                 f"{self._landings}` lands it from here on, and without `--keep {self._landings}` in all files that have it"
             )
         return SourceError(

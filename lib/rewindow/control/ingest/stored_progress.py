@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
-from typing import Any, overload
+from typing import Any
 
 from rewindow.control.ingest.feed_definition import definition_as_json, definition_from_json
 from rewindow.control.ingest.landings import GENERATION, LANDING, Feed, Landing
 from rewindow.control.ingest.watermarks import Delivery, HeldFile
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.control.plan.sequence import History
+from rewindow.control.plan.sequence import History, MadeWhenUsed
 from rewindow.control.plan.spec import Attempt
 from rewindow.control.plan.stored_rows import known_part
 from rewindow.streams.record import TopicPartition
@@ -35,7 +35,7 @@ class Made:
     bodies: list[Mapping[str, Any]]
 
 
-class StoredLandings(Sequence[Landing]):
+class StoredLandings(MadeWhenUsed[Landing]):
     """The landings of a stored feed. Each is decoded from its line on first use."""
 
     def __init__(self, lines: Sequence[str], ends: Sequence[int | None]) -> None:
@@ -47,19 +47,11 @@ class StoredLandings(Sequence[Landing]):
         """Return the number of landings."""
         return len(self._lines)
 
-    @overload
-    def __getitem__(self, index: int) -> Landing: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Landing]: ...
-
-    def __getitem__(self, index: int | slice) -> Landing | Sequence[Landing]:
-        """Return the landing at an index, or some landings."""
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
-        if index not in self._made:
-            self._made[index] = Landing.from_json(json.loads(self._lines[index]))
-        return self._made[index]
+    def at(self, position: int) -> Landing:
+        """See `MadeWhenUsed`."""
+        if position not in self._made:
+            self._made[position] = Landing.from_json(json.loads(self._lines[position]))
+        return self._made[position]
 
 
 def interval_ends(feed: Feed) -> Iterator[int | None]:

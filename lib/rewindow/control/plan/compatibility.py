@@ -66,14 +66,13 @@ def check_publishable(main: Branch, now: JobBinding) -> None:
     reason = "; ".join(
         f"output {output} has other columns than {table.path}: {changes}" for output, table, changes in changed
     )
-    fix = another_table(now.job, [output for output, _, _ in changed])
     raise CheckpointError(
         "branch-not-promotable",
         "job {job!r}: {reason}. Readers of that table do not expect them, so the branch could not be "
-        "promoted. {fix}, then backfill{keep_key}",
+        "promoted: {fix}, then backfill{keep_key}",
         job=now.job,
         reason=reason,
-        fix=fix[0].upper() + fix[1:],
+        fix=another_table(now.job, [output for output, _, _ in changed]),
         keep_key=keep_key(main, now),
     )
 

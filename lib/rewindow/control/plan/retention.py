@@ -58,7 +58,7 @@ def due_before_run(state: JobState, branch: str, every: int = EVERY) -> Committe
     if head is None or not state.branch(branch).is_open or not is_due(state, head, every):
         return None
     # A run holds the rows of its snapshot in memory, so a larger snapshot is left to `gc`.
-    return head if sum(map(_changes, state.basis(head.spec.run))) <= _MOST_ROWS else None
+    return head if sum(run.commit.changelog_rows for run in state.basis(head.spec.run)) <= _MOST_ROWS else None
 
 
 def is_due(state: JobState, run: CommittedRun, every: int) -> bool:
@@ -72,9 +72,11 @@ def is_due(state: JobState, run: CommittedRun, every: int) -> bool:
         return False
     basis, snapshots = state.basis(run.spec.run), {run_of_basis.spec.run for run_of_basis in state.snapshots.values()}
     later = [run_of_basis for run_of_basis in basis if run_of_basis.spec.run not in snapshots]
-    of_snapshot = sum(_changes(run_of_basis) for run_of_basis in basis if run_of_basis.spec.run in snapshots)
+    of_snapshot = sum(
+        run_of_basis.commit.changelog_rows for run_of_basis in basis if run_of_basis.spec.run in snapshots
+    )
     # With fewer changes, writing all rows again would cost more than later restores save.
-    pays = 2 * sum(map(_changes, later)) >= of_snapshot
+    pays = 2 * sum(run_of_basis.commit.changelog_rows for run_of_basis in later) >= of_snapshot
     return len(later) >= every and (pays or len(later) >= MOST_RUNS * every)
 
 
@@ -133,11 +135,6 @@ class Needed:
 def is_state(part: str) -> bool:
     """Return whether the rows of a part are entries of stores, which a run in progress may still read."""
     return part == _CHANGELOG
-
-
-def _changes(run: CommittedRun) -> int:
-    """Return how many rows a run or snapshot has in changelogs."""
-    return sum(total.rows for target, total in run.commit.targets.items() if target.startswith(CHANGELOG))
 
 
 def _wanted(state: JobState, runs: Iterable[RunFacts], before_ms: int) -> set[int]:

@@ -10,7 +10,25 @@ from typing import Any, TypeVar, overload
 T = TypeVar("T")
 
 
-class Numbered(Sequence[T]):
+class MadeWhenUsed(Sequence[T]):
+    """An immutable sequence that makes each value when it is used."""
+
+    @abstractmethod
+    def at(self, position: int) -> T:
+        """Return the value at a position."""
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        """Return the value at a position, or some values."""
+        return [*map(self.at, range(*index.indices(len(self))))] if isinstance(index, slice) else self.at(index)
+
+
+class Numbered(MadeWhenUsed[T]):
     """An immutable sequence whose values have numbers. It finds a value by its number without reading all values."""
 
     @abstractmethod

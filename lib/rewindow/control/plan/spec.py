@@ -331,6 +331,16 @@ class Commit:
         """Whether the run is published only when somebody accepts it."""
         return bool(self.held_by)
 
+    @property
+    def changelog_rows(self) -> int:
+        """How many rows the run added to changelogs."""
+        return sum(total.rows for target, total in self.targets.items() if target.startswith(CHANGELOG))
+
+    def rows_in(self, target: str) -> int:
+        """Return how many rows the run added to a target."""
+        total = self.targets.get(target)
+        return total.rows if total else 0
+
     def as_json(self) -> dict[str, Any]:
         """Return the JSON form."""
         whole = asdict(self)

@@ -10,11 +10,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 from rewindow.contracts.expectations import Observation
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState
-from rewindow.control.plan.sequence import History, Numbered
+from rewindow.control.plan.sequence import History, MadeWhenUsed, Numbered
 from rewindow.control.plan.spec import (
     CHANGELOG,
     Attempt,
@@ -27,7 +27,7 @@ from rewindow.control.plan.spec import (
 )
 
 
-class StoredRuns(Sequence[CommittedRun]):
+class StoredRuns(MadeWhenUsed[CommittedRun]):
     """The runs of a stored state by their positions. Each is decoded once, on first use."""
 
     def __init__(self, lines: Sequence[str], shared: Sequence[str], columns: Mapping[str, Any]) -> None:
@@ -50,19 +50,11 @@ class StoredRuns(Sequence[CommittedRun]):
         """Return the number of runs and snapshots."""
         return len(self._lines)
 
-    @overload
-    def __getitem__(self, index: int) -> CommittedRun: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[CommittedRun]: ...
-
-    def __getitem__(self, index: int | slice) -> CommittedRun | Sequence[CommittedRun]:
-        """Return the run at a position, or some runs."""
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
-        made = self._made[index]
+    def at(self, position: int) -> CommittedRun:
+        """See `MadeWhenUsed`."""
+        made = self._made[position]
         if made is None:
-            made = self._made[index] = self._run(json.loads(self._lines[index]))
+            made = self._made[position] = self._run(json.loads(self._lines[position]))
         return made
 
     @cached_property
@@ -128,17 +120,9 @@ class StoredChain(Numbered[CommittedRun]):
         """Return the number of runs."""
         return len(self.positions)
 
-    @overload
-    def __getitem__(self, index: int) -> CommittedRun: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[CommittedRun]: ...
-
-    def __getitem__(self, index: int | slice) -> CommittedRun | Sequence[CommittedRun]:
-        """Return the run at an index, or some runs."""
-        if isinstance(index, slice):
-            return [self.runs[position] for position in self.positions[index]]
-        return self.runs[self.positions[index]]
+    def at(self, position: int) -> CommittedRun:
+        """See `MadeWhenUsed`."""
+        return self.runs[self.positions[position]]
 
     def find(self, number: int) -> CommittedRun | None:
         """Return the run with a number, or None."""

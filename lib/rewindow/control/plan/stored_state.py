@@ -10,10 +10,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, Publication, Reset, Restart, Standing
-from rewindow.control.plan.sequence import History
+from rewindow.control.plan.sequence import History, MadeWhenUsed
 from rewindow.control.plan.spec import OUTPUT, JobBinding, RunSpec, TableSpec, canonical_json
 from rewindow.control.plan.stored_runs import StoredChain, StoredRuns, size_of
 
@@ -72,7 +72,7 @@ def state_of(lines: Sequence[str]) -> JobState:
     )
 
 
-class StoredPublications(Sequence[Publication]):
+class StoredPublications(MadeWhenUsed[Publication]):
     """Publications of stored runs, in order."""
 
     def __init__(self, runs: StoredRuns, changes: Iterable[Sequence[Any]]) -> None:
@@ -89,19 +89,11 @@ class StoredPublications(Sequence[Publication]):
         """Return the number of publications."""
         return len(self._changes)
 
-    @overload
-    def __getitem__(self, index: int) -> Publication: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Publication]: ...
-
-    def __getitem__(self, index: int | slice) -> Publication | Sequence[Publication]:
-        """Return the publication at an index, or some publications."""
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
-        adds, removes = _both(self._changes[index])
+    def at(self, position: int) -> Publication:
+        """See `MadeWhenUsed`."""
+        adds, removes = _both(self._changes[position])
         return Publication(
-            tuple(self._runs[position] for position in adds), tuple(self._runs[position] for position in removes)
+            tuple(self._runs[added] for added in adds), tuple(self._runs[removed] for removed in removes)
         )
 
     def rows(self, target: str) -> dict[int, int]:

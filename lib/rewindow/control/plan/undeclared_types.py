@@ -5,7 +5,7 @@ Such keys and values are columns of JSON text, in which a text is in quotation m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from rewindow.control.plan.spec import OUTPUT, JobBinding
@@ -13,30 +13,7 @@ from rewindow.errors import HintMessage
 from rewindow.streams.nodes import Node, ProcessorNode, SinkNode
 from rewindow.streams.serde.binding import ChangeType, EqualType, FieldType, OptionalType, SumType, WindowedType
 from rewindow.streams.state.stores import KEY_VALUE, SESSION, VERSIONED, WINDOW
-from rewindow.streams.topology import Topology, describe_supplier
-
-_KEEP_BOTH = frozenset(
-    (
-        *("filter", "filter_not", "where", "peek", "merge", "branch", "split", "route", "keyed_only", "with_null_keys"),
-        *("table", "versioned_table", "to_stream", "suppress", "table_filter", "table_filter_not"),
-    )
-)
-_KEEP: Mapping[str, frozenset[str]] = {
-    "key": _KEEP_BOTH.union(
-        (
-            "map_values",
-            "flat_map_values",
-            "process_values",
-            "transform_values",
-            "flat_transform_values",
-            "table_map_values",
-        ),
-        ("table_transform_values", "aggregate", "window", "table_aggregate", "cogroup_merge"),
-        ("stream_table_join", "global_table_join", "table_join_result"),
-    ),
-    "value": _KEEP_BOTH | {"select_key"},
-}
-"""The steps that keep the type of keys or of values, named as `describe_supplier` describes them."""
+from rewindow.streams.topology import Topology
 
 
 def undeclared_types(topology: Topology, before: JobBinding | None = None) -> Iterator[HintMessage]:
@@ -55,7 +32,7 @@ def undeclared_types(topology: Topology, before: JobBinding | None = None) -> It
             if store.name in known or store.kind not in {KEY_VALUE, WINDOW, SESSION, VERSIONED}:
                 continue
             for part in _undeclared(store):
-                is_own = _verb(node) in {"process", "process_values"}
+                is_own = isinstance(node, ProcessorNode) and node.typed_by.method in {"process", "process_values"}
                 own = (f"{store.kind.replace('-', '_')}_store", f"store {store.name}") if is_own else None
                 if made := own or _maker(topology, node, part):
                     calls.setdefault(made, {})[f"the {part} of store {store.name}"] = part
@@ -89,28 +66,10 @@ def _is_undeclared(declared: Any) -> bool:
 
 
 def _maker(topology: Topology, node: Node, part: str) -> tuple[str, str] | None:
-    """Return the verb and the name in `Topology.lines` of the step that makes a node's keys or values; None at a merge."""
+    """Return the method and the name in `Topology.lines` of the node that makes a node's keys or values; None at a merge."""
     for above in topology.above(node):
-        if isinstance(above, ProcessorNode) and _word(above) not in _KEEP[part]:
-            return _verb(above), f"node {above.name}"
+        if isinstance(above, ProcessorNode) and part in above.typed_by.parts:
+            return above.typed_by.method, f"node {above.name}"
         if len(above.parents) > 1:
             return None
     return None
-
-
-def _word(node: Node) -> str:
-    return describe_supplier(node.supplier).partition("(")[0] if isinstance(node, ProcessorNode) else ""
-
-
-def _verb(node: Node) -> str:
-    """Return the method of the DSL that adds a node."""
-    word = _word(node)
-    supplier: Any = node.supplier if isinstance(node, ProcessorNode) else None
-    made_by = supplier.__module__ if isinstance(supplier, type) else type(supplier).__module__
-    if not made_by.startswith("rewindow.dsl."):
-        return "process"
-    if "(reduce" in describe_supplier(supplier):
-        return "reduce"
-    if word in {"window", "table_aggregate", "cogroup_merge"}:
-        return "aggregate"
-    return "join" if "join" in word else word.removeprefix("table_")

@@ -98,19 +98,16 @@ class ForeignKeyPublish:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyJoin:
-    """Join the copied rows with the answers by ``joiner(left, right)`` or, with ``with_key``, ``joiner(key, left, right)``.
-
-    ``keeps_left``: also send rows without a right row.
+    """Join the copied rows with the answers by ``joiner(key, left, right)``. ``keeps_left``: also send rows without a right row.
 
     The node has two parents. One sends `Sent` rows, the other sends `Answer` rows. ``store`` is the store of the copy.
     """
 
-    joiner: Callable[..., Any]
+    joiner: Callable[[Any, Any, Any], Any]
     store: str
     results: str
     """The store of the results."""
     keeps_left: bool
-    with_key: bool = False
 
     def __call__(self) -> Processor:
         return _Join(self)
@@ -250,7 +247,5 @@ class _Join(Processor):
 
     def _send(self, record: Record, left: Any, right: Any) -> None:
         is_row = left is not None and (right is not None or self._settings.keeps_left)
-        settings, result = self._settings, None
-        if is_row:
-            result = settings.joiner(record.key, left, right) if settings.with_key else settings.joiner(left, right)
+        result = self._settings.joiner(record.key, left, right) if is_row else None
         self.context.forward(record.with_value(Change(result)))

@@ -19,20 +19,37 @@ from rewindow.streams.state.stores import Stamped
 
 
 @dataclass(frozen=True, slots=True)
+class ValueJoiner:
+    """A user's joiner as a function of key, left and right value. Not ``with_key``: the joiner does not take the key.
+
+    This is not a closure, because the version of a function's code would then have another name (`control.code_version`).
+    """
+
+    function: Callable[..., Any]
+    with_key: bool
+
+    def __call__(self, key: Any, left: Any, right: Any) -> Any:
+        return self.function(key, left, right) if self.with_key else self.function(left, right)
+
+    def turned(self, key: Any, right: Any, left: Any) -> Any:
+        """Return the joined value, given the right value first."""
+        return self(key, left, right)
+
+
+@dataclass(frozen=True, slots=True)
 class TableJoinSide:
     """Join the updates of one side with the rows of the other side.
 
-    ``joiner`` takes this side's value first, after the key if ``with_key``. ``keeps_own``: the result has this side's rows even
+    ``joiner`` takes the key, this side's value and the other side's. ``keeps_own``: the result has this side's rows even
     without a match. ``keeps_other``: the result has the other side's rows even without a match. ``is_versioned``: this side is a
     versioned table, whose late updates are dropped and counted.
     """
 
     other: TableView
-    joiner: Callable[..., Any]
+    joiner: Callable[[Any, Any, Any], Any]
     keeps_own: bool = False
     keeps_other: bool = False
     is_versioned: bool = False
-    with_key: bool = False
 
     def __call__(self) -> Processor:
         return _Side(self)
@@ -41,7 +58,7 @@ class TableJoinSide:
         """Return the joined value, given the values of this and the other side. None stands for a missing row."""
         if own is None and (other is None or not self.keeps_other):
             return None
-        return self.joiner(key, own, other) if self.with_key else self.joiner(own, other)
+        return self.joiner(key, own, other)
 
     def describe(self) -> str:
         """See `topology.describe_supplier`."""

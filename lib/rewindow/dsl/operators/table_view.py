@@ -120,10 +120,9 @@ class JoinedView(TableView):
 
     left: TableView
     right: TableView
-    joiner: Callable[..., Any]
+    joiner: Callable[[Any, Any, Any], Any]
     keeps_left: bool = False
     keeps_right: bool = False
-    with_key: bool = False
 
     @property
     def stores(self) -> tuple[str, ...]:
@@ -194,8 +193,7 @@ class _JoinedLookup(_NeverVersioned):
         inputs = [side for side in (left, right) if side is not None]
         if not inputs:
             return None
-        values = (left and left.value, right and right.value)
-        value = view.joiner(key, *values) if view.with_key else view.joiner(*values)
+        value = view.joiner(key, left and left.value, right and right.value)
         return None if value is None else Stamped(value, max(side.timestamp for side in inputs))
 
 

@@ -96,8 +96,7 @@ def unit_faults(times: pa.Array, near: Longs | int) -> dict[int, str]:
 def fix_of(reason: str, spec: LogSpec) -> str:
     """Return the fix for a record that is refused for this reason, as text."""
     if (unit := unit_in_reason(reason)) is not None:
-        fix = spec.unit_fix(reason, unit)
-        return fix[0].upper() + fix[1:]
+        return spec.unit_fix(reason, unit)
     if is_unreadable(reason):
         return f"{_NOTHING}Fix the file, or set `unreadable: skip` for this log, which quarantines such rows"
     is_other_form = reason == NEVER_ARRIVED or NOT_A_TIME in reason

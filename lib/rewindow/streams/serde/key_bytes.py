@@ -121,8 +121,8 @@ def canonical(key: Any) -> Any:
 
 
 def partition_of(key: Any, partitions: int) -> int:
-    """Return the partition of a key, 0 <= p < partitions."""
-    return crc32(encode_key(key)) % partitions
+    """Return the partition of a key, 0 <= p < partitions. A null key belongs to partition 0."""
+    return 0 if key is None else crc32(encode_key(key)) % partitions
 
 
 def _encode_text(key: str) -> bytes:

@@ -138,8 +138,7 @@ def _check_complete(path: str, target: str, chain: Sequence[CommittedRun], files
     for file in files:
         rows_of_run[file.first_run or 0] = rows_of_run.get(file.first_run or 0, 0) + (file.rows or 0)
     for run in chain:
-        total = run.commit.targets.get(target)
-        due = total.rows if total else 0
+        due = run.commit.rows_in(target)
         if rows_of_run.get(run.spec.run, 0) != due:
             rows = rows_of_run.get(run.spec.run, 0)
             raise StorageError(

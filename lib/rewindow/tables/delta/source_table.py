@@ -420,10 +420,6 @@ def _partition_text(value: Any) -> str | None:
     return str(value)
 
 
-_JOB = "job"
-"""The kind of the position in a job's output: the last landed epoch, and the run that made it."""
-
-
 def look_at_output(
     warehouse: str, spec: LogSpec, position: Mapping[str, Any] | None, digest: Digest | None = None
 ) -> SourceLook:

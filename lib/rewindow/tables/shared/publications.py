@@ -162,9 +162,8 @@ def due_rows(due: Due, published: int) -> Counter[int]:
         for run in publication.removes:
             rows.pop(run.spec.run, None)
         for run in publication.adds:
-            total = run.commit.targets.get(due.target)
-            if total and total.rows:
-                rows[run.spec.run] = total.rows
+            if added := run.commit.rows_in(due.target):
+                rows[run.spec.run] = added
     return rows
 
 

@@ -93,7 +93,7 @@ class Stores:
     def _describe(self, store: str) -> Row:
         target = f"{CHANGELOG}{store}"
         rows, size = self._tables.restored(self._state, self._run, store)
-        changed = [run for run in self._state.chain_to(self._run.spec.run) if _rows(run, target)]
+        changed = [run for run in self._state.chain_to(self._run.spec.run) if run.commit.rows_in(target)]
         columns = ", ".join(f"{name} {kind}" for name, kind in self._binding.stores[store])
         return {
             "store": store,
@@ -151,11 +151,6 @@ def _by_key(rows: pa.Table, keys: Sequence[str]) -> dict[tuple[tuple[Any, ...], 
         entry = tuple(row[name] for name in keys), row[PARTITION]
         values[entry] = {name: value for name, value in row.items() if name not in keys and name != PARTITION}
     return values
-
-
-def _rows(run: CommittedRun, target: str) -> int:
-    total = run.commit.targets.get(target)
-    return total.rows if total else 0
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -199,9 +199,8 @@ def check_not_deleted(job: str, branch: Branch, version_of: Callable[[TableSpec]
     if branch.standing is not Standing.DROPPED:
         return
     for target, table in branch.tables.items():
-        totals = [run.commit.targets.get(target) for run in branch.runs if run.spec.branch == branch.name]
-        has_rows = target.startswith(OUTPUT) and any(total.rows for total in totals if total)
-        if has_rows and version_of(table) is None:
+        own = (run.commit for run in branch.runs if run.spec.branch == branch.name)
+        if target.startswith(OUTPUT) and any(commit.rows_in(target) for commit in own) and version_of(table) is None:
             raise UsageError(
                 "branch-dropped",
                 "branch {branch!r} was dropped, and `rewindow gc` has deleted its rows. To have them "

@@ -24,7 +24,6 @@ import pyarrow.parquet as pq
 
 from rewindow.contracts.ingest import (
     ARRIVAL,
-    JOB,
     Arrivals,
     Intervals,
     LogColumns,
@@ -83,7 +82,6 @@ from rewindow.engine.worker.landing.text_source import (
 from rewindow.engine.worker.timestamps import arrivals_of
 from rewindow.errors import RewindowError, SourceError
 
-_TABLES = ("delta", JOB)
 _VERSION, _LEGACY = b"org.apache.spark.version", b"org.apache.spark.legacyDateTime"
 _GREGORIAN_DAY = -141_427
 """1582-10-15 in days since 1970."""

@@ -5,25 +5,37 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rewindow.dsl.operators import stateless
+from rewindow.dsl.operators.select import Select, Where
 from rewindow.dsl.operators.session_aggregate import SessionAggregate
-from rewindow.dsl.operators.stream_table_join import GlobalTableJoin
-from rewindow.dsl.operators.suppress import SuppressUntilWindowCloses
-from rewindow.dsl.operators.window_aggregate import EmitStrategy, WindowAggregate
+from rewindow.dsl.operators.sliding_aggregate import SlidingAggregate
+from rewindow.dsl.operators.stream_join import JoinSide, StreamJoin
+from rewindow.dsl.operators.stream_table_join import StreamTableJoin
+from rewindow.dsl.operators.suppress import SuppressUntilTimeLimit, SuppressUntilWindowCloses
+from rewindow.dsl.operators.table_join import TableJoinResult, TableJoinSide
+from rewindow.dsl.operators.table_verbs import TableDerive, TableSource, TableToStream
+from rewindow.dsl.operators.window_aggregate import CogroupMerge, EmitStrategy, StreamAggregate, WindowAggregate
 from rewindow.engine.worker.provenance.task_replay import Traced
 from rewindow.engine.worker.provenance.watcher import entry_of
 from rewindow.streams.nodes import Node, ProcessorNode
 from rewindow.streams.record import Windowed
 from rewindow.streams.state.stores import BUFFER, JOIN, KEY_VALUE, RECORDS, SESSION, WINDOW
 
-_OPERATORS = "rewindow.dsl.operators."
-_FOREIGN = frozenset(("transform", "table_group", "foreign_key_join"))
-"""Modules of operators that run user code with a context, or read entries of other keys (like the class `GlobalTableJoin`)."""
-_RENAMES = frozenset(("Map", "FlatMap", "SelectKey"))
+_RENAMES = (stateless.Map, stateless.FlatMap, stateless.SelectKey)
 """Operators that change keys."""
-_ONE_BY_ONE = (".stateless", ".select", ".table_verbs")
-"""Modules of operators that process each record independently of other records, if they have no store."""
-_SLIDING = "SlidingAggregate"
-"""The operator with windows that begin right after a record. That record is not in the window, but the window depends on it."""
+_ONE_BY_ONE = (
+    *_RENAMES,
+    *(stateless.Filter, stateless.MapValues, stateless.FlatMapValues, stateless.Peek, stateless.PassThrough),
+    *(stateless.KeyedOnly, stateless.Split, stateless.Route, Select, Where, TableSource, TableDerive, TableToStream),
+)
+"""Operators that process each record independently of other records, if they have no store."""
+_KNOWN = (
+    *_ONE_BY_ONE,
+    *(StreamAggregate, WindowAggregate, SlidingAggregate, SessionAggregate, CogroupMerge),
+    *(JoinSide, StreamJoin, StreamTableJoin, TableJoinSide, TableJoinResult),
+    *(SuppressUntilWindowCloses, SuppressUntilTimeLimit),
+)
+"""Operators that neither run user code with a context nor read entries of other keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +57,7 @@ def extents(traced: Traced, key: Any, timestamp: int) -> list[Extent]:
     parts = [part for part, _ in traced.tasks()]
     nodes = [node for part in parts for node in part.nodes if isinstance(node, ProcessorNode)]
     kinds = {store.kind for part in parts for store in part.stores}
-    if not all(_is_known(node) for node in nodes):
+    if not all(isinstance(node.supplier, _KNOWN) for node in nodes):
         return [Extent()]
     keeps_keys = len(parts) == 1 and not any(map(changes_keys, nodes))
     if keeps_keys and kinds <= {KEY_VALUE} and key.__class__ is not Windowed:
@@ -55,7 +67,8 @@ def extents(traced: Traced, key: Any, timestamp: int) -> list[Extent]:
         own, (start_ms, end_ms, _) = key
         if own.__class__ is Windowed:
             return [Extent()]
-        if any(type(node.supplier).__name__ == _SLIDING for node in nodes):
+        if any(isinstance(node.supplier, SlidingAggregate) for node in nodes):
+            # A window may begin right after a record, which is not in the window, although the window depends on it.
             start_ms -= end_ms - start_ms + 1
     retained = max((s.retention_ms for part in parts for s in part.stores if s.kind == JOIN), default=0)
     joins = {RECORDS} if JOIN in kinds else set()
@@ -82,7 +95,7 @@ def _clocks(traced: Traced) -> tuple[str, ...]:
             supplier = node.supplier
             if isinstance(supplier, WindowAggregate | SessionAggregate | SuppressUntilWindowCloses):
                 suppliers_of[node.name] = supplier
-            elif node.stores or not type(supplier).__module__.endswith(_ONE_BY_ONE):
+            elif node.stores or not isinstance(supplier, _ONE_BY_ONE):
                 return ()
         above += node.parents if node is not None else ()
     suppliers = list(suppliers_of.values())
@@ -96,15 +109,9 @@ def _clocks(traced: Traced) -> tuple[str, ...]:
 
 def changes_keys(node: Node) -> bool:
     """Return whether a node changes the keys of records."""
-    return isinstance(node, ProcessorNode) and type(node.supplier).__name__ in _RENAMES
+    return isinstance(node, ProcessorNode) and isinstance(node.supplier, _RENAMES)
 
 
 def own_key(key: Any) -> Any:
     """Return the key within a windowed key."""
     return entry_of(key)[0]
-
-
-def _is_known(node: ProcessorNode) -> bool:
-    module = type(node.supplier).__module__
-    is_foreign = module.removeprefix(_OPERATORS) in _FOREIGN or isinstance(node.supplier, GlobalTableJoin)
-    return module.startswith(_OPERATORS) and not is_foreign

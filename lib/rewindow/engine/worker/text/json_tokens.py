@@ -21,7 +21,6 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 # An escaped surrogate. Only texts with an escaped surrogate are searched for half pairs.
 _may_have_half = re.compile(r"\\u[dD][89a-fA-F]").search
 _half = re.compile("[\ud800-\udfff]").search
-_CONSTANT = re.compile(r"NaN|-?Infinity").fullmatch
 
 
 class Member(NamedTuple):
