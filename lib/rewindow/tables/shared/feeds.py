@@ -203,10 +203,10 @@ def _epochs_after(
             watermarks[feed] = _watermarks(tables, *feed)
         held = output_lags(spec.binding.topology).get(output, 0)
         for number in (epoch for epoch in spec.epochs if epoch > landed):
-            yield ProducedEpoch(number, watermarks[feed](number), spec.run, ledger, held)
+            yield ProducedEpoch(number, watermarks[feed](number), spec.run, ledger, held, attempt=spec.attempt.id)
         if spec.final:
             last = watermarks[feed](spec.input.last) if spec.input.last else UNKNOWN
-            yield ProducedEpoch(spec.input.last + 1, last, spec.run, ledger)
+            yield ProducedEpoch(spec.input.last + 1, last, spec.run, ledger, attempt=spec.attempt.id)
 
 
 def _watermarks(tables: Warehouse, feed: str, generation: int) -> Callable[[int], int]:
@@ -265,8 +265,14 @@ def _last(run: CommittedRun) -> int:
 
 
 def _is_of(run: CommittedRun | None, ledger: str, position: Mapping[str, Any]) -> bool:
-    """Return whether a position was landed from this run. A reset begins another ledger, so the ledger is compared, too."""
-    return run is not None and (run.spec.run, ledger) == (position["run"], position["ledger"])
+    """Return whether a position was landed from this run.
+
+    A reset begins another ledger, so the ledger is compared, too. A ledger that was restored from an older copy gives its next
+    runs the numbers of the lost ones, so the attempt that planned the run is compared, unless an older version landed it.
+    """
+    if run is None or (run.spec.run, ledger) != (position["run"], position["ledger"]):
+        return False
+    return position.get("attempt", run.spec.attempt.id) == run.spec.attempt.id
 
 
 class Feeds:
