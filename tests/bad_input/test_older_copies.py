@@ -64,3 +64,14 @@ def test_runs_of_an_older_copy_are_not_those_that_a_feed_has_landed(bench: Bench
     bench.done("run counts")
     refusal = bench.refuses("land totals", "landed-run-replaced")
     bench.done(*re.findall(r"`rewindow (land [^`]+)`", refusal.message))
+
+
+def test_an_output_is_not_landed_from_a_run_whose_landings_are_gone(bench: Bench) -> None:
+    """The watermarks of its epochs are gone with the landings."""
+    reads_totals(bench)
+    restore(bench, LANDED)
+    refusal = bench.refuses("land totals", "run-input-missing")
+    bench.done(*re.findall(r"`rewindow (rewind [^`]+)`", refusal.message), "land activity", "run counts", "land totals")
+    found = rows(bench)
+    bench.done("rewind counts --to 0", "run counts")
+    assert rows(bench) == found

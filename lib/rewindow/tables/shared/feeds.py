@@ -18,6 +18,7 @@ from rewindow.control.ingest.feed_progress import landing_bodies, progress_lines
 from rewindow.control.ingest.landings import GENERATION, LANDING, Feed, fold_feed
 from rewindow.control.ingest.stored_progress import feed_of
 from rewindow.control.ingest.watermarks import HeldFile
+from rewindow.control.plan.compatibility import check_has_landings
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
 from rewindow.control.plan.stored_rows import identity, known_part
@@ -193,7 +194,8 @@ def _epochs_after(
 ) -> Iterator[ProducedEpoch]:
     """Yield the epochs of ``runs`` after the epoch ``landed``. ``ledger``: the identity of the job's ledger.
 
-    A run that seals its branch has one epoch more, in which operators hold no rows back.
+    A run that seals its branch has one epoch more, in which operators hold no rows back. Raises `SourceError` (66) if the feed
+    of the job no longer has a landing of the last generation that a run has taken.
     """
     watermarks: dict[tuple[str, int], Callable[[int], int]] = {}
     for run in runs[_at(runs, landed + 1) :]:
@@ -202,6 +204,8 @@ def _epochs_after(
         if feed not in watermarks:
             watermarks[feed] = _watermarks(tables, *feed)
         held = output_lags(spec.binding.topology).get(output, 0)
+        if spec.input.generation >= (now := tables.feed(spec.binding.feed)).definition.generation:
+            check_has_landings(run, now, tables.state(spec.job).branch(MAIN))
         for number in (epoch for epoch in spec.epochs if epoch > landed):
             yield ProducedEpoch(number, watermarks[feed](number), spec.run, ledger, held, attempt=spec.attempt.id)
         if spec.final:
