@@ -32,7 +32,9 @@ from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.feeds import LOG_PARTITIONS
 
 TIMES_CACHED = 16_000_000
-_WITHOUT_COPY = "Without a copy, give the feed another name (of its file, in it, and in the files of its jobs), and land the source again"
+_WITHOUT_COPY = (
+    "Without a copy, give the feed another name (of its file, in it, and in its jobs' files), and land the source again"
+)
 
 
 def create_log(path: str, schema: LogSchema) -> DeltaTable:
