@@ -13,6 +13,7 @@ pytestmark = pytest.mark.usefixtures("in_process")
 READING = ("plan counts", "show counts", "head counts", "report counts", "verify counts", "diff counts main main")
 WRITING = ("run counts", "resume counts", "publish counts", "rewind counts --to 0", "backfill counts --from 1")
 REPAIRING = ("republish counts", "republish counts --all", "gc counts --dry-run", "gc counts")
+WHY = "why alerts.totals ann"
 LINES = (*READING, *WRITING, *REPAIRING)
 
 
@@ -56,13 +57,26 @@ def test_tables_without_a_ledger_are_refused(bench: Bench) -> None:
     refused_until_reset(bench, "table-rows-of-no-ledger", rows)
 
 
+@pytest.mark.parametrize("ledger", ["runs", "landings"])
+def test_a_file_that_a_ledger_has_lost_is_not_to_be_made_again(bench: Bench, ledger: str) -> None:
+    """`republish` could not read it either."""
+    (first, *_) = sorted((bench.warehouse / f"rewindow/{ledger}").rglob("*.parquet"))
+    kept = first.read_bytes()
+    first.unlink()
+    refusal = bench.refuses("run counts", "file-unreadable")
+    assert str(first) in refusal.message
+    assert "`rewindow" not in refusal.message
+    first.write_bytes(kept)
+    bench.done("run counts")
+
+
 def test_a_branch_is_not_dropped_from_a_ledger_that_lost_a_commit(bench: Bench) -> None:
     bench.done("backfill counts --from 1 --branch trial")
     lose(bench, "runs", 1)
     bench.refuses("branch drop counts trial", "job-ledger-behind-tables")
 
 
-@pytest.mark.parametrize("line", ["plan counts", "run counts", "republish counts", "republish counts --all"])
+@pytest.mark.parametrize("line", ["plan counts", "run counts", "verify counts", "republish counts --all", WHY])
 def test_a_log_that_is_ahead_of_its_ledger_is_refused(bench: Bench, line: str) -> None:
     lose(bench, "landings", 1)
     bench.refuses(line, "landing-ledger-behind-log", feed="activity")

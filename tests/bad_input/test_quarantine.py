@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from rewindow.tables.delta.commit import table_path
-from rewindow.tables.delta.table_rows import read_rows
+from rewindow.tables.delta.commit import existing_table, table_path
+from rewindow.tables.delta.table_rows import column_bounds, read_rows
 from rewindow.tables.shared.paths import QUARANTINE
-from tests.bad_input.scene import FEED, Bench, copy_of, hour
+from tests.bad_input.scene import FEED, JOB, Bench, copy_of, hour
 from tests.ingest.local_engine import HOUR, T0
-from tests.refusals import told
+from tests.refusals import containing, told
 
 SKIPS = FEED.replace("got}", "got, invalid_timestamp: skip}")
 UNTIMED = {"user": "ann", "t": None, "got": T0 + 3 * HOUR, "x": 1}
@@ -42,13 +42,34 @@ def test_a_feed_starts_over_and_its_quarantined_rows_are_those_of_the_new_ledger
     shutil.rmtree(refusing.warehouse / "rewindow/landings")
     assert {feed.message.code for feed in refusing.findings("activity", "other")} == {"next-call-refused"}
     for feed in ("activity", "other"):
-        refusing.refuses(f"land {feed}", "log-rows-of-no-ledger", feed=feed)
-        shutil.rmtree(refusing.warehouse / "logs" / feed)
+        refusing.refuses(f"land {feed}", "log-rows-of-no-ledger", feed=feed, fix=containing("move that table away"))
+        (refusing.warehouse / "logs" / feed).rename(refusing.root / f"{feed}-before")
         refusing.done(f"land {feed}")
         assert quarantined(refusing) == before
     refusing.rows("h3", [*hour(3), UNTIMED])
     refusing.done("land activity")
     assert [name for name, _ in quarantined(refusing)] == ["activity", "activity", "other"]
+
+
+def test_files_of_the_quarantine_that_are_lost_are_made_again_by_the_job_whose_rows_they_had(refusing: Bench) -> None:
+    """Nothing else in the file is read, and files of others need not be there."""
+    refusing.write("conf/jobs/counts.yaml", f"{JOB}dropped: quarantine\n")
+    for number in (3, 4):
+        arrived = T0 + number * HOUR
+        refusing.rows(f"h{number}", [*hour(number), {"user": "ann", "t": T0, "got": arrived, "x": 1}])
+        refusing.done("land activity", "run counts")
+    before = quarantined(refusing)
+    assert [name for name, _ in before] == ["activity", "counts", "counts", "other"]
+    folder = refusing.warehouse / QUARANTINE
+    names = column_bounds(existing_table(str(folder)), "name")
+    for file, (name, _) in names.items():
+        if name in {"counts", "other"}:
+            (folder / file).unlink()
+    refusing.refuses("run counts", "published-table-changed", fix=containing("`rewindow republish counts`"))
+    refusing.done("republish counts", "run counts")
+    left = column_bounds(existing_table(str(folder)), "name")
+    assert sorted(name for name, _ in left.values()) == [name for name, _ in before]
+    refusing.done("reset counts --yes", "run counts")
 
 
 def test_rows_that_a_later_generation_has_put_into_the_quarantine_again_count_once(bench: Bench) -> None:

@@ -6,9 +6,11 @@ import errno
 import os
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from rewindow.app.failures import Failure
 from rewindow.errors import AccessError, StorageError
@@ -87,6 +89,52 @@ def test_of_a_ledger_whose_broken_commit_is_not_the_newest_nothing_is_to_be_remo
     told = [*(failure.message for failure in failures(bench)), bench.run("status").out]
     assert any("from a copy" in text for text in told)
     assert not any("remove" in text for text in told)
+
+
+HINT = "_last_checkpoint"
+BROKEN_CHECKPOINTS: dict[str, Callable[[Path], object]] = {
+    "is gone": Path.unlink,
+    "is empty": lambda file: file.write_bytes(b""),
+    "is cut short": lambda file: file.write_bytes(file.read_bytes()[:-9]),
+    "is not the one that the hint names": lambda file: (file.parent / HINT).write_text('{"version": 7777, "size": 1}'),
+}
+
+
+def with_checkpoint(bench: Bench, table: str) -> Path:
+    """Write a checkpoint of a table's newest version, and return its file."""
+    DeltaTable(log_of(bench, table).parent).create_checkpoint()
+    (checkpoint,) = log_of(bench, table).glob("*.checkpoint.parquet")
+    return checkpoint
+
+
+@pytest.mark.parametrize("table", ["rewindow/runs", "rewindow/landings", *TABLES[:3]])
+@pytest.mark.parametrize("harm", BROKEN_CHECKPOINTS)
+def test_a_checkpoint_that_cannot_be_read_is_removed_if_no_commit_is_broken(
+    bench: Bench, template: Bench, table: str, harm: str
+) -> None:
+    BROKEN_CHECKPOINTS[harm](with_checkpoint(bench, table))
+    told = failures(bench)
+    assert {failure.code for failure in told} == {"delta-log-checkpoint-broken"}
+    for name in str(told[0].facts["files"]).split(" and "):
+        (log_of(bench, table) / name).unlink()
+    assert failures(bench) == []
+    assert bench.result() == template.result()
+
+
+@pytest.mark.parametrize("hint", ["null", "[]", "5", '{"version": null}', "cut {"])
+def test_a_hint_to_a_checkpoint_that_cannot_be_read_is_ignored(bench: Bench, hint: str) -> None:
+    for log in bench.warehouse.rglob("_delta_log"):
+        (log / HINT).write_text(hint)
+    assert failures(bench) == []
+
+
+def test_a_broken_checkpoint_that_is_needed_is_as_bad_as_a_broken_commit(bench: Bench, template: Bench) -> None:
+    with_checkpoint(bench, TABLES[1]).write_bytes(b"")
+    min(log_of(bench, TABLES[1]).glob("*.json")).unlink()
+    assert {failure.code for failure in failures(bench)} == {"delta-log-commit-broken"}
+    shutil.rmtree(log_of(bench, TABLES[1]))
+    bench.done("republish counts")
+    assert bench.result() == template.result()
 
 
 def system_error(number: int) -> OSError:

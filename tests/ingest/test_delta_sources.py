@@ -213,16 +213,22 @@ def test_a_file_that_a_later_version_adds_again_is_landed_once(tmp_path, source_
     assert sorted(row["x"] for row in log_rows(tables)) == [0, 1]
 
 
-def test_versions_that_were_cleaned_out_are_a_gap_and_said(tmp_path, source_path, tables):
+@pytest.mark.parametrize("left", [None, b'{"add": {"pa', b"\xff", b"[]", b'{"add": {"size": 1}}'])
+def test_versions_that_were_cleaned_out_or_damaged_are_a_gap_and_said(tmp_path, source_path, tables, left):
     feed = table_feed(**EACH_CALL)
     append(source_path, [row(0)])
     land_locally(feed, tables, tmp_path, T0)
     append(source_path, [row(1)])
     append(source_path, [row(2)])
     DeltaTable(source_path).create_checkpoint()
-    (Path(source_path) / "_delta_log" / f"{1:020}.json").unlink()
-    with refused("source-version-cleaned", version=1):
+    commit = Path(source_path) / "_delta_log" / f"{1:020}.json"
+    if left is None:
+        commit.unlink()
+    else:
+        commit.write_bytes(left)
+    with refused("source-version-cleaned", version=1, fix=containing("--new-generation")):
         land_locally(feed, tables, tmp_path, T0)
+    assert land_locally(feed, tables, tmp_path, T0, new_generation=True).rows == 3
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -347,6 +347,7 @@ class JobBranches:
         project = self._project
         for run in chosen:
             job = project.bind(self._job, run.spec.branch)
+            self._tables.later_refusals(job, state).check_ledgers(branch)
             # One worker executes all tasks, in reverse order, so that the layout differs from that of the run.
             with naming(JOB=self._job, FEED=job.feed.definition.feed):
                 yield drive(verify(job, run, this_attempt(), project.engine_of(1), self._tables), on_step)

@@ -242,6 +242,7 @@ class OpenProject:
     def _run(
         self, job: str, config: JobConfig, request: RunRequest, on_step: OnStep, observed: Observed
     ) -> RunReport | UpToDate:
+        from rewindow.app.branch_status import check_feed_reaches
         from rewindow.control.health.lost_records import hints
         from rewindow.control.heartbeat import Heartbeat, this_attempt
         from rewindow.control.ledger_steps import drive
@@ -256,7 +257,9 @@ class OpenProject:
         self.feed_tables.publish(config.feed)
         bound = self.bind(job, request.branch)
         observed.planned(lambda: self.gatherer.run_planned(bound))
-        before, attempt = self.tables.state(job).branch(request.branch), this_attempt()
+        state, attempt = self.tables.state(job), this_attempt()
+        check_feed_reaches(self.tables, bound, state, request)
+        before = state.branch(request.branch)
         pending = before.pending
         if self._watch and pending:
             from rewindow.app.branch_status import killed_hint

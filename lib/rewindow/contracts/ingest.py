@@ -355,7 +355,7 @@ class EpochTimes(NamedTuple):
 class ProducedEpoch:
     """An epoch that another job committed: its watermark (epoch ms), its run and the identity of the job's ledger.
 
-    ``held_ms``: how long the job may hold a row of the output back (ADR-133).
+    ``held_ms``: how long the job may hold a row of the output back (ADR-133). ``attempt``: the attempt that planned the run.
     """
 
     number: int
@@ -365,6 +365,7 @@ class ProducedEpoch:
     held_ms: int = 0
     may_have_rows: bool = True
     """False if the output certainly has no row of this epoch, nor of a later epoch."""
+    attempt: str = ""
 
     @property
     def times(self) -> EpochTimes:

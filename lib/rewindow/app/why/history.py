@@ -38,7 +38,12 @@ class History:
     last: CommittedRun
 
     def check(self) -> None:
-        """Raise `SourceError` (66) if the logs lack what the runs read, `ConfigError` (78) if only Spark can read the logs."""
+        """Raise `SourceError` (66) if the logs lack what the runs read, `ConfigError` (78) if only Spark can read the logs.
+
+        Raises `CheckpointError` (76) if the logs have landings that their ledger lacks.
+        """
+        output = self.output
+        output.tables.later_refusals(output.job, output.state).check_ledgers(output.branch.name)
         check_has_landings(self.last, self.output.job.feed, self.output.branch)
         for topic in self.output.layout.external:
             if why := self.output.tables.only_spark_reads(self.output.job.feed, topic):

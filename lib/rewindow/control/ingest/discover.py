@@ -423,7 +423,8 @@ def _waiting(call: Call, arrivals: Collection[Arrivals]) -> ReasonMessage | None
 
 def _position(look: SourceLook, epoch: int) -> Mapping[str, Any]:
     produced = next(produced for produced in look.epochs if produced.number == epoch)
-    return {"kind": JOB, "epoch": epoch, "run": produced.run, "ledger": produced.ledger}
+    run = {"run": produced.run, "ledger": produced.ledger, "attempt": produced.attempt}
+    return {"kind": JOB, "epoch": epoch, **run}
 
 
 def _all_columns(call: Call, inspected: Mapping[str, SourceLook]) -> dict[str, LogColumns]:

@@ -60,6 +60,8 @@ class Landing:
     """For an epoch of another job: how long (ms) the job may hold rows back. The watermark is lower by this time (ADR-133)."""
     grid: str = ""
     """The rule of the intervals (`FeedSpec.grid`). Empty without ``every``, and in older versions, which used `GRID_OF_1970`."""
+    attempt: str = ""
+    """The attempt that landed it, which tells it from another landing with the same number (`EpochSpan.landed_by`)."""
 
     def quarantined_of(self, topics: Collection[str]) -> int:
         """Return the number of quarantined rows of some topics; of all topics if the landing recorded only their sum."""
@@ -81,6 +83,7 @@ class Landing:
             **({"extractors": dict(self.extractors)} if self.extractors else {}),
             **({"held_ms": self.held_ms} if self.held_ms else {}),
             **({"grid": self.grid} if self.grid else {}),
+            **({"attempt": self.attempt} if self.attempt else {}),
         }
 
     @classmethod
@@ -100,6 +103,7 @@ class Landing:
             extractors=data.get("extractors", {}),
             held_ms=data.get("held_ms", 0),
             grid=data.get("grid", ""),
+            attempt=data.get("attempt", ""),
         )
 
 

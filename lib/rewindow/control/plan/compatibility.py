@@ -272,6 +272,8 @@ def missing_landing(run: RunSpec, feed: Feed) -> str | None:
         return None
     name = feed.definition.feed
     why = f"which generation {feed.definition.generation} of feed {name!r} does not share"
+    if run.input.generation == feed.definition.generation:
+        why = f"but an older copy of the landing ledger of feed {name!r} was restored, which does not have this landing"
     if feed.ledger != run.input.ledger:
         why = f"but feed {name!r} was landed anew: its landing ledger is another one"
     if run.binding.feed != name:
@@ -283,4 +285,9 @@ def _has(feed: Feed, spec: RunSpec) -> bool:
     """Return whether the feed still has the last landing that a run read."""
     if spec.input.last > len(feed.landings) or spec.input.ledger != feed.ledger:
         return False
-    return spec.input.last == 0 or feed.landings[spec.input.last - 1].generation <= spec.input.generation
+    if spec.input.last == 0:
+        return True
+    landing = feed.landings[spec.input.last - 1]
+    # A ledger that was restored from an older copy gives its next landings the numbers of the lost ones.
+    is_same = "" in {landing.attempt, spec.input.landed_by} or landing.attempt == spec.input.landed_by
+    return is_same and landing.generation <= spec.input.generation

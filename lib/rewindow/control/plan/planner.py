@@ -120,9 +120,9 @@ def plan_run(
     if planned is not None:
         taken, final = planned.input, planned.final
     else:
-        until_ms = feed.landings[through - 1].watermark_ms
-        generation = feed.definition.generation
-        taken = EpochSpan(feed.ledger, generation, branch.last_epoch + 1, through, branch.watermark_ms, until_ms)
+        last, generation = feed.landings[through - 1], feed.definition.generation
+        clock = (branch.watermark_ms, last.watermark_ms)
+        taken = EpochSpan(feed.ledger, generation, branch.last_epoch + 1, through, *clock, last.attempt)
         final = request.final
     return RunSpec(
         branch=branch.name,

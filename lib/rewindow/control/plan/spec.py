@@ -33,6 +33,7 @@ _SPAN = {
     "clock_to_ms": "clock_to_ms",
 }
 """From the name in a PLAN row to the field of `EpochSpan`. In the row, these names are next to the run's other fields."""
+_LANDED_BY = "landed_by"
 _SCALARS = ("branch", "number", "run", "parent", "final", "key", "takes_over", "repeats")
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
@@ -181,7 +182,9 @@ class EpochSpan:
     """The part of a feed that a run takes: the epochs ``first`` to ``last`` of a ``generation``; none if ``last = first - 1``.
 
     ``ledger`` is the identity of the landing ledger that numbered the epochs. ``clock_from_ms`` is the watermark of the epoch
-    before the first, ``clock_to_ms`` the watermark of the last epoch (D8, ``run``).
+    before the first, ``clock_to_ms`` the watermark of the last epoch (D8, ``run``). ``landed_by`` is the attempt that landed the
+    last epoch; empty in plans of older versions. If an older copy of a ledger is restored, its next landings get numbers that
+    other landings had before.
     """
 
     ledger: str
@@ -190,6 +193,7 @@ class EpochSpan:
     last: int
     clock_from_ms: int
     clock_to_ms: int
+    landed_by: str = ""
 
     @property
     def epochs(self) -> range:
@@ -198,12 +202,14 @@ class EpochSpan:
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON form, which is a part of the plan's JSON form."""
-        return {name: getattr(self, field) for name, field in _SPAN.items()}
+        # Omitted if unknown, because the chain hashes of older rows were computed without this name.
+        landed_by = {_LANDED_BY: self.landed_by} if self.landed_by else {}
+        return {name: getattr(self, field) for name, field in _SPAN.items()} | landed_by
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EpochSpan:
         """Return the value of a plan's JSON form."""
-        return cls(**{field: data[name] for name, field in _SPAN.items()})
+        return cls(**{field: data[name] for name, field in _SPAN.items()}, landed_by=data.get(_LANDED_BY, ""))
 
 
 @dataclass(frozen=True, slots=True)

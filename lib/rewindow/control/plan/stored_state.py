@@ -17,7 +17,7 @@ from rewindow.control.plan.sequence import History, MadeWhenUsed
 from rewindow.control.plan.spec import OUTPUT, JobBinding, RunSpec, TableSpec, canonical_json
 from rewindow.control.plan.stored_runs import StoredChain, StoredRuns, size_of
 
-LAYOUT = 2
+LAYOUT = 3
 """The version of the text. It grows by one if the form of the text changes, or the result of folding a row.
 
 Text of another version is not read.

@@ -71,7 +71,8 @@ def unreadable(topic: str, path: str, error: BaseException) -> StorageError:
     """Return the error to raise for an unreadable file of a log."""
     return StorageError(
         "log-file-unreadable",
-        "log {topic!r}: cannot read {file}: {reason}. Restore the file or land a new generation",
+        "log {topic!r}: cannot read {file}: {reason}. Restore the file from a copy, or land the source again: "
+        "`rewindow land FEED --new-generation`",
         topic=topic,
         file=path,
         reason=str(error),

@@ -267,7 +267,7 @@ def _not_exactly_once(topic: str, offset: int) -> StorageError:
     return StorageError(
         "log-offset-missing",
         "log {topic!r}: offset {offset} is missing or duplicated, so the log table was changed from "
-        "outside. Restore it from Delta's history, or land a new generation",
+        "outside. Restore it from Delta's history, or land the source again: `rewindow land FEED --new-generation`",
         topic=topic,
         offset=offset,
     )

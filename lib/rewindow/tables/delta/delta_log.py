@@ -107,8 +107,9 @@ def has_newer(path: str, version: int) -> bool:
 def checkpointed(path: str) -> int:
     """Return the version of a log's last checkpoint; 0 if there is no checkpoint."""
     try:
-        return int(json.loads(Path(f"{path}/_delta_log/_last_checkpoint").read_bytes())["version"])
-    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError):
+        return int(json.loads(Path(f"{path}/_delta_log/{_HINT}").read_bytes())["version"])
+    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
+        # Delta, too, ignores a hint that it cannot read, and lists the log.
         return 0
 
 
@@ -222,18 +223,27 @@ def _checkpoint_file(version: int) -> str:
 
 def unreadable_log(path: str, error: Exception) -> RewindowError:
     """Return the error of a log that could not be read. It names a broken commit only if the commit was read and is broken."""
-    log, broken = Path(f"{path}/_delta_log"), None
+    log, broken, misleading = Path(f"{path}/_delta_log"), None, list[str]()
     if (refused := unreadable(path, error)) is not None:
         return refused
     try:
         if not is_uri(path):
             broken = _broken(log)
+            misleading = _misleading(log)
     except OSError as failure:
         return unreadable(path, failure) or StorageError(
             "table-changed-while-read", "{path} changed while it was read: {error}. Run again", path=path, error=failure
         )
     if broken is not None:
         return _broken_commit(path, broken.version, broken.fault, is_newest=broken.is_newest)
+    if misleading:
+        return StorageError(
+            "delta-log-checkpoint-broken",
+            "the Delta log of {path} cannot be read: its checkpoint is broken or gone, but its commits are not. Remove {files} "
+            "from its folder _delta_log, and nothing else, then run again",
+            path=path,
+            files=" and ".join(misleading),
+        )
     return StorageError(
         "delta-log-unreadable",
         "the Delta log of {path} cannot be read: {error}. Run again. If that fails, too: {fix}",
@@ -278,16 +288,41 @@ class _Broken(NamedTuple):
 
 
 def _broken(log: Path) -> _Broken | None:
-    """Return the first broken commit after a log's last checkpoint; None if no commit is broken. Raises OSError."""
-    names = [path.name for path in log.iterdir()]
-    checkpoints = [int(name[:20]) for name in names if _ANY_CHECKPOINT.fullmatch(name)]
-    commits = sorted(int(name[:20]) for name in names if _COMMIT_FILE.fullmatch(name))
-    start = max(checkpoints) + 1 if checkpoints else 0
+    """Return the first broken commit after a log's last whole checkpoint; None if no commit is broken. Raises OSError."""
+    whole, _ = _checkpoints(log)
+    commits = sorted(int(path.name[:20]) for path in log.iterdir() if _COMMIT_FILE.fullmatch(path.name))
+    start = max(whole) + 1 if whole else 0
     for version in range(start, max(commits, default=-1) + 1):
         fault = _wrong_with(log / f"{version:020}.json")
         if fault:
             return _Broken(version, fault, version == commits[-1])
     return None
+
+
+def _misleading(log: Path) -> list[str]:
+    """Return the broken checkpoints of a log, and its hint if that names no whole checkpoint. Raises OSError."""
+    whole, broken = _checkpoints(log)
+    is_hint_wrong = (log / _HINT).exists() and checkpointed(str(log.parent)) not in whole
+    return [*broken, _HINT] if is_hint_wrong else broken
+
+
+def _checkpoints(log: Path) -> tuple[set[int], list[str]]:
+    """Return the versions of a log's whole checkpoints, and the names of its broken ones. Raises OSError."""
+    names = sorted(path.name for path in log.iterdir() if _ANY_CHECKPOINT.fullmatch(path.name))
+    broken = [name for name in names if not _is_parquet(log / name)]
+    return {int(name[:20]) for name in names} - {int(name[:20]) for name in broken}, broken
+
+
+def _is_parquet(path: Path) -> bool:
+    import pyarrow as pa  # noqa: PLC0415 - only a log that cannot be read needs it
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    data = pa.BufferReader(path.read_bytes())
+    try:
+        pq.read_table(data)
+    except (pa.ArrowException, OSError):
+        return False
+    return True
 
 
 def _wrong_with(commit: Path) -> str:

@@ -27,6 +27,7 @@ from rewindow.storage.locations import (
     object_sizes,
 )
 from rewindow.storage.objects import Objects
+from rewindow.tables.shared.paths import LANDINGS, RUNS
 
 _CHUNK = 1 << 20
 _DIGEST_BYTES = 16
@@ -322,4 +323,6 @@ def _unreadable(path: str, error: Exception) -> RewindowError:
     if (refused := unreadable(path, error)) is not None:
         return refused
     fix = "Restore the file from a copy. `rewindow republish JOB` makes those of outputs and stores again"
+    if any(f"/{ledger}/" in path for ledger in (RUNS, LANDINGS)):
+        fix = "Restore the file from a copy. It is of a ledger, so no command can make it again"
     return StorageError("file-unreadable", "{path} cannot be read: {error}. {fix}", path=path, error=error, fix=fix)

@@ -33,7 +33,7 @@ from rewindow.tables.shared.feeds import LOG_PARTITIONS
 
 TIMES_CACHED = 16_000_000
 _WITHOUT_COPY = (
-    "Without a copy, give the feed another name in its file and in those of its jobs, and land the source again"
+    "Without a copy, give the feed another name (of its file, in it, and in its jobs' files), and land the source again"
 )
 
 

@@ -54,8 +54,8 @@ def retract_job(path: str, table: DeltaTable, *, column: str, job: str) -> Actio
         if smallest is not None and smallest == largest and file.first_run is not None:
             # All rows of the file are of one job. The file need not be read, and may even be gone.
             actions += [_removal(file)] if smallest == job else []
-        else:
-            actions += _without(path, table, file, is_own)
+        elif _may_be_of(job, smallest, largest):
+            actions += _without(path, table, file, is_own, is_only=smallest == largest == job)
     return actions
 
 
@@ -68,9 +68,14 @@ def _retract_feed(path: str, table: DeltaTable, *, feed: str) -> Actions:
     actions: list[AddAction | RemoveAction] = []
     for file in table_files(path, table):
         smallest, largest = bounds.get(file.path, (None, None))
-        if smallest is None or largest is None or smallest <= feed <= largest:
-            actions += _without(path, table, file, is_own)
+        if _may_be_of(feed, smallest, largest):
+            actions += _without(path, table, file, is_own, is_only=smallest == largest == feed)
     return actions
+
+
+def _may_be_of(name: str, smallest: str | None, largest: str | None) -> bool:
+    """Return whether a file with these bounds may have rows of a job or feed."""
+    return smallest is None or largest is None or smallest <= name <= largest
 
 
 def removals(path: str, table: DeltaTable, names: AbstractSet[str]) -> Actions:
@@ -84,7 +89,13 @@ def _may_have(file: TableFile, runs: AbstractSet[int]) -> bool:
     return any(file.first_run <= run <= file.last_run for run in runs)
 
 
-def _without(path: str, table: DeltaTable, file: TableFile, removed: pc.Expression) -> Actions:
+def _without(
+    path: str, table: DeltaTable, file: TableFile, removed: pc.Expression, *, is_only: bool = False
+) -> Actions:
+    """Return the actions that remove rows of a file. ``is_only``: the file has no row of another name than the removed ones."""
+    if is_only and Folder(path).facts(file.path) is None:
+        # Its rows are lost already. As long as the table names it, nobody can read or repair the table.
+        return [_removal(file)]
     rows = read_file(Folder(path), file, table_schema(table))
     # For rows with a null, the condition may be null. Such rows stay.
     is_kept = pc.invert(pc.coalesce(removed, pc.scalar(value=False)))

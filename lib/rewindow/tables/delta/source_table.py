@@ -77,9 +77,13 @@ class _TableCommit:
 
 
 def _read_commit(root: str, version: int) -> _TableCommit | None:
-    """Return the commit of a version, or None if the log no longer has it."""
-    text = _read(f"{root.rstrip('/')}/_delta_log/{version:020}.json")
-    return None if text is None else _parse(root, version, (json.loads(line) for line in text.split("\n") if line))
+    """Return the commit of a version, or None if the log no longer has it, or only a broken file of it."""
+    try:
+        text = _read(f"{root.rstrip('/')}/_delta_log/{version:020}.json")
+        return _parse(root, version, (json.loads(line) for line in text.split("\n") if line)) if text else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        # The table could be opened, because a later checkpoint has the rows of this commit, but not when they came.
+        return None
 
 
 def _full_path(root: str, path: str) -> str:
@@ -260,7 +264,7 @@ class _TableLook:
             if commit is None:
                 raise SourceError(
                     "source-version-cleaned",
-                    "{table}: version {version} was cleaned out of its Delta log before it was landed. To "
+                    "{table}: version {version} was cleaned out of its Delta log, or damaged, before it was landed. To "
                     "go on, {fix}. Then land more often than delta.logRetentionDuration",
                     table=self._name,
                     version=version,
@@ -278,7 +282,7 @@ class _TableLook:
             if commit is None:
                 raise SourceError(
                     "source-version-cleaned-early",
-                    "{table}: version {version} was cleaned out of its Delta log before its rows were due. "
+                    "{table}: version {version} was cleaned out of its Delta log, or damaged, before its rows were due. "
                     "To go on, {fix}",
                     table=self._name,
                     version=version,

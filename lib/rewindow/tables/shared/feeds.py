@@ -18,6 +18,7 @@ from rewindow.control.ingest.feed_progress import landing_bodies, progress_lines
 from rewindow.control.ingest.landings import GENERATION, LANDING, Feed, fold_feed
 from rewindow.control.ingest.stored_progress import feed_of
 from rewindow.control.ingest.watermarks import HeldFile
+from rewindow.control.plan.compatibility import check_has_landings
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import MAIN, OUTPUT, TableSpec
 from rewindow.control.plan.stored_rows import identity, known_part
@@ -193,7 +194,8 @@ def _epochs_after(
 ) -> Iterator[ProducedEpoch]:
     """Yield the epochs of ``runs`` after the epoch ``landed``. ``ledger``: the identity of the job's ledger.
 
-    A run that seals its branch has one epoch more, in which operators hold no rows back.
+    A run that seals its branch has one epoch more, in which operators hold no rows back. Raises `SourceError` (66) if the feed
+    of the job no longer has a landing of the last generation that a run has taken.
     """
     watermarks: dict[tuple[str, int], Callable[[int], int]] = {}
     for run in runs[_at(runs, landed + 1) :]:
@@ -202,11 +204,13 @@ def _epochs_after(
         if feed not in watermarks:
             watermarks[feed] = _watermarks(tables, *feed)
         held = output_lags(spec.binding.topology).get(output, 0)
+        if spec.input.generation >= (now := tables.feed(spec.binding.feed)).definition.generation:
+            check_has_landings(run, now, tables.state(spec.job).branch(MAIN))
         for number in (epoch for epoch in spec.epochs if epoch > landed):
-            yield ProducedEpoch(number, watermarks[feed](number), spec.run, ledger, held)
+            yield ProducedEpoch(number, watermarks[feed](number), spec.run, ledger, held, attempt=spec.attempt.id)
         if spec.final:
             last = watermarks[feed](spec.input.last) if spec.input.last else UNKNOWN
-            yield ProducedEpoch(spec.input.last + 1, last, spec.run, ledger)
+            yield ProducedEpoch(spec.input.last + 1, last, spec.run, ledger, attempt=spec.attempt.id)
 
 
 def _watermarks(tables: Warehouse, feed: str, generation: int) -> Callable[[int], int]:
@@ -265,8 +269,14 @@ def _last(run: CommittedRun) -> int:
 
 
 def _is_of(run: CommittedRun | None, ledger: str, position: Mapping[str, Any]) -> bool:
-    """Return whether a position was landed from this run. A reset begins another ledger, so the ledger is compared, too."""
-    return run is not None and (run.spec.run, ledger) == (position["run"], position["ledger"])
+    """Return whether a position was landed from this run.
+
+    A reset begins another ledger, so the ledger is compared, too. A ledger that was restored from an older copy gives its next
+    runs the numbers of the lost ones, so the attempt that planned the run is compared, unless an older version landed it.
+    """
+    if run is None or (run.spec.run, ledger) != (position["run"], position["ledger"]):
+        return False
+    return position.get("attempt", run.spec.attempt.id) == run.spec.attempt.id
 
 
 class Feeds:

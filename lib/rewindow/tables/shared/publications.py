@@ -126,9 +126,15 @@ def unknown_rows(table: str, job: str, *, fix: str) -> CheckpointError:
 
 
 def unknown_landings(
-    table: str, feed: str, *, fix: str = "remove that table (its folder, or DROP TABLE)"
+    table: str,
+    feed: str,
+    *,
+    fix: str = "move that table away (its folder out of the warehouse, or rename it in the catalog)",
 ) -> CheckpointError:
-    """Return the error of a log or quarantine with rows that no landing of the feed's ledger added."""
+    """Return the error of a log or quarantine with rows that no landing of the feed's ledger added.
+
+    The rows may be gone from the source, so ``fix`` must not delete them.
+    """
     return CheckpointError(
         "log-rows-of-no-ledger",
         "{table} has rows that the landing ledger of feed {feed!r} did not publish: they are of a ledger "
