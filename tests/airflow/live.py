@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -20,14 +21,17 @@ from tests.airflow.home import AIRFLOW
 START_SECONDS = 900
 STOP_SECONDS = 10
 LOOK_SECONDS = 5
+PASSWORDS = "simple_auth_manager_passwords.json.generated"
 
 
 class Live:
     """Scheduler, DAG processor, triggerer and API server, for the duration of the ``with`` block."""
 
-    def __init__(self, env: dict[str, str]) -> None:
+    def __init__(self, env: dict[str, str], users: Mapping[str, str] | None = None) -> None:
+        """Prepare an Airflow. ``users``: the role of each user by name; `client` speaks for them. Without, all are admins."""
         port, workers, triggers = free_ports(3)
         self.url = f"http://127.0.0.1:{port}"
+        self._users = {"root": "admin", **users} if users else {}
         self.env = {
             **env,
             "AIRFLOW__API__PORT": port,
@@ -39,7 +43,10 @@ class Live:
             "AIRFLOW__API__WORKERS": "1",
             "AIRFLOW__CORE__PARALLELISM": "6",  # a killed worker still counts until its heartbeat times out
             "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "2",
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": str(not users),
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(
+                f"{user}:{role}" for user, role in self._users.items()
+            ),
             "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",
             "PYTHONUNBUFFERED": "1",  # the log is not delayed by a buffer
             "AIRFLOW__LOGGING__NAMESPACE_LEVELS": "airflow.jobs.scheduler_job_runner=INFO",
@@ -53,9 +60,7 @@ class Live:
         self._started = [self._start("standalone")]
         try:
             self.until(self._answers, START_SECONDS, "the API to answer")
-            token = httpx.get(f"{self.url}/auth/token", timeout=300).json()["access_token"]
-            headers = {"Authorization": f"Bearer {token}"}
-            self._client = httpx.Client(base_url=f"{self.url}/api/v2", headers=headers, timeout=300)
+            self._client = self.client("root")
         except BaseException:
             self.__exit__()
             raise
@@ -74,6 +79,17 @@ class Live:
                 time.sleep(0.2)
         for started in self._started:
             started.wait()
+
+    def client(self, user: str) -> httpx.Client:
+        """Return a client of the REST API that speaks for a user."""
+        if self._users:
+            passwords = json.loads((Path(self.env["AIRFLOW_HOME"]) / PASSWORDS).read_text())
+            login = {"username": user, "password": passwords[user]}
+            answer = httpx.post(f"{self.url}/auth/token", json=login, timeout=300)
+        else:
+            answer = httpx.get(f"{self.url}/auth/token", timeout=300)
+        headers = {"Authorization": f"Bearer {answer.json()['access_token']}"}
+        return httpx.Client(base_url=f"{self.url}/api/v2", headers=headers, timeout=300)
 
     def _start(self, command: str) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:

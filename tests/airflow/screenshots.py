@@ -69,9 +69,9 @@ def ask(live: Live, root: Path) -> str:
     body = {"logical_date": None, "conf": {"from": "2026-01-01", "branch": "without_c"}}
     run = live.post(f"/dags/{dag}/dagRuns", body)["dag_run_id"]
     live.until(
-        lambda: live.tasks(dag, run).get("approve", {})["state"] == "awaiting_input", WAIT_SECONDS, "the question"
+        lambda: live.tasks(dag, run).get("promote", {})["state"] == "awaiting_input", WAIT_SECONDS, "the question"
     )
-    return f"/dags/{dag}/runs/{quote(run)}/tasks/approve/required_actions"
+    return f"/dags/{dag}/runs/{quote(run)}/tasks/promote/required_actions"
 
 
 def take(page: Browser, live: Live, question: str) -> None:

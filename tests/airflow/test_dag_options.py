@@ -41,7 +41,8 @@ print(json.dumps({name: {
     "failed": dag.on_failure_callback is told,
     "doc": dag.doc_md,
     "limits": {task.task_id: task.execution_timeout and task.execution_timeout.total_seconds() for task in dag.tasks},
-    "approvers": [user for task in dag.tasks if task.task_id == "approve" for user in task.assigned_users],
+    "answer_within": [task.response_timeout for task in dag.tasks if task.task_id == "promote"],
+    "approvers": [user for task in dag.tasks if task.task_id == "promote" for user in task.assigned_users],
 } for name, dag in dags.items()}))
 """
 OWN_DAG = """\
@@ -87,10 +88,8 @@ def test_a_teams_conventions_hold_for_all_dags_and_time_limits_spare_the_approva
     assert "`test_daily_orders__backfill`" in run["doc"]
     assert backfill["approvers"] == [{"id": "ann", "name": "ann"}]
     assert run["limits"] == dict.fromkeys(["land", "run"], 24 * 3600)
-    assert backfill["limits"] == {
-        **dict.fromkeys(["backfill", "verify", "diff", "promote"], 24 * 3600),
-        **dict.fromkeys(["branch", "is_different", "approve"]),
-    }, "nobody has to approve within a day"
+    assert backfill["limits"] == dict.fromkeys(["backfill", "verify", "promote"], 24 * 3600)
+    assert backfill["answer_within"] == [None], "nobody has to approve within a day"
 
 
 LIMITS = """
@@ -131,6 +130,7 @@ def test_a_job_runs_inside_of_a_teams_own_dag(airflow_home: Path, quick_shop: Pa
 
 TEMPLATED = """
 import json
+from types import SimpleNamespace
 from airflow.sdk import DAG
 from rewindow.airflow.operators import RewindowOperator
 
@@ -142,7 +142,7 @@ with DAG("templated", schedule=None):
 words = {"j": "orders", "b": BY, "r": "fix", "p": "/opt/shop", "t": "prod", "e": "/bin/rw", "a": "1", "f": "/opt/out"}
 task.render_template_fields(words)
 flags = {"accept_changes": True, "replan": True, "takeover": True}
-context = {"params": {"through": "2026-01-02", **flags}}
+context = {"params": {"through": "2026-01-02", **flags}, "dag": SimpleNamespace(params=DECLARED)}
 try:
     print(json.dumps([task.command(context), task.env, task.folder]))
 except Exception as error:
@@ -152,10 +152,14 @@ except Exception as error:
 
 def test_everything_an_operator_passes_may_be_templated_and_its_params_become_options(airflow: Airflow, tmp_path: Path):
     there = environment(tmp_path, tmp_path)
-    line, env, folder = airflow.answers(TEMPLATED.replace("BY", "'through'"), there)
+    code = TEMPLATED.replace("DECLARED", "{'through': None, **flags}")
+    line, env, folder = airflow.answers(code.replace("BY", "'through'"), there)
     bounds = ["--through", "2026-01-02", "--branch", "fix", "--accept-changes", "--replan", "--takeover"]
     where = ["--project", "/opt/shop", "--target", "prod", "--json", "--log-format", "text"]
     assert line == ["/bin/rw", "run", "orders", *bounds, *where]
     assert (env, folder) == ({"A": "1"}, "/opt/out")
-    wrong = airflow.answers(TEMPLATED.replace("BY", "'tomorrow'"), there)
+    wrong = airflow.answers(code.replace("BY", "'tomorrow'"), there)
     assert "by='tomorrow'" in wrong
+    undeclared = TEMPLATED.replace("DECLARED", "{}").replace("BY", "'through'")
+    line, _, _ = airflow.answers(undeclared, there)
+    assert line == ["/bin/rw", "run", "orders", "--branch", "fix", *where], "nobody has checked values of other names"

@@ -91,7 +91,7 @@ def test_the_demos_dags_are_valid_and_parsing_them_does_not_import_spark(airflow
         assert dag["doc"], name
         assert "rewindow" in dag["tags"]
         assert (dag["catchup"], dag["runs"]) == (False, 1), name
-        writers = [task for task in dag["tasks"].values() if task["kind"] == "RewindowOperator"]
+        writers = [task for task in dag["tasks"].values() if task["kind"] in ("RewindowOperator", "PromoteOperator")]
         assert writers
         for task in writers:
             assert (task["pool"], task["slots"], task["at_once"]) == ("rewindow", 1, 1), name
@@ -104,7 +104,7 @@ def test_the_demos_dags_are_valid_and_parsing_them_does_not_import_spark(airflow
         assert dag["tasks"]["run"]["inlets"] == dag["tasks"]["land"]["outlets"], "the feed is upstream of the table"
         again = found["dags"][f"{job}__backfill"]
         assert again["params"] == ["accept_changes", "branch", "from", "to"]
-        order = ["branch", "backfill", "verify", "diff", "is_different", "approve", "promote"]
+        order = ["backfill", "verify", "promote"]
         assert sorted(again["tasks"]) == sorted(order)
         for before, after in pairwise(order):
             assert before in again["tasks"][after]["after"]
@@ -219,7 +219,7 @@ def test_the_provider_is_known_and_fits_airflows_schema(airflow: Airflow, tmp_pa
     info = airflow.answers(code, env)
     modules = [module for kind in ("operators", "sensors", "triggers") for module in info[kind][0]["python-modules"]]
     assert modules == [
-        f"rewindow.airflow.{name}" for name in ("operators", "job_runs", "sensors", "triggers", "job_runs")
+        f"rewindow.airflow.{name}" for name in ("operators", "promotion", "job_runs", "sensors", "triggers", "job_runs")
     ]
     loaded = f"import importlib; [importlib.import_module(name) for name in {modules!r}]"
     airflow.executes(loaded, env)
@@ -275,7 +275,7 @@ def test_a_fix_that_changes_the_topology_is_backfilled_with_the_param_accept_cha
     code.write_text(code.read_text().replace('builder.stream("orders")', fixed))
 
     def backfill(**conf: object) -> dict[str, object]:
-        skip = "verify|approve|promote"  # `verify` needs a JVM
+        skip = "verify|promote"  # `verify` needs a JVM
         return {"dag": "daily_orders__backfill", "conf": {"from": "2", "branch": "fix", **conf}, "skip": skip}
 
     env = environment(airflow_home, shop / "dags")
@@ -283,6 +283,6 @@ def test_a_fix_that_changes_the_topology_is_backfilled_with_the_param_accept_cha
     assert refused["tasks"]["backfill"] == {"state": "failed", "tries": 1}
     for one in (accepted, again):
         states = {name: task["state"] for name, task in one["tasks"].items()}
-        assert states["backfill"] == states["diff"] == "success", states
+        assert states["backfill"] == "success", states
     branches = rewindow(shop, "branch", "list", "daily_orders")["branches"]
     assert [(one["branch"], one["stands_on"], one["last_run"]) for one in branches][1:] == [("fix", "main/1", "fix/2")]

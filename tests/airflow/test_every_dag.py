@@ -48,8 +48,8 @@ def test_every_dag_of_the_demo_runs(airflow_home: Path, flights: Path):
     for one in play(env, *({"dag": f"{job}__backfill", "conf": {"from": "1"}} for job in JOBS)):
         states = {name: task["state"] for name, task in one["tasks"].items()}
         assert one["state"] == "success", states
-        assert states["diff"] == "success"
-        assert states["approve"] == states["promote"] == "skipped", "no approval is needed if nothing differs"
+        assert states["verify"] == "success"
+        assert states["promote"] == "skipped", "no approval is needed if nothing differs"
 
 
 def test_intervals_before_the_data_params_and_feeds_without_intervals(airflow_home: Path, tmp_path: Path):
@@ -68,7 +68,7 @@ def test_intervals_before_the_data_params_and_feeds_without_intervals(airflow_ho
     assert whole["state"] == "success"
     assert len(calls) == 9
     assert set(calls) < set(daily), "without intervals the last day is still open"
-    assert backwards["tasks"]["branch"] == {"state": "failed", "tries": 1}, "retries cannot fix a reversed range"
+    assert backwards["tasks"]["backfill"] == {"state": "failed", "tries": 1}, "retries cannot fix a reversed range"
     assert rewindow(shop, "branch", "list", "daily_orders")["branches"][0]["branch"] == "main"
 
 

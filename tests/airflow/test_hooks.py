@@ -69,13 +69,14 @@ print(json.dumps({"env": {name: os.environ[name] for name in names}, "line": sys
 """
 PROBE = """
 import json, logging, sys
+from types import SimpleNamespace
 from rewindow.airflow.operators import RewindowOperator
 said = []
 task = RewindowOperator(
     task_id="run", job="orders", project=FOLDER, conn_id="lake", folder=FOLDER, executable=[sys.executable, "-c", COMMAND],
 )
 task.log.info = lambda text, *of: said.append(text % of)
-context = {"params": {"through": "2026-01-02"}}
+context = {"params": {"through": "2026-01-02"}, "dag": SimpleNamespace(params={"through": None})}
 result = task.execute(context)
 fields = {name: getattr(task, name) for name in task.template_fields}
 print(json.dumps({"result": result, "said": said, "fields": fields}))

@@ -184,14 +184,14 @@ def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, sched
     )
     dag = f"{JOB}__backfill"
     run_id = trigger(live, dag, **{"from": "2026-01-01", "branch": "fixed"})
-    there = f"/dags/{dag}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails"
+    there = f"/dags/{dag}/dagRuns/{run_id}/taskInstances/promote/-1/hitlDetails"
 
     def waiting(attempt: int) -> Any:
         state = {name: task["state"] for name, task in live.tasks(dag, run_id).items()}
         assert "failed" not in state.values(), state
         # The scheduler must have seen the state too: it treats an earlier answer as a failure.
-        seen = rf"executor event with state success .*{dag}.*task_id='approve'.*try_number={attempt}"
-        return state.get("approve") == "awaiting_input" and re.search(seen, live.log.read_text(errors="replace"))
+        seen = rf"executor event with state success .*{dag}.*task_id='promote'.*try_number={attempt}"
+        return state.get("promote") == "awaiting_input" and re.search(seen, live.log.read_text(errors="replace"))
 
     def answered(choice: str) -> str:
         live.patch(there, {"chosen_options": [choice], "params_input": {}})
@@ -206,7 +206,7 @@ def test_a_recomputed_past_waits_for_approval_and_is_published(live: Live, sched
     assert live.tasks(dag, run_id)["promote"]["state"] == "skipped"
     assert tables(scheduled, "shop/daily_orders") == before
 
-    again = {"task_ids": ["approve"], "include_downstream": True, "only_failed": False, "dry_run": False}
+    again = {"task_ids": ["promote"], "only_failed": False, "dry_run": False}
     live.post(f"/dags/{dag}/clearTaskInstances", {"dag_run_id": run_id, **again})
     live.until(lambda: waiting(2), RUN_SECONDS, "the question")
     assert answered("Approve") == "success", live.tasks(dag, run_id)

@@ -155,7 +155,12 @@ def test_a_retry_may_have_lost_the_event_of_the_try_before() -> None:
 def test_one_run_of_a_backfill_lands_for_all_of_them() -> None:
     day, due = datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC)
     backfill, scheduled = (SimpleNamespace(run_type=kind) for kind in ("backfill", "scheduled"))
-    context = {"data_interval_end": day, "dag": object(), "dag_run": backfill, "params": {"through": None}}
+    context = {
+        "data_interval_end": day,
+        "dag": SimpleNamespace(params={"through": None}),
+        "dag_run": backfill,
+        "params": {"through": None},
+    }
 
     def through(due_then: datetime | None = due, **others: Any) -> str | None:
         return lands_through({**context, **others}, lambda _dag: due_then)

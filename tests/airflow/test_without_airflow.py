@@ -86,14 +86,16 @@ def test_a_command_line_is_a_list_without_templates():
 
 def test_a_run_stops_at_its_param_or_else_at_its_intervals_end():
     start, end = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
-    context = {"data_interval_start": start, "data_interval_end": end, "params": {"through": None}}
+    dag = SimpleNamespace(params={"through": None, "accept_changes": False})
+    context = {"data_interval_start": start, "data_interval_end": end, "params": {"through": None}, "dag": dag}
     assert through_of(context) == "2026-01-02T00:00:00+00:00"
     assert interval_of(context) == ["2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00"]
     assert through_of({**context, "params": {"through": "2025-12-01"}}) == "2025-12-01"
     assert through_of({"data_interval_end": None}) is None
     assert interval_of({}) is None
     assert not is_set(context, "accept_changes")
-    assert is_set({"params": {"accept_changes": True}}, "accept_changes")
+    assert is_set({"params": {"accept_changes": True}, "dag": dag}, "accept_changes")
+    assert not is_set({"params": {"takeover": True}, "dag": dag}, "takeover"), "the DAG does not have this param"
     assert not is_set({}, "takeover")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -44,3 +45,24 @@ def test_a_warehouse_may_be_a_link_itself(template: Bench, tmp_path: Path) -> No
 
 def _files(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+BELOW = {
+    "a table": "alerts/totals/part/link",
+    "a log": "logs/activity/events/part/link",
+    "internal logs of an attempt": "internal/counts/attempt/link",
+}
+
+
+@pytest.mark.parametrize("link", BELOW.values(), ids=BELOW)
+def test_gc_deletes_nothing_behind_a_link(link: str, template: Bench, tmp_path: Path) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for name in ("theirs.parquet", f"a1-{'0' * 32}.parquet", "theirs.txt"):
+        (outside / name).write_text("theirs")
+        os.utime(outside / name, (0, 0))
+    (bench.warehouse / link).parent.mkdir(parents=True, exist_ok=True)
+    (bench.warehouse / link).symlink_to(outside, target_is_directory=True)
+    bench.done("gc --keep 0s")
+    assert len(_files(outside)) == 3

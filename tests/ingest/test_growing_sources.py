@@ -225,6 +225,17 @@ def test_a_declared_watermark_in_the_far_future_is_refused_unless_there_is_no_bo
     assert land_locally(feed, tables, tmp_path, T0, watermark_ms=T0 + 25 * HOUR).watermark_ms == T0 + 25 * HOUR
 
 
+def test_an_interval_that_has_not_ended_is_not_landed_whatever_time_is_requested(tmp_path):
+    feed = feed_config(landing={"every": "1h", "watermark": "interval_end"})
+    tables, now = DeltaFeedTables(f"{tmp_path}/w"), T0 + HOUR + HOUR // 2
+    write_rows(tmp_path, "a", [{"user": "ann", "t": T0 + h * HOUR, "got": T0 + h * HOUR, "x": h} for h in range(2)])
+    report = land_locally(feed, tables, tmp_path, now, until_ms=T0 + 1000 * HOUR)
+    assert (report.rows, report.watermark_ms) == (1, T0 + HOUR), "otherwise all later rows would be late"
+    write_rows(tmp_path, "b", [{"user": "ann", "t": now + 1, "got": now + 1, "x": 2}])
+    report = land_locally(feed, tables, tmp_path, T0 + 2 * HOUR, until_ms=T0 + 2 * HOUR)
+    assert (report.rows, report.behind, report.watermark_ms) == (2, 0, T0 + 2 * HOUR)
+
+
 def test_a_shorter_lag_holds_from_the_next_call_on_rows_or_not(tmp_path):
     tables = DeltaFeedTables(f"{tmp_path}/w")
     write_rows(tmp_path, "a", [{"user": "ann", "t": T0 + h, "got": T0 + h, "x": h} for h in range(2)])

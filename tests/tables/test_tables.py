@@ -57,6 +57,9 @@ def test_places():
     )
     assert log_path("feed", "events.v1") == "logs/feed/events.v1"
     assert internal_path("job", "0a", "by-user-repartition") == "internal/job/0a/by-user-repartition"
+    assert len(output_path("alerts.counts", "b" * 247)) == len("alerts/") + 255
+    with refused("name-too-long"):  # such as a branch that is named after a DAG run with a long id
+        output_path("alerts.counts", "b" * 248)
 
 
 @pytest.mark.parametrize(

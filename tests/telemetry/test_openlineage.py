@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from pathlib import Path
 from typing import Any
@@ -223,6 +224,29 @@ def test_events_go_to_a_file_if_openlineage_yml_says_so(bench: Bench, monkeypatc
     assert bench.run("run", "counts").code == 0
     events = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     assert [event["eventType"] for event in events] == ["START", "COMPLETE"]
+
+
+@pytest.mark.parametrize("how", ["open", "foreign"])
+def test_a_file_of_others_in_the_working_folder_sends_nothing_unless_it_is_named(
+    how: str, bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Otherwise, whoever may write into `/tmp` gets the messages of commands there, or has them appended to any file."""
+    config, events = tmp_path / "openlineage.yml", tmp_path / "of_somebody"
+    config.write_text(f"transport: {{type: file, log_file_path: {events}, append: true}}\n")
+    monkeypatch.chdir(tmp_path)
+    if how == "open":
+        config.chmod(0o666)
+    elif os.geteuid() == 0:
+        os.chown(config, 65533, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    answer = bench.run("land", "activity")
+    assert answer.code == 0
+    assert answer.err.count("If you trust it") == 1
+    assert not events.exists()
+    monkeypatch.setenv("OPENLINEAGE_CONFIG", str(config))
+    bench.done("run counts")
+    assert events.exists()
 
 
 def test_a_disabled_client_sends_nothing(bench: Bench, consumer: Consumer, monkeypatch: pytest.MonkeyPatch):

@@ -17,8 +17,13 @@ ACCEPT_CHANGES = "accept_changes"
 """The DAG param with which a run resumes from a checkpoint of different code."""
 REPLAN, TAKEOVER = "replan", "takeover"
 """The DAG params with which a run discards the plan of an attempt that did not finish, or fences a live one."""
-TIME = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])([T ][0-2]\d(:[0-5]\d){1,2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})?)?"
+TIME = (
+    "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+    r"([T ][0-2][0-9](:[0-5][0-9]){1,2}(\.[0-9]+)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
+)
 """Pattern of a time in a param: ISO 8601, from a day down to fractions of a second. A time without zone is in UTC."""
+END = r"$(?!\n)"
+"""The end of a param in its pattern, for Airflow and for a browser. In Python, ``$`` alone also matches before a line break."""
 BACKFILL_SUFFIX: Final = "__backfill"
 """The end of the id of a job's backfill DAG."""
 MAINTENANCE: Final = "maintenance"
@@ -31,7 +36,7 @@ def through_of(context: Mapping[str, Any]) -> str | None:
 
     A DAG run that was triggered by an asset, or that has no logical date, has no interval.
     """
-    through = (context.get("params") or {}).get(THROUGH)
+    through = _param(context, THROUGH)
     if through:
         return str(through)
     end = context.get("data_interval_end")
@@ -40,7 +45,17 @@ def through_of(context: Mapping[str, Any]) -> str | None:
 
 def is_set(context: Mapping[str, Any], param: str) -> bool:
     """Return whether a param of a DAG run is set, such as `ACCEPT_CHANGES`. False if the DAG does not have it."""
-    return bool((context.get("params") or {}).get(param))
+    return bool(_param(context, param))
+
+
+def _param(context: Mapping[str, Any], name: str) -> Any:
+    """Return a param of a DAG run; None if its DAG and task do not declare it, because then nobody has checked its value."""
+    return (context.get("params") or {}).get(name) if name in _declared(context) else None
+
+
+def _declared(context: Mapping[str, Any]) -> set[str]:
+    """Return the params of a DAG run's DAG and task. Airflow adds every key of a DAG run's conf to the context's params."""
+    return {name for of in ("dag", "task") for name in getattr(context.get(of), "params", None) or ()}
 
 
 def lands_through(context: Mapping[str, Any], last_due: Callable[[Any], datetime | None]) -> str | None:
@@ -51,8 +66,7 @@ def lands_through(context: Mapping[str, Any], last_due: Callable[[Any], datetime
     of its own.
     """
     through = through_of(context)
-    is_chosen = bool((context.get("params") or {}).get(THROUGH))
-    if through is None or is_chosen or getattr(context.get("dag_run"), "run_type", None) != "backfill":
+    if through is None or is_set(context, THROUGH) or getattr(context.get("dag_run"), "run_type", None) != "backfill":
         return through
     due = last_due(context.get("dag"))
     return due.isoformat() if due is not None and due > context["data_interval_end"] else through
@@ -82,8 +96,7 @@ def interval_of(context: Mapping[str, Any]) -> list[str] | None:
 def unread(context: Mapping[str, Any]) -> list[str]:
     """Return the keys of a DAG run's conf that are not params of its DAG. They are usually typos."""
     given = getattr(context.get("dag_run"), "conf", None) or {}
-    known = getattr(context.get("dag"), "params", None) or {}
-    return sorted(name for name in given if name not in known)
+    return sorted(given.keys() - _declared(context))
 
 
 def in_a_dag(message: str, *, params: Collection[str], where: str = "", dag_id: str = "") -> str:

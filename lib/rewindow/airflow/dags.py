@@ -13,9 +13,9 @@ When Airflow parses the file, YAML is read, but Spark is not imported.
 A pool of one slot, ``max_active_tis_per_dag`` (which also holds for backfills) and ``max_active_runs`` allow one writer at a
 time. They only avoid wasted work. The tables are correct without them, because the ledger lets one of two writers win.
 
-A job's past is recomputed by branch -> backfill -> verify -> diff -> wait for approval -> promote. Published tables do not
-change before approval. Scheduled runs can continue meanwhile, because `promote` first replays on the branch what they have taken.
-If the branch equals what is published, the DAG ends without asking for approval. To repeat a failed task after a fix, clear it:
+A job's past is recomputed by backfill -> verify -> promote. The last task compares the branch with the published tables, and
+waits for approval before it changes them. Scheduled runs can continue meanwhile, because `promote` first replays on the branch
+what they have taken. If the branch equals what is published, nobody is asked. To repeat a failed task after a fix, clear it:
 `backfill` continues its branch, or starts it over if the code has changed since.
 
 The project's DAG has one task, a command that its params describe. If params do not fit together, the task fails before the
@@ -25,7 +25,6 @@ command starts.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -33,8 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import pendulum
-from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk import DAG, CronDataIntervalTimetable, task
+from airflow.sdk import DAG, CronDataIntervalTimetable
 from airflow.sdk.exceptions import AirflowFailException
 
 from rewindow.airflow.assets import TableAssets
@@ -44,45 +42,22 @@ from rewindow.airflow.job_tasks import LONGEST, JobTasks, limit, location_of, on
 from rewindow.airflow.log_watermarks import epoch_ms, is_time
 from rewindow.airflow.operators import RewindowOperator
 from rewindow.airflow.params import BACKFILL, DROP, GC, RUN, maintenance_params, set_params
+from rewindow.airflow.promotion import PromoteOperator
 from rewindow.airflow.reports import WAREHOUSE
 from rewindow.config.job import JobConfig
 from rewindow.config.load import find_project, load_feed, load_job, load_jobs
-from rewindow.contracts.exit_codes import DIFFERENT
 from rewindow.errors import ConfigError, UsageError
 
-_BRANCH = "{{ ti.xcom_pull(task_ids='branch') }}"
+_BRANCH = (
+    "{{ params['branch'] or 'backfill_' }}"
+    "{% if not params['branch'] %}{% for letter in run_id %}{{ letter if letter.isalnum() else '_' }}{% endfor %}{% endif %}"
+)
+"""The branch's name. Each task makes it from the params, because people may edit what another task has stored."""
 _FROM = "--from={{ params['from'] }}"
 _TO = "{{ '--to=' ~ params['to'] if params['to'] else '' }}"
 _ACCEPTS = "{{ '--accept-changes' if params['accept_changes'] else '' }}"
 _ENDS = ("dagrun_timeout", "deadline")
 """Options that could end a DAG run while it waits for people."""
-_BODY = """\
-{{% set found = ti.xcom_pull(task_ids='diff') or {{}} -%}}
-Branch **{branch}** of job **{job}** differs from the published tables:
-
-| output | equal | different | only published | only in the branch |
-| --- | --- | --- | --- | --- |
-{{% for name, of in found.items() if of is mapping -%}}
-| {{{{ name }}}} | {{{{ of.equal }}}} | {{{{ of.different }}}} | {{{{ of.only_first }}}} | {{{{ of.only_second }}}} |
-{{% endfor %}}
-{{% set page = (ti.xcom_pull(task_ids='backfill') or {{}}).get('report') -%}}
-{{% if page -%}}
-The report {{{{ page }}}} has this comparison as a page, with samples and what changed.
-{{%- else -%}}
-`rewindow report {job} --branch {branch} --diff main` writes this comparison as a page, with samples and what changed.
-{{%- endif %}}
-
-*Approve* publishes the branch, in one commit per table. *Reject* changes nothing.
-
-First differences:
-
-{{% set text = found | tojson(indent=2) -%}}
-```json
-{{{{ text[:{most}] }}}}{{{{ ' ...' if text | length > {most} else '' }}}}
-```
-"""
-_MOST_CHARACTERS = 10_000
-"""Maximum length of the differences in the body of an approval, which people read in a browser."""
 _DROPS = f"params['action'] == '{DROP}'"
 _ARGUMENTS = (
     f"{{{{ 'branch' if {_DROPS} else 'gc' }}}}",
@@ -262,52 +237,39 @@ def _backfill_dag(
     ``location``: the operators' arguments from `location_of`. ``assets``: the assets of the project's tables.
     """
     name, writer = job.job, one_writer(pool, look.default_args)
-    assigned = {"assigned_users": [{"id": user, "name": user} for user in approvers]} if approvers else {}
+    assigned: dict[str, Any] = (
+        {"assigned_users": [{"id": user, "name": user} for user in approvers]} if approvers else {}
+    )
     with look.by_hand(f"{name}{BACKFILL_SUFFIX}", ["backfill", job.feed], __doc__) as dag:
-        branch = _branch()
         backfill = RewindowOperator(
             task_id="backfill",
             arguments=["backfill", name, _FROM, _TO, "--branch", _BRANCH, _ACCEPTS],
+            pre_execute=_check_range,
             **location,
             **writer,
         )
         verify = RewindowOperator(
             task_id="verify", arguments=["verify", name, "--branch", _BRANCH], **location, **writer
         )
-        diff = RewindowOperator(
-            task_id="diff", arguments=["diff", name, "main", _BRANCH], accepts={DIFFERENT}, **location, **writer
-        )
-        approve = ApprovalOperator(
-            task_id="approve",
-            subject=f"Publish the backfill of {name}?",
-            body=_BODY.format(job=name, branch=_BRANCH, most=_MOST_CHARACTERS),
-            **assigned,
-        )
-        promote = RewindowOperator(
+        promote = PromoteOperator(
             task_id="promote",
-            arguments=["promote", name, _BRANCH],
+            job=name,
+            branch=_BRANCH,
             outlets=[assets.of(output.table) for output in job.outputs.values()],
+            **assigned,
             **location,
             **writer,
         )
-        branch >> backfill >> verify >> diff >> _is_different(diff.output) >> approve >> promote
+        backfill >> verify >> promote
     set_params(dag, BACKFILL)
     return dag
 
 
-@task(task_id="branch")
-def _branch(params: Any = None, run_id: Any = None) -> str:
-    """Check the params and return the branch's name."""
-    start, end = params["from"], params["to"]
+def _check_range(context: Any) -> None:
+    """Fail the task for a range that ends before it starts, because retries cannot fix it."""
+    start, end = context["params"]["from"], context["params"]["to"]
     if end and is_time(start) and is_time(end) and epoch_ms(start) > epoch_ms(end):
         raise AirflowFailException(f"from {start} to {end}: the end is before the start")
-    return str(params["branch"] or "backfill_" + re.sub(r"[^A-Za-z0-9]+", "_", run_id))
-
-
-@task.short_circuit(task_id="is_different")
-def _is_different(diff: dict[str, Any]) -> bool:
-    """Return whether there is anything to promote."""
-    return bool(diff["exit_code"] == DIFFERENT)
 
 
 def _maintenance_dag(

@@ -178,8 +178,11 @@ class RewindowOperator(BaseOperator):
         if self._command is not None:
             self._command.stop()
 
-    def _run(self, context: Any) -> dict[str, Any]:
-        """Run the command and return its result. Raises `AirflowException` to retry, `AirflowFailException` to fail at once."""
+    def _run(self, context: Any, *, accepts: Collection[int] = ()) -> dict[str, Any]:
+        """Run the command and return its result. ``accepts``: exit codes that count as success, besides those of the operator.
+
+        Raises `AirflowException` to retry, `AirflowFailException` to fail at once.
+        """
         try:
             line = self.command(context)
         except UsageError as error:
@@ -193,7 +196,9 @@ class RewindowOperator(BaseOperator):
         has_result = is_result(next((argument for argument in self.arguments if argument), ""), result)
         if code == DIFFERENT and not reason and not has_result:
             raise AirflowFailException(_NOT_RUN)
-        raise_for_exit(context, code, reason, accepts=self.accepts if has_result else (), where=self._where)
+        raise_for_exit(
+            context, code, reason, accepts=(*self.accepts, *accepts) if has_result else (), where=self._where
+        )
         return {**result, "exit_code": code}
 
     @property

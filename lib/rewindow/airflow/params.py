@@ -8,13 +8,13 @@ from typing import Final
 
 from airflow.sdk import DAG, Param
 
-from rewindow.airflow.dag_run import ACCEPT_CHANGES, REPLAN, TAKEOVER, THROUGH, TIME
+from rewindow.airflow.dag_run import ACCEPT_CHANGES, END, REPLAN, TAKEOVER, THROUGH, TIME
 
-_POSITION = rf"^({TIME}|\d+|[A-Za-z_][A-Za-z0-9_-]*/\d+)$"
+_POSITION = rf"^({TIME}|[0-9]{{1,18}}|[A-Za-z_][A-Za-z0-9_-]{{0,99}}/[0-9]{{1,18}}){END}"
 """An event time, the number of a landing, or a run, as in the options of `rewindow backfill`."""
 
-_BRANCH = r"^[A-Za-z_][A-Za-z0-9_-]{0,99}$"
-_DURATION = r"^(\d{1,19}(ms|[smhdw]))+$"
+_BRANCH = rf"^[A-Za-z_][A-Za-z0-9_-]{{0,99}}{END}"
+_DURATION = rf"^([0-9]{{1,19}}(ms|[smhdw]))+{END}"
 
 GC, DROP = "gc", "drop_branch"
 """The actions of the maintenance DAG."""
@@ -31,7 +31,7 @@ RUN: Final = {
         None,
         type=["null", "string"],
         format="date-time",  # shows a calendar in the trigger's form; Airflow validates only the pattern
-        pattern=f"^{TIME}$",
+        pattern=f"^{TIME}{END}",
         title="Through",
         description="Stop at this time, such as 2013-02-01T00:00:00Z (UTC unless it has an offset). "
         "Default: the end of the run's interval.",

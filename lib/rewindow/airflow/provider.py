@@ -17,7 +17,10 @@ def get_provider_info() -> dict[str, Any]:
         "versions": [metadata.version(NAME)],
         "integrations": [{"integration-name": NAME, "tags": ["software"]}],
         "operators": [
-            {"integration-name": NAME, "python-modules": ["rewindow.airflow.operators", "rewindow.airflow.job_runs"]}
+            {
+                "integration-name": NAME,
+                "python-modules": [f"rewindow.airflow.{name}" for name in ("operators", "promotion", "job_runs")],
+            }
         ],
         "sensors": [{"integration-name": NAME, "python-modules": ["rewindow.airflow.sensors"]}],
         "hooks": [{"integration-name": NAME, "python-modules": ["rewindow.airflow.hooks"]}],

@@ -68,7 +68,7 @@ class OpenProject:
         setting = Setting(target, str(root), self._on_share, self._on_task, self._why_spark.append)
         self.adapter, self._engines = open_adapter(setting, self.warehouse, lambda: self.spark)
         self.tables = self.adapter.tables
-        self.telemetry = telemetry_of(root.name, target.target)
+        self.telemetry = telemetry_of(root, target.target)
 
     @classmethod
     def open(cls, start: str | Path = ".", target: str = "local", *, debug: bool = False) -> OpenProject:

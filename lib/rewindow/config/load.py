@@ -51,14 +51,20 @@ def find_project(start: Path | None = None) -> Path:
     )
 
 
-def _check_owner(root: Path, start: Path) -> None:
+def why_not_trusted(path: Path) -> str:
+    """Return why others may have written a file or folder; an empty text if it belongs to this user or to root."""
     trusted = {0, os.geteuid()}
     if os.geteuid() == 0 and os.environ.get("SUDO_UID", "").isdecimal():
         trusted.add(int(os.environ["SUDO_UID"]))
+    facts = path.lstat()
+    if not stat.S_ISLNK(facts.st_mode) and facts.st_mode & stat.S_IWOTH:
+        return "is writable for everyone"
+    return "" if facts.st_uid in trusted else f"belongs to the user {facts.st_uid}"
+
+
+def _check_owner(root: Path, start: Path) -> None:
     for folder in (root, root / "conf"):
-        facts = folder.lstat()
-        is_open = stat.S_ISDIR(facts.st_mode) and facts.st_mode & stat.S_IWOTH
-        if facts.st_uid not in trusted or is_open:
+        if why := why_not_trusted(folder):
             raise AccessError(
                 "project-not-trusted",
                 "the project {root}, found above {start}, could run the code of others: {folder} {why}. If you trust it, name it "
@@ -66,7 +72,7 @@ def _check_owner(root: Path, start: Path) -> None:
                 root=root,
                 start=start,
                 folder=folder,
-                why="is writable for everyone" if is_open else f"belongs to the user {facts.st_uid}",
+                why=why,
             )
 
 

@@ -271,8 +271,8 @@ class Listed(NamedTuple):
 def local_files(root: str) -> Iterator[Listed]:
     """Yield every file below a folder, in arbitrary order. `Listed.facts` calls `stat`.
 
-    The log of a Delta table in the folder is left out. A folder that does not exist has no files. Raises OSError if a folder
-    cannot be listed.
+    The log of a Delta table in the folder is left out, and so is what is behind a link to a folder. A folder that does not exist
+    has no files. Raises OSError if a folder cannot be listed.
     """
     folders = [""]
     while folders:
@@ -281,7 +281,8 @@ def local_files(root: str) -> Iterator[Listed]:
         with suppress(FileNotFoundError), os.scandir(f"{root}/{below}") as entries:
             for entry in entries:
                 path = f"{below}{entry.name}"
-                if entry.is_dir():
+                # A link to a folder is not entered. It may lead out of the warehouse, and `gc` deletes files that are found here.
+                if entry.is_dir(follow_symlinks=False):
                     folders += [] if path == LOG else [f"{path}/"]
                 elif entry.is_file():
                     yield Listed(path, partial(_facts, entry))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rewindow.app.failures import Failure, failure_of
 from rewindow.app.telemetry.command_facts import NOTHING, Facts, Operation, new_id
+from rewindow.config.load import why_not_trusted
 
 if TYPE_CHECKING:
     from rewindow.app.telemetry.announce import Warner
@@ -161,10 +162,13 @@ class Telemetry:
                 observer.warner.warn(str(error))
 
 
-def telemetry_of(project: str, target: str, environ: Mapping[str, str] = os.environ) -> Telemetry:
-    """Return the telemetry that the environment configures, in the variables of OpenLineage's and OpenTelemetry's clients."""
+def telemetry_of(root: Path, target: str, environ: Mapping[str, str] = os.environ) -> Telemetry:
+    """Return the telemetry that the environment configures, in the variables of OpenLineage's and OpenTelemetry's clients.
+
+    ``root``: the project's folder.
+    """
     observers: list[Observer] = []
-    if has_openlineage(environ):
+    if has_openlineage(environ) and _trusts_file_here(root, environ):
         from rewindow.app.telemetry.openlineage_sender import EventObserver  # noqa: PLC0415 - only if it is configured
 
         observers.append(EventObserver())
@@ -172,4 +176,21 @@ def telemetry_of(project: str, target: str, environ: Mapping[str, str] = os.envi
         from rewindow.app.telemetry.spans_and_metrics import SpanObserver  # noqa: PLC0415 - only if it is configured
 
         observers.append(SpanObserver())
-    return Telemetry(project, target, observers)
+    return Telemetry(root.name, target, observers)
+
+
+def _trusts_file_here(root: Path, environ: Mapping[str, str]) -> bool:
+    """Return False, and print a warning, if OpenLineage's client would read a file of others in the working folder.
+
+    Such a file could send what a command tells to anybody, or append it to any file. The project's own folder is trusted.
+    """
+    here = Path.cwd()
+    file = here / _FILE
+    if environ.get("OPENLINEAGE_CONFIG") or here == root or not file.is_file():
+        return True
+    why = why_not_trusted(file) or why_not_trusted(file.resolve())
+    if why:
+        from rewindow.app.telemetry.announce import Warner  # noqa: PLC0415 - most commands have nothing to warn of
+
+        Warner("OpenLineage").warn(f"{file} {why}. If you trust it, name it in OPENLINEAGE_CONFIG")
+    return not why

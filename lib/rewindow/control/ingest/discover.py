@@ -91,8 +91,9 @@ def _complete_intervals(call: Call) -> tuple[Grid | None, ReadWindow]:
     feed = call.feed
     if not feed.every:
         return None, ReadWindow()
-    grid = grid_of(feed)
-    until = grid.start_of(call.request.now_ms if call.request.until_ms is None else call.request.until_ms)
+    grid, now_ms, until_ms = grid_of(feed), call.request.now_ms, call.request.until_ms
+    # An interval that has not ended is not complete, whatever time is requested. Rows that arrive later would all be late.
+    until = grid.start_of(now_ms if until_ms is None else min(until_ms, now_ms))
     return grid, ReadWindow(call.progress.through_ms, until)
 
 

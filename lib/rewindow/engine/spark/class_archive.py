@@ -7,6 +7,8 @@ JVM ignores an archive that was made for other jars or paths, and Spark works wi
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 import subprocess
 import sys
 import tempfile
@@ -61,13 +63,22 @@ def archive_options() -> list[str]:
     """Return the Java options that use the archive; an empty list if there is no archive. Takes 1 ms."""
     path = _archive_path()
     # `auto` ignores an archive that does not match. Logging is off, because the JVM would log the mismatch to stdout.
-    return [f"-XX:SharedArchiveFile={path}", "-Xshare:auto", "-Xlog:disable"] if path.is_file() else []
+    return [f"-XX:SharedArchiveFile={path}", "-Xshare:auto", "-Xlog:disable"] if _is_trusted(path) else []
+
+
+def _is_trusted(path: Path) -> bool:
+    """Return whether there is an archive that only this user or root can have written. The JVM executes the classes in it."""
+    try:
+        facts = path.stat()
+    except FileNotFoundError:
+        return False
+    return facts.st_uid in (0, os.geteuid()) and not facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def make_archive() -> bool:
     """Create the archive if it is missing (20 s, 200 MB). Return whether it exists now. A missing archive is not an error."""
     path = _archive_path()
-    if path.is_file():
+    if _is_trusted(path):
         return True
     path.parent.mkdir(parents=True, exist_ok=True)
     existing = sorted(path.parent.glob("*.jsa"), key=lambda other: other.stat().st_mtime)
@@ -83,7 +94,7 @@ def make_archive() -> bool:
             return False
         if done.returncode == 0 and made.is_file():
             made.replace(path)
-    return path.is_file()
+    return _is_trusted(path)
 
 
 def set_up(report: Callable[[str], object]) -> None:
@@ -93,7 +104,7 @@ def set_up(report: Callable[[str], object]) -> None:
     """
     paths = resolve_jars(report=report)
     report(f"{len(paths)} Delta jars, checked by digest, in {paths[0].parent}")
-    if not _archive_path().is_file():
+    if not _is_trusted(_archive_path()):
         report("creating the class archive, which halves the startup time (20 s, once)")
         if not make_archive():
             report("the class archive could not be created: everything works, but a start takes two seconds longer")

@@ -70,7 +70,8 @@ def _packed(root: Path, names: Iterable[str]) -> bytes:
 
 def _cached(name: str, data: bytes) -> Path:
     path = cache_dir().parent / "ships" / blake2b(data, digest_size=16).hexdigest() / name
-    if not path.exists():
+    # Whoever may write into a shared cache could have put other code there under this name.
+    if not path.is_file() or path.read_bytes() != data:
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_suffix(f".{uuid4().hex}")
         new.write_bytes(data)

@@ -17,6 +17,7 @@ RUNS, LANDINGS, JOURNAL = "rewindow/runs", "rewindow/landings", "rewindow/journa
 METRICS, QUARANTINE, EXPECTATIONS = "rewindow/metrics", "rewindow/quarantine", "rewindow/expectations"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
+_MOST_CHARACTERS = 255
 _STAGED = re.compile(r"(.+)-[0-9a-f]{32}(?:\.[0-9a-f]{8})?\.(?:parquet|arrow)")
 
 
@@ -33,8 +34,9 @@ def output_path(name: str, branch: str = MAIN) -> str:
             table=name,
             reserved=", ".join(RESERVED),
         )
-    suffix = "" if branch == MAIN else f"__{safe_name(branch, 'branch')}"
-    return "/".join(parts) + suffix
+    if branch != MAIN:
+        parts[-1] = _short_enough(f"{parts[-1]}__{safe_name(branch, 'branch')}")
+    return "/".join(parts)
 
 
 def log_path(feed: str, topic: str) -> str:
@@ -65,6 +67,18 @@ def safe_name(name: str, kind: str) -> str:
             "{name!r} cannot name a {kind}: use letters, digits, '_', '-', single dots; a letter or digit first",
             name=name,
             kind=kind,
+        )
+    return _short_enough(name)
+
+
+def _short_enough(name: str) -> str:
+    """Return the name of a folder unchanged. Raises `ConfigError` (78) if file systems do not take a name of that length."""
+    if len(name) > _MOST_CHARACTERS:
+        raise ConfigError(
+            "name-too-long",
+            "{name} is too long for the name of a folder, which has at most {most} characters: choose a shorter name",
+            name=name,
+            most=_MOST_CHARACTERS,
         )
     return name
 
