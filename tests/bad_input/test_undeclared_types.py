@@ -82,9 +82,9 @@ def windowed(stream: KStream) -> None:
 
 
 def joined_by_new_keys(stream: KStream) -> None:
-    sides = [stream.select_key(lambda _key, value: value.page, name=name) for name in ("a", "b")]
+    left, right = (stream.select_key(lambda _key, value: value.page, name=name) for name in ("a", "b"))
     windows = JoinWindows.of("1h", grace="0s")
-    sides[0].join(sides[1], lambda left, right: left.page, windows, name="j", value=str).to("out")
+    left.join(right, lambda left, right: left.page, windows, name="j", value=str).to("out")
 
 
 @pytest.mark.parametrize(

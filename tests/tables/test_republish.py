@@ -16,7 +16,6 @@ from rewindow.control.plan.spec import Attempt
 from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.engine.worker.vectorized.folds import CountFold
 from rewindow.errors import CheckpointError, InvariantError, StorageError, UsageError
-from rewindow.tables.delta.check_published import quick
 from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.table_rows import content_hash, read_rows
@@ -158,7 +157,7 @@ def test_the_next_run_says_so(warehouse: str, harm: Callable[[str], None]) -> No
 
 def found(warehouse: str) -> list[str]:
     tables = DeltaTables(warehouse)
-    return [drift.target for drift in quick(warehouse, JOB, tables.state(JOB), "main")]
+    return [drift.target for drift in tables.drift(JOB, tables.state(JOB), "main")]
 
 
 def test_other_tenants_of_the_metrics_keep_their_rows(warehouse: str) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _MAX_DEPTH = 20
-_TEXT, _INTEGER = "tag:yaml.org,2002:str", "tag:yaml.org,2002:int"
+_INTEGER = "tag:yaml.org,2002:int"
 _AS_TEXT = {"tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp", _INTEGER}
 _TYPOGRAPHIC = tuple("\u201c\u201d\u201e\u2018\u2019\u201a\u00ab\u00bb")
 _MERGE = "tag:yaml.org,2002:merge"

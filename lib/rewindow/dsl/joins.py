@@ -17,7 +17,7 @@ from rewindow.dsl.operators.stream_join import Joiner, JoinSide, SideStores, Str
 from rewindow.dsl.operators.stream_table_join import GlobalTableJoin, StreamTableJoin
 from rewindow.dsl.operators.table_verbs import TableSource
 from rewindow.dsl.table import KTable
-from rewindow.dsl.table_joins import view_of
+from rewindow.dsl.table_joins import Unmatched, view_of
 from rewindow.dsl.type_checks import EqualKeys
 from rewindow.dsl.windowed import check_made
 from rewindow.errors import TopologyError
@@ -35,14 +35,6 @@ JoinStores = StoreSpec | tuple[StoreSpec, StoreSpec]
 """The stores of both sides: a base name or `Materialized` for both, or a pair ``(this side, other side)``."""
 
 
-class Unmatched(NamedTuple):
-    """For each side of a join, whether its records are sent even without a match."""
-
-    left: bool = False
-    right: bool = False
-
-
-INNER, LEFT, OUTER = Unmatched(), Unmatched(left=True), Unmatched(left=True, right=True)
 _ValueJoiner = Callable[..., Any]
 
 

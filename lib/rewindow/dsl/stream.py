@@ -24,6 +24,7 @@ from rewindow.dsl.operators.stateless import Route, Split, TopicNameExtractor
 from rewindow.dsl.operators.transform import ProcessValues
 from rewindow.dsl.record_verbs import RecordVerbs
 from rewindow.dsl.table import kept_table
+from rewindow.dsl.table_joins import INNER, LEFT, OUTER, Unmatched
 from rewindow.dsl.type_checks import RecordOf
 from rewindow.errors import TopologyError
 from rewindow.streams.batch_processor import BatchProcessor, refuse_both_forms
@@ -228,7 +229,7 @@ class KStream(RecordVerbs):
 
         Raises `TopologyError`, with the fix, if windows, keys, stores or history do not fit.
         """
-        return self._joined(other, joins.INNER, joiner, joins.Options(windows, name, store, grace, with_key, value))
+        return self._joined(other, INNER, joiner, joins.Options(windows, name, store, grace, with_key, value))
 
     def left_join(
         self,
@@ -254,7 +255,7 @@ class KStream(RecordVerbs):
         A record of this stream without a key is sent as ``joiner(left, None)`` at once (KIP-962). With a global table, this
         applies to a record whose selected key is null. A record of the other stream without a key is skipped.
         """
-        return self._joined(other, joins.LEFT, joiner, joins.Options(windows, name, store, grace, with_key, value))
+        return self._joined(other, LEFT, joiner, joins.Options(windows, name, store, grace, with_key, value))
 
     def outer_join(
         self,
@@ -273,7 +274,7 @@ class KStream(RecordVerbs):
         records are sent before left records.
         """
         options = joins.Options(windows, name, store, None, with_key, value)
-        return joins.join(self, other, joins.OUTER, joiner, options)
+        return joins.join(self, other, OUTER, joiner, options)
 
     def to(
         self,
@@ -296,7 +297,7 @@ class KStream(RecordVerbs):
     def _joined(
         self,
         other: KStream | KTable | GlobalKTable,
-        unmatched: joins.Unmatched,
+        unmatched: Unmatched,
         joiner: Callable[..., Any],
         options: joins.Options,
     ) -> KStream:

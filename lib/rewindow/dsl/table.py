@@ -16,7 +16,7 @@ from rewindow.dsl.operators.table_verbs import FILTER, FILTER_NOT, TableDerive, 
 from rewindow.dsl.operators.table_view import DerivedView, HeldBackView, StoreView, TableView
 from rewindow.dsl.operators.transform import TableTransform, TransformedView
 from rewindow.dsl.suppressed import Suppressed
-from rewindow.dsl.table_joins import ForeignKey, Joiner, Unmatched, join_by_foreign_key, join_tables
+from rewindow.dsl.table_joins import INNER, LEFT, OUTER, ForeignKey, Joiner, Unmatched, join_by_foreign_key, join_tables
 from rewindow.errors import TopologyError
 from rewindow.streams.deprecated_processors import ValueTransformerWithKey
 from rewindow.streams.nodes import ProcessorNode, SourceNode, TypedBy
@@ -163,7 +163,7 @@ class KTable:
 
         Raises `TopologyError` if a table keeps no values to look up, or for a foreign key without ``store``.
         """
-        return self._joined(Unmatched(), other, joiner, foreign_key, store, with_key=with_key, value=value, name=name)
+        return self._joined(INNER, other, joiner, foreign_key, store, with_key=with_key, value=value, name=name)
 
     def left_join(
         self,
@@ -177,9 +177,7 @@ class KTable:
         name: str | None = None,
     ) -> KTable:
         """Join as `join` does, and keep rows without a match in the other table: ``joiner(value, None)``."""
-        return self._joined(
-            Unmatched(left=True), other, joiner, foreign_key, store, with_key=with_key, value=value, name=name
-        )
+        return self._joined(LEFT, other, joiner, foreign_key, store, with_key=with_key, value=value, name=name)
 
     def outer_join(
         self,
@@ -192,9 +190,7 @@ class KTable:
         name: str | None = None,
     ) -> KTable:
         """Join as `left_join` does, and also keep the other table's rows without a match: ``joiner(None, other_value)``."""
-        return self._joined(
-            Unmatched(left=True, right=True), other, joiner, None, store, with_key=with_key, value=value, name=name
-        )
+        return self._joined(OUTER, other, joiner, None, store, with_key=with_key, value=value, name=name)
 
     def suppress(self, suppressed: Suppressed, *, name: str | None = None) -> KTable:
         """Hold updates back and send only a key's last update: see `until_window_closes`, `until_time_limit` (KIP-328).

@@ -7,8 +7,8 @@ are linked by internal logs (D21, KIP-213).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewindow.dsl.graph import JOIN, internal_ends, returned_type
 from rewindow.dsl.materialized import StoreSpec, materialized
@@ -39,12 +39,14 @@ ForeignKey = Callable[[Any, Any], Any]
 """``foreign_key(key, value)`` returns the key of a row in the other table, or None."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unmatched:
-    """For each side of a join, whether its rows are in the result even without a match on the other side."""
+class Unmatched(NamedTuple):
+    """For each side of a join, whether its records or rows are in the result even without a match on the other side."""
 
     left: bool = False
     right: bool = False
+
+
+INNER, LEFT, OUTER = Unmatched(), Unmatched(left=True), Unmatched(left=True, right=True)
 
 
 def join_tables(

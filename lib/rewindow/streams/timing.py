@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from rewindow.streams.duration import in_words
 from rewindow.streams.record import MAX_MS, TopicPartition
@@ -30,14 +30,6 @@ class Timing:
     durations: Mapping[str, int] = field(default_factory=dict)
     sends_nulls: bool = False
     """Whether the node also sends final results whose value is null."""
-
-
-class Timed(Protocol):
-    """A supplier of a node that holds entries until its clock reaches a time, or that drops late records."""
-
-    def timings(self) -> Sequence[Timing]:
-        """Return a `Timing` for each store that depends on the node's clock."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,11 +114,6 @@ class SessionWindows(Windows):
         return max(1, self.gap_ms + self.grace_ms)
 
     @property
-    def retention_ms(self) -> int:
-        """See `Windows`."""
-        return self.needed_retention_ms if self.until_ms is None else self.until_ms
-
-    @property
     def holds_ms(self) -> int:
         """See `Windows`. The timestamp of a session's result is its end."""
         return self.final_after_end_ms

@@ -29,6 +29,8 @@ class Windows(ABC):
     size_ms: int
     """The time from a window's start to its end; 0 for sessions, which have no fixed size."""
     grace_ms: int
+    until_ms: int | None = None
+    """The retention that the deprecated ``until`` set."""
 
     @property
     @abstractmethod
@@ -43,7 +45,7 @@ class Windows(ABC):
     @property
     def retention_ms(self) -> int:
         """The retention of a store for which the user declares no retention."""
-        return self.needed_retention_ms
+        return self.needed_retention_ms if self.until_ms is None else self.until_ms
 
     @property
     @abstractmethod
@@ -140,11 +142,6 @@ class TimeWindows(GridWindows):
     def needed_retention_ms(self) -> int:
         """See `Windows`."""
         return self.closes_after_ms
-
-    @property
-    def retention_ms(self) -> int:
-        """See `Windows`."""
-        return self.needed_retention_ms if self.until_ms is None else self.until_ms
 
     @property
     def holds_ms(self) -> int:

@@ -163,14 +163,6 @@ def lagging(warehouse: str, job: str, state: JobState, branch: str) -> dict[str,
     return {target: count for target, count in lacks.items() if count}
 
 
-def quick(warehouse: str, job: str, state: JobState, branch: str) -> Iterator[Drift]:
-    """Yield the tables that are gone or lack files, and the outputs that do not have as many rows as were published."""
-    for due, table, published in published_tables(warehouse, job, state, branch):
-        drift = _drift(warehouse, state, due, table, published)
-        if drift is not None and published <= len(due.publications):
-            yield drift
-
-
 def _drift(
     warehouse: str, state: JobState, due: Due, table: DeltaTable | None, published: int, *, brief: bool = False
 ) -> Drift | None:
