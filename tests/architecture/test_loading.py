@@ -46,7 +46,7 @@ def test_small_commands_load_what_they_use(tmp_path):
         (
             "run",
             "daily_orders",
-            231,
+            232,
             {"pendulum", "rewindow.config.feed", "rewindow.engine.worker.landing", "structlog"},
         ),
         ("show", "daily_orders", 108, {"pandas", "psutil", "pyarrow.dataset", "structlog", "rewindow.control.run"}),
