@@ -276,7 +276,7 @@ def _is_of(run: CommittedRun | None, ledger: str, position: Mapping[str, Any]) -
     """
     if run is None or (run.spec.run, ledger) != (position["run"], position["ledger"]):
         return False
-    return position.get("attempt", run.spec.attempt.id) == run.spec.attempt.id
+    return bool(position.get("attempt", run.spec.attempt.id) == run.spec.attempt.id)
 
 
 class Feeds:
