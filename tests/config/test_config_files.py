@@ -59,3 +59,20 @@ def test_tables_that_differ_only_in_case_are_refused() -> None:
     assert "differ only in case" in (nested(["shop.Orders", "shop.orders"]) or "")
     assert "inside the folder" in (nested(["shop.Orders", "SHOP.orders.late"]) or "")
     assert nested(["shop.orders", "shop.orders_late"]) is None
+
+
+@pytest.mark.parametrize("jobs", [("low_activity",), ("low_activity", "second")])
+def test_a_feed_that_reads_what_is_made_from_it_is_refused(tmp_path: Path, jobs: tuple[str, ...]) -> None:
+    """Each run would add epochs to land, and each landing records to run."""
+    feeds = ["activity", *(f"of_{job}" for job in jobs[1:])]
+    for number, (job, feed) in enumerate(zip(jobs, feeds, strict=True)):
+        output = f"{{source: {{job: {job}, output: a}}, key: u, timestamp: _timestamp}}"
+        reads = feeds[(number + 1) % len(feeds)]
+        write(tmp_path, f"feeds/{feed}.yaml", f"feed: {feed}\npartitions: 2\nlogs: {{a: {output}}}\n")
+        text = LOW_ACTIVITY.replace("job: low_activity", f"job: {job}").replace("feed: activity", f"feed: {reads}")
+        write(tmp_path, f"jobs/{job}.yaml", text)
+    for feed in feeds:
+        with refused("feed-reads-itself", feed=feed):
+            load_feed(tmp_path, feed)
+    write(tmp_path, "feeds/activity.yaml", FEED)
+    assert all(load_feed(tmp_path, feed) for feed in feeds)

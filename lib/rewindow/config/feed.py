@@ -248,6 +248,11 @@ class FeedConfig(ConfigValue):
     landing: LandingConfig = LandingConfig()
     """How additions are cut into landings."""
 
+    @property
+    def producer(self) -> str | None:
+        """The job whose outputs the feed reads; None if it reads no outputs."""
+        return next((log.source.job for log in self.logs.values()), None)
+
     @model_validator(mode="after")
     def _one_producer(self) -> Self:
         jobs = {log.source.job for log in self.logs.values()}

@@ -77,7 +77,32 @@ def _check_owner(root: Path, start: Path) -> None:
 
 
 def load_feed(root: Path, name: str) -> FeedConfig:
-    """Return ``conf/feeds/<name>.yaml``. Raises `ConfigError` (78) if it is missing or invalid."""
+    """Return ``conf/feeds/<name>.yaml``.
+
+    Raises `ConfigError` (78) if it is missing or invalid, or if the feed reads what is made from it.
+    """
+    feed = _load_feed(root, name)
+    feeding, jobs = feed, list[str]()
+    while (job := feeding.producer) is not None and job not in jobs:
+        jobs.append(job)
+        try:
+            feeding = _load_feed(root, load_job(root, job).feed)
+        except (ConfigError, AccessError):
+            # Commands on the job or feed of that file say what is wrong with it.
+            break
+        if feeding.feed == name:
+            with at(root, "feeds", name, "logs", next(iter(feed.logs)), "source", "job"):
+                raise ConfigError(
+                    "feed-reads-itself",
+                    "the feed {feed} reads what is made from it (by {jobs}), so there would always be more to land: name another "
+                    "job",
+                    feed=name,
+                    jobs=" and ".join(jobs),
+                )
+    return feed
+
+
+def _load_feed(root: Path, name: str) -> FeedConfig:
     from rewindow.config.feed import FeedConfig  # noqa: PLC0415 - most commands on a job do not read the feed's file
 
     return _load(root, "feeds", "feed", name, FeedConfig)

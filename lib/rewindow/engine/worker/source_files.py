@@ -30,6 +30,7 @@ from rewindow.storage.locations import LOG
 
 COMPRESSED = (".gz", ".bz2", ".zst")
 """The suffixes of compressed text files that are read."""
+_GONE = "is gone"
 _FILES = "files"
 """The kind of a file source's position. The position maps a path to [size, modification time (ns), digest].
 
@@ -207,7 +208,7 @@ def _refused(path: str, error: PermissionError) -> AccessError:
 def _gone(mark: Sequence[Any], fresh: Mapping[str, Sequence[Any]]) -> str:
     """Return the text that says that a landed file is gone. If a fresh file has its content, the text names that file."""
     new = next((name for name, other in fresh.items() if [other[0], other[2]] == [mark[0], mark[2]]), None)
-    return "is gone" if new is None else f"is gone; {new} has its content, so it was renamed: rename it back"
+    return _GONE if new is None else f"{_GONE}; {new} has its content, so it was renamed: rename it back"
 
 
 def _refuse_copies(
@@ -336,13 +337,19 @@ def _check_same(spec: SourceSpec, name: str, file: _File, mark: Sequence[Any], *
 
 
 def _broken(spec: SourceSpec, name: str, change: str) -> LandedFileError:
+    fix, when = "Restore it, and put new data into new files", "history did change"
+    if change.startswith(_GONE):
+        # Whoever only wanted the space back would lose the rows, which the log still has.
+        fix, when = "Restore it", "its rows are to disappear from the log, too"
     return LandedFileError(
         "landed-file-changed",
-        "{source}: the landed file {file} {what}. Restore it, and put new data into new files. If history did change, land a "
-        "new generation: `rewindow land FEED --new-generation`.",
+        "{source}: the landed file {file} {what}. {fix}. If {when}, land a new generation: `rewindow land FEED "
+        "--new-generation`.",
         source=spec.name,
         file=name,
         what=change,
+        fix=fix,
+        when=when,
     )
 
 
