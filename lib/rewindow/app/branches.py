@@ -284,7 +284,7 @@ class JobBranches:
         """Return the runs of a branch that are on hold, as JSON values."""
         return describe_holds(self.state, branch)
 
-    def drop(self, branch: str) -> None:
+    def drop(self, branch: str, on_step: OnStep = None) -> None:
         """Drop a branch; see `control.branch.drop`."""
         drive(drop(self._job, branch, self._tables))
 
