@@ -290,7 +290,7 @@ class JobBranches:
 
     def drop(self, branch: str, on_step: OnStep = None) -> None:
         """Drop a branch; see `control.branch.drop`."""
-        drive(drop(self._job, branch, self._tables))
+        drive(drop(self._job, branch, self._tables), on_step)
 
     def diff(self, first: str, second: str, samples: int) -> Compared:
         """Compare the outputs of two branches key by key, over the epochs that both replayed since they diverged.
@@ -322,6 +322,10 @@ class JobBranches:
                 diffs[target.removeprefix(OUTPUT)] = self._tables.compare(
                     tables[0], tables[1], keys, epochs=(after, through + has_finals), samples=samples
                 )
+        now = self.state
+        if any(shared_runs(branch.runs, now.branch(branch.name).runs) < len(branch.runs) for branch in (ours, theirs)):
+            # Another process has taken runs back, so what was read may be neither the rows before nor those after.
+            return self.diff(first, second, samples)
         shared = ours.runs[common - 1].spec.name if common else None
         holds = [hold for name in dict.fromkeys((first, second)) for hold in describe_holds(state, name)[:1]]
         left_out = [] if has_finals else [spec.name for spec in finals]
