@@ -30,6 +30,12 @@ def main() -> None:
         from rewindow.app.cli.entry import main as run  # noqa: PLC0415 - takes a second, in which people press Ctrl-C
 
         run(lambda: signal.signal(signal.SIGINT, usual))
+    except KeyboardInterrupt:  # a second Ctrl-C, while the command ends
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        from rewindow.storage.scratch import remove_all  # noqa: PLC0415 - loaded by now, unlike at the start
+
+        remove_all()
+        _end("interrupted again. What the command had committed, if anything, is kept: run it again", 130)
     except BaseException as error:  # noqa: BLE001 - Python's exit code 1 would mean a difference
         # Errors of commands do not get here. Loading or printing failed, so nothing more can be loaded.
         _end(

@@ -39,7 +39,7 @@ def keyed(keyed_template: Bench, tmp_path: Path) -> Bench:
 def test_plan_and_backfill_ask_for_another_table_before_anything_is_computed(keyed: Bench) -> None:
     _keyed(keyed, "person")
     columns, keep = "member (string) is gone, person (string) is new", containing("`key=STREAM.key`")
-    keyed.refuses("plan counts", "job-changed-since-checkpoint", effects=containing(columns), fix=keep)
+    keyed.refuses("plan counts", "job-changed-since-checkpoint", effects=containing(columns), replay=keep)
     keyed.refuses(BACKFILL, "branch-not-promotable", reason=containing(columns), keep_key=keep)
     assert [one["branch"] for one in keyed.json("branch list counts")["branches"]] == ["main"]
     keyed.edit("conf/jobs/counts.yaml", "alerts.totals", "alerts.people")

@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from rewindow.app.cli.entry import raise_interrupt_again
 from rewindow.app.watch import Watch
-from tests.bad_input.scene import Bench, copy_of
+from tests.bad_input.scene import Answer, Bench, copy_of
 from tests.cli_process import LIB
 
 pytestmark = pytest.mark.slow
@@ -76,6 +78,12 @@ def test_ctrl_c_while_the_command_is_being_loaded_prints_one_line(template: Benc
 
 
 def interrupted_at(bench: Bench, step: str, *words: str) -> str:
+    answer = interrupted(bench, step, *words)
+    assert answer.out == ""
+    return answer.err
+
+
+def interrupted(bench: Bench, step: str, *words: str) -> Answer:
     def pressing(self: Watch, name: str) -> None:
         watch(self, name)
         if name.startswith(step):
@@ -86,8 +94,7 @@ def interrupted_at(bench: Bench, step: str, *words: str) -> str:
         patched.setattr(Watch, "__call__", pressing)
         answer = bench.run(*words)
     assert answer.code == 130
-    assert answer.out == ""
-    return answer.err
+    return answer
 
 
 def test_ctrl_c_says_what_was_kept_and_what_comes_next(template: Bench, tmp_path: Path) -> None:
@@ -101,6 +108,82 @@ def test_ctrl_c_says_what_was_kept_and_what_comes_next(template: Bench, tmp_path
     assert NOTHING in interrupted_at(bench, "execute", "run", "counts")
     assert KEPT in interrupted_at(bench, "publish", "run", "counts")
     assert bench.run("run", "counts").code == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "step", "line"),
+    [
+        ((), "empty", "reset counts --yes"),
+        (("backfill counts --from 1 --branch trial",), "decide", "branch drop counts trial"),
+        (("!hold", "land activity", "run counts"), "publish", "publish counts --accept"),
+        (("land activity", "run counts"), "publish", "rewind counts --to 1"),
+    ],
+)
+def test_ctrl_c_after_a_decision_says_that_it_is_kept(
+    template: Bench, tmp_path: Path, before: tuple[str, ...], step: str, line: str
+) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    for words in before:
+        if words == "!hold":
+            expect = "{table: alerts.totals, expect: [{rows: {max: 0}, on_fail: hold}]}"
+            bench.edit("conf/jobs/counts.yaml", "{table: alerts.totals}", expect)
+        else:
+            assert bench.run(*words.split()).code in {0, 79}
+    said = interrupted_at(bench, step, *line.split())
+    assert KEPT in said
+    assert NOTHING not in said
+    bench.done(line)
+
+
+def test_ctrl_c_in_the_run_after_a_landing_says_that_the_landing_is_kept(template: Bench, tmp_path: Path) -> None:
+    assert KEPT in interrupted(copy_of(template, tmp_path / "project"), "execute", "run", "counts", "--land").err
+
+
+def test_ctrl_c_while_the_result_is_printed_does_not_say_that_nothing_was_committed(
+    template: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = copy_of(template, tmp_path / "project")
+    bench.done("land activity")
+
+    def interrupt(*_args: object, **_options: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("rewindow.app.cli.printing_runs.RunPrinter.ran", interrupt)
+        answer = bench.run("run", "counts")
+    answer.refused("command-interrupted")
+    assert NOTHING not in answer.err
+    assert bench.json("run counts")["run"] is None, "the interrupted command had committed the run"
+
+
+class Interrupted:
+    """Something during whose collection Ctrl-C is pressed."""
+
+    def __del__(self) -> None:
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_during_a_callback_is_not_swallowed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", raise_interrupt_again)
+    with pytest.raises(KeyboardInterrupt):
+        time.sleep(float(bool(Interrupted())) * 10)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_second_ctrl_c_while_the_command_ends_is_an_interrupt_too(template: Bench) -> None:
+    code = (
+        "import sys; from rewindow.app.cli import entry; from rewindow.__main__ import main\n"
+        "def leave(code): raise KeyboardInterrupt\n"
+        "entry.leave, sys.argv = leave, ['rewindow', 'ls']; main()"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(LIB)}
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=template.root, env=environment, capture_output=True, check=False
+    )
+    assert ended.returncode == 130
+    assert b"ulimit" not in ended.stderr
 
 
 def test_tables_lag_until_the_same_rewind_is_called_again(template: Bench, tmp_path: Path) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from rewindow.app.failures import Failure
 from rewindow.control.plan.spec import Attempt
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.bad_input.scene import Bench, copy_of
-from tests.refusals import containing
 
 FROM_1 = "backfill counts --from 1 --branch fix"
 FROM_2 = "backfill counts --from 2 --branch fix"
@@ -29,7 +30,7 @@ def filter_more(bench: Bench) -> None:
 def test_a_refused_backfill_leaves_no_branch_and_succeeds_with_the_changes_accepted(bench: Bench) -> None:
     filter_more(bench)
     for line in (FROM_2, FROM_2.removesuffix(" --branch fix")):
-        bench.refuses(line, "job-changed-since-checkpoint", fix=containing("--accept-changes"))
+        bench.refuses(line, "job-changed-since-checkpoint", run_option="--accept-changes")
         assert branches(bench) == {"main": "open"}
     made = bench.json(f"{FROM_2} --accept-changes")
     assert (made["stands_on"], made["runs"][0]["run"], made["replaced"]) == ("main/1", "fix/2", [])
@@ -87,7 +88,32 @@ def test_a_replacement_does_not_fence_a_live_attempt(bench: Bench, monkeypatch: 
         return True
 
     monkeypatch.setattr("rewindow.control.heartbeat.is_alive", is_alive)
-    bench.refuses(FROM_1, "run-being-executed")
+    refused = bench.refuses(FROM_1, "run-being-executed")
+    bench.done(advised(refused).replace("NAME", "other"))
+
+
+def test_a_promotion_that_meets_a_live_attempt_names_the_command_that_takes_over(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.done(FROM_1, "land activity", "run counts")
+    with pytest.MonkeyPatch.context() as broken:
+        broken.setattr("rewindow.tables.delta.warehouse.DeltaTables.stage", _dies)
+        assert bench.run("run", "counts", "--branch", "fix").code == 74
+    with monkeypatch.context() as living:
+        living.setattr("rewindow.control.heartbeat.is_alive", lambda _warehouse, _attempt: True)
+        bench.done(advised(bench.refuses("promote counts fix", "run-being-executed")), "promote counts fix")
+
+
+def test_a_promotion_of_changed_code_names_the_command_that_accepts_it(bench: Bench) -> None:
+    bench.done(FROM_1, "land activity", "run counts")
+    filter_more(bench)
+    refused = bench.refuses("promote counts fix", "job-changed-since-checkpoint", run_option="--accept-changes")
+    bench.done(advised(refused), "promote counts fix")
+
+
+def advised(failure: Failure) -> str:
+    """Return the last command that a message names."""
+    return re.findall(r"`rewindow ([^`]+)`", failure.message)[-1]
 
 
 def _dies(*_arguments: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewindow.contracts.exit_codes import LIMIT, ON_HOLD, Next, meaning, what_next
+from rewindow.contracts.exit_codes import CODES, LIMIT, Next, meaning, what_next
 from rewindow.errors import RewindowError
 from tests.docs.markdown import GENERATED, in_one_line, table
 
@@ -20,14 +20,11 @@ SHOULD = {
     Next.RETRY_ONCE: "retry once, then stop",
     Next.FAIL: "stop",
 }
-FROM_SIGNALS = (130, 134, 137, 143)
-DIFFERENT = 1
 
 
 def page() -> str:
     """Return the text of the page."""
     errors = {kind.exit_code: kind for kind in RewindowError.__subclasses__()}
-    codes = sorted({0, DIFFERENT, ON_HOLD, *errors, *FROM_SIGNALS})
     rows = [
         (
             f"[{code}](../guides/runbook.md#exit-code-{code})" if code else "0",
@@ -35,7 +32,7 @@ def page() -> str:
             _words(code),
             _next(code),
         )
-        for code in codes
+        for code in sorted({*CODES, *errors})
     ]
     return HEAD + table(("code", "error", "meaning", "a scheduler should"), rows)
 

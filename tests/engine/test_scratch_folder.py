@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from rewindow.contracts.exit_codes import CODES
 from rewindow.storage import scratch
 from rewindow.storage.scratch import PREFIX, make_folder, remove_folder, scratch_folder
 
@@ -25,6 +28,9 @@ with scratch_folder() as folder:
     print(folder, flush=True)
     sys.stdin.read()
 """
+IN_JOBS_CODE = HOLDS.replace("    sys.stdin", "    with as_in_a_worker():\n        sys.stdin").replace(
+    "\n\n", "\nfrom rewindow.engine.worker.worker_errors import as_in_a_worker\n\n"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -71,14 +77,55 @@ def test_a_folder_is_removed_when_its_work_is_done(temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.parametrize("code", [HOLDS, IN_JOBS_CODE], ids=["command", "job's code"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_terminated_process_removes_its_folders_at_once(temporary: Path, number: signal.Signals) -> None:
+def test_a_terminated_process_removes_its_folders_at_once(temporary: Path, number: signal.Signals, code: str) -> None:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", HOLDS], **pipes) as process:  # type: ignore[call-overload]
+    with subprocess.Popen([sys.executable, "-c", code], **pipes) as process:  # type: ignore[call-overload]
         assert Path(process.stdout.readline().strip(), "run-0.arrow").exists()
         process.send_signal(number)
-        assert process.wait() == 128 + number
+        assert process.wait() == 128 + number in CODES
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_process_that_ends_while_it_takes_its_lock_leaves_nothing_for_ever(temporary: Path, number: int) -> None:
+    ending = f"import fcntl, os, time\nfcntl.flock = lambda *_: (os.kill(os.getpid(), {number}), time.sleep(10))\n"
+    ended = subprocess.run([sys.executable, "-c", ending + HOLDS], check=False)
+    assert ended.returncode in {128 + number, -number}
+    for left in temporary.iterdir():
+        assert number == signal.SIGKILL
+        os.utime(left, (0, 0))
+    with scratch_folder() as mine:
+        assert list(temporary.iterdir()) == [Path(mine).parent]
+
+
+def test_an_empty_folder_that_a_killed_process_left_goes_after_a_minute(temporary: Path) -> None:
+    young, old = temporary / f"{PREFIX}young", temporary / f"{PREFIX}old"
+    for folder in (young, old):
+        folder.mkdir()
+    os.utime(old, (0, 0))
+    with scratch_folder():
+        pass
+    assert list(temporary.iterdir()) == [young]
+
+
+def test_the_lock_of_a_folder_is_removed_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    removed = []
+    remove = shutil.rmtree
+
+    def removing(path: Path, **options: bool) -> None:
+        removed.append((Path(path).name, sorted(inner.name for inner in Path(path).parent.iterdir())))
+        remove(path, **options)
+
+    with scratch_folder() as folder, scratch_folder() as second:
+        root = Path(folder).parent
+        with monkeypatch.context() as watched:
+            watched.setattr(shutil, "rmtree", removing)
+            scratch.remove_all()
+    assert {name for name, _ in removed[:2]} == {Path(folder).name, Path(second).name}
+    assert all("lock" in beside for _, beside in removed[:2])
+    assert not root.exists()
 
 
 def test_a_process_that_ignores_hangups_goes_on(temporary: Path) -> None:

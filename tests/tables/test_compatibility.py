@@ -60,7 +60,7 @@ def go_on(warehouse: str, build: Callable[[], Topology], attempt: str, **request
 
 def test_a_change_is_refused_with_what_would_become_of_it(warehouse: str) -> None:
     effects = containing("store since is new and starts empty; store sums is kept")
-    facts = {"changes": containing(NEW_NODE), "effects": effects, "fix": containing("--accept-changes")}
+    facts = {"changes": containing(NEW_NODE), "effects": effects, "run_option": "--accept-changes"}
     with refused("job-changed-since-checkpoint", **facts):
         go_on(warehouse, built(more=True, where=True), "b")
 
@@ -101,7 +101,7 @@ def test_a_store_that_is_left_behind_begins_empty_when_it_comes_again(warehouse:
     ids=["window", "aggregate", "columns"],
 )
 def test_what_the_state_does_not_allow_stays_refused(warehouse: str, build: Callable[[], Topology], why: str) -> None:
-    facts = {"effects": containing(why), "fix": containing("--branch NAME")}
+    facts = {"effects": containing(why), "replay": containing("--branch NAME")}
     with refused("job-changed-since-checkpoint", **facts):
         go_on(warehouse, build, "b", accept_changes=True)
 

@@ -183,7 +183,7 @@ def test_what_another_branch_committed_is_published_when_that_one_is_asked_for(w
 def test_a_changed_aggregate_begins_a_new_branch_and_the_old_one_goes_on(warehouse, expected):
     both = {"records": Count(), "offsets": Sum()}
     replay(warehouse, "a", through_landing=2)
-    with refused("job-changed-since-checkpoint", fix=containing("--branch NAME")) as caught:
+    with refused("job-changed-since-checkpoint", replay=containing("--branch NAME")) as caught:
         replay(warehouse, "b", aggregate=both)
     assert caught.value.exit_code == 76
 

@@ -12,7 +12,7 @@ from typing import Any
 from rewindow.app.branch_status import outdated_readers
 from rewindow.app.describe_job import check_outputs, check_rows, describe_published
 from rewindow.app.open_project import OpenProject
-from rewindow.app.run_references import request_through, starting_epoch, with_runs
+from rewindow.app.run_references import request_through, run_first, starting_epoch, with_runs, without_options
 from rewindow.app.telemetry.command_facts import BACKFILL, PROMOTE, REWIND
 from rewindow.app.telemetry.telemetry import Observed, OnStep
 from rewindow.app.times import whole_number
@@ -185,13 +185,16 @@ class JobBranches:
         self._check_owners(MAIN, job.binding)  # otherwise the branch could not be promoted
         check_publishable(main, job.binding)
         wanted = Backfill(first, request, bound.feed, bound.binding, this_attempt(), self._project.is_alive)
-        drive(begin_backfill(self._job, wanted, self._tables), observed.watching(on_step))
+        elsewhere = f"`rewindow backfill {self._job} --from 1 --branch NAME`, with a new name, does not need it"
+        with without_options(elsewhere, "--accept-changes"):
+            drive(begin_backfill(self._job, wanted, self._tables), observed.watching(on_step))
         own = self.state.branch(name).own_runs
         before = state.branch(name).own_runs
         replaced = [run.spec.name for run in before if run not in own]
         continues = next((run.spec.name for run in reversed(before) if run in own), None)
         base = self.state.branch(name).base
-        results = self._project.run_to_the_end(self._job, request, on_step)
+        with without_options(run_first(self._job, name), "--accept-changes"):
+            results = self._project.run_to_the_end(self._job, request, on_step)
         first_epoch = base.spec.input.last + 1 if base else 1
         keys, stands_on = other_keys(main, bound.binding), base.spec.name if base else None
         return Backfilled(name, stands_on, first_epoch, replaced, continues, results, keys)
@@ -239,9 +242,10 @@ class JobBranches:
             ahead, bound = self.state.branch(into).last_epoch, self._project.bind(self._job, into)
             if branch in self.state.branches and self.state.branch(branch).last_epoch < ahead:
                 self._check_reached(self.state.branch(into), bound.feed)
-                results += self._project.run_to_the_end(
-                    self._job, RunRequest(branch=branch, through_landing=ahead), on_step
-                )
+                with without_options(run_first(self._job, branch)):
+                    results += self._project.run_to_the_end(
+                        self._job, RunRequest(branch=branch, through_landing=ahead), on_step
+                    )
             self._check_owners(into, bound.binding)
             drive(promote(self._job, branch, bound.binding, self._tables, into=into), on_own_step)
             changes = changes_since(self.state.branch(into), bound.binding)
@@ -284,9 +288,9 @@ class JobBranches:
         """Return the runs of a branch that are on hold, as JSON values."""
         return describe_holds(self.state, branch)
 
-    def drop(self, branch: str) -> None:
+    def drop(self, branch: str, on_step: OnStep = None) -> None:
         """Drop a branch; see `control.branch.drop`."""
-        drive(drop(self._job, branch, self._tables))
+        drive(drop(self._job, branch, self._tables), on_step)
 
     def diff(self, first: str, second: str, samples: int) -> Compared:
         """Compare the outputs of two branches key by key, over the epochs that both replayed since they diverged.
@@ -318,6 +322,10 @@ class JobBranches:
                 diffs[target.removeprefix(OUTPUT)] = self._tables.compare(
                     tables[0], tables[1], keys, epochs=(after, through + has_finals), samples=samples
                 )
+        now = self.state
+        if any(shared_runs(branch.runs, now.branch(branch.name).runs) < len(branch.runs) for branch in (ours, theirs)):
+            # Another process has taken runs back, so what was read may be neither the rows before nor those after.
+            return self.diff(first, second, samples)
         shared = ours.runs[common - 1].spec.name if common else None
         holds = [hold for name in dict.fromkeys((first, second)) for hold in describe_holds(state, name)[:1]]
         left_out = [] if has_finals else [spec.name for spec in finals]

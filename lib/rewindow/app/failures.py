@@ -48,7 +48,9 @@ def as_rewindow_error(error: BaseException, *, debug: str = "run with --debug") 
     if isinstance(error, RewindowError):
         return error
     if isinstance(error, KeyboardInterrupt):
-        return StoppedError("command-interrupted", "interrupted. Nothing was committed: run the command again")
+        return StoppedError(
+            "command-interrupted", "interrupted. What it had committed, if anything, is kept: run the command again"
+        )
     if isinstance(error, MemoryError):
         return LimitError(
             "process-out-of-memory",

@@ -9,7 +9,7 @@ from typing import Any
 from rewindow.app.branch_status import outdated_readers
 from rewindow.app.clean_up import no_run_reads
 from rewindow.app.open_project import OpenProject
-from rewindow.app.run_references import check_has_branch
+from rewindow.app.run_references import check_has_branch, run_first, without_options
 from rewindow.app.telemetry.telemetry import OnStep
 from rewindow.config.load import load_feed
 from rewindow.contracts.staged_files import StagedFile, TaskReport
@@ -130,7 +130,8 @@ class JobMaintenance:
             take_over=take_over,
             key=planned.key,
         )
-        return Resumed(planned.name, planned.attempt.id, self._project.run(self._job, request, on_step))
+        with without_options(run_first(self._job, branch), "--replan", "--takeover"):
+            return Resumed(planned.name, planned.attempt.id, self._project.run(self._job, request, on_step))
 
     def on_hold(self, branch: str) -> list[dict[str, Any]]:
         """Return the runs of a branch that are on hold, as JSON values."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,11 +11,12 @@ from rewindow.app.open_project import OpenProject
 from rewindow.app.times import parse_time, whole_number
 from rewindow.config.load import names_of
 from rewindow.config.yaml_text import did_you_mean
+from rewindow.control.health.phrases import command_words
 from rewindow.control.ingest.landings import Feed
 from rewindow.control.plan.branch_decisions import find_run, first_epoch_at
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState
 from rewindow.control.plan.spec import BEGINNING, MAIN, RunRequest
-from rewindow.errors import UsageError
+from rewindow.errors import RewindowError, UsageError
 from rewindow.tables.shared.paths import safe_name
 
 if TYPE_CHECKING:
@@ -44,6 +47,27 @@ def request_through(state: JobState, main: Branch, branch: str, text: str | None
     if number is not None:
         return RunRequest(branch=branch, through_landing=number)
     return RunRequest(branch=branch, through_ms=parse_time(text))
+
+
+@contextmanager
+def without_options(remedy: str, *own: str) -> Iterator[None]:
+    """Add a remedy to errors that advise an option of `run`, their fact ``run_option``, unless the command has it.
+
+    ``own`` are the options of the command. One that makes runs, such as `promote`, has few of them. ``remedy`` says what to do
+    instead of ``{option}``.
+    """
+    try:
+        yield
+    except RewindowError as error:
+        option = error.facts.get("run_option")
+        if option and option not in own:
+            error.surrounded(after=f". This command has no {option}: {remedy.format(option=option)}")
+        raise
+
+
+def run_first(job: str, branch: str) -> str:
+    """Return the remedy for `without_options` if `run` can do what the command was going to do on a branch."""
+    return f"`rewindow run {command_words(job, branch)} {{option}}`, then this command again"
 
 
 def with_runs(job: str, state: JobState, name: str) -> Branch:

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from rewindow.contracts.staged_files import TaskReport
 
-DECISIONS = ("decide", "commit", "snapshot", "forget", "restage", "republish", "give up")
-"""The beginnings of the names of steps that append to a ledger."""
-
 _PUBLISH = "publish "
 """The beginning of the names of steps that publish a commit. The target and the number of the commit follow."""
 
@@ -27,6 +24,7 @@ _PUBLISH = "publish "
 class Watch:
     """An observer of a command's steps. ``commits`` counts the steps that committed or published something.
 
+    ``has_decided``: whether a step began that appends a decision to a ledger.
     ``lagged`` names the targets to which the command published before it appended to a ledger. An earlier, interrupted command
     had committed runs without publishing them to these targets.
     """
@@ -40,16 +38,16 @@ class Watch:
         self._log = log
         self._known: dict[str, Any] = {}
         self._step = ""
-        self._has_decided = False
+        self.has_decided = False
 
     def __call__(self, step: str) -> None:
         """Record a step that is about to start, with the details of a `control.ledger_steps.Step`."""
         name = str(step)
         self._step = name
-        self._has_decided |= name.startswith(DECISIONS)
+        self.has_decided |= getattr(step, "decides", False)
         self._known = dict(getattr(step, "known", {}))
         self.commits += name in {"decide", "commit"} or name.startswith(_PUBLISH)
-        if name.startswith(_PUBLISH) and not self._has_decided:
+        if name.startswith(_PUBLISH) and not self.has_decided:
             target = name.split()[1]
             self.lagged += [] if target in self.lagged else [target]
         if self._log:
@@ -85,10 +83,13 @@ class Watch:
         if self._bars:
             self._bars.move(done)
 
-    def what_is_kept(self) -> str:
-        """Return a text that says which results of an interrupted command are kept, and what to do next."""
+    def what_is_kept(self, *, before: bool = False) -> str:
+        """Return a text that says which results of an interrupted command are kept, and what to do next.
+
+        ``before``: whether the command had committed something before the steps that this object observed.
+        """
         where = f"interrupted at the step {self._step!r}" if self._step else "interrupted before the first step"
-        if self._has_decided:
+        if self.has_decided or before:
             return f"{where}. What it had committed is kept: the same command again publishes it and continues"
         return f"{where}. Nothing was committed: the same command again starts over, with the same plan if it had one"
 

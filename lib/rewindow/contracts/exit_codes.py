@@ -33,11 +33,14 @@ _STOPS = {
 _RETRIES = {
     74: "a read or write failed",
     75: "another attempt is live, or an earlier landing is missing",
+    129: "the terminal of the command was closed",
     130: "the command was interrupted",
     134: "native code aborted the command, usually because a memory limit left it nothing",
     137: "the command was killed",
     143: "the command was terminated",
 }
+CODES = (0, *sorted({*_STOPS, *_RETRIES, LIMIT}))
+"""Every exit code that a command has by design, also when a signal ends it."""
 
 
 def what_next(code: int | None, *, limits_before: int = 0, accepts: Collection[int] = ()) -> Next:

@@ -19,16 +19,20 @@ _Result = TypeVar("_Result")
 
 
 class Step(str):
-    """The name of a step, with context for observers: ``known`` holds the run and other details."""
+    """The name of a step, with context for observers: ``known`` holds the run and other details.
 
-    __slots__ = ("known",)
+    ``decides``: whether the step appends a decision to a ledger. After such a step, something is kept if the command ends early.
+    """
 
+    __slots__ = ("decides", "known")
+
+    decides: bool
     known: dict[str, Any]
 
-    def __new__(cls, name: str, **known: Any) -> Self:
+    def __new__(cls, name: str, *, decides: bool = False, **known: Any) -> Self:
         """Return a step that equals its name as a plain string."""
         step = super().__new__(cls, name)
-        step.known = known
+        step.decides, step.known = decides, known
         return step
 
 
@@ -49,6 +53,8 @@ _State_co = TypeVar("_State_co", covariant=True)
 _Decision = TypeVar("_Decision")
 
 _ATTEMPTS = 20
+PLANS = "plan"
+"""The step whose row only says what an attempt is going to do. Without a decision after it, nothing of it counts."""
 
 
 class Ledger(Protocol[_State_co]):
@@ -73,7 +79,7 @@ def update(
     faster each time.
     """
     for _ in range(_ATTEMPTS):
-        yield step
+        yield Step(step, decides=step != PLANS, **getattr(step, "known", {}))
         # A decision holds only for the state on which it was made, so each attempt decides again.
         decision = decide(ledger.state(name))
         rows = [decision] if isinstance(decision, LedgerRow) else decision

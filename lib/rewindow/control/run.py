@@ -25,7 +25,7 @@ from rewindow.contracts.expectations import EXPECTATION_COLUMNS, EXPECTATIONS, O
 from rewindow.contracts.staged_files import METRICS, StagedFile, TaskReport
 from rewindow.contracts.tasks import JobCode, LogFile, LogTable, SubTopologyWork
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.ledger_steps import Ledger, Step, update, write_snapshot
+from rewindow.control.ledger_steps import PLANS, Ledger, Step, update, write_snapshot
 from rewindow.control.plan.job_fold import COMMIT, PLAN
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, LedgerRow
 from rewindow.control.plan.planned_tasks import METRICS_TARGET, Restored, metrics_rows, records_due, sub_topology_work
@@ -303,7 +303,7 @@ def _plan(
             tables.check_targets(spec)
         return LedgerRow(spec.run, PLAN, spec.as_json())
 
-    planned = yield from update(tables, job.name, "plan", decide)
+    planned = yield from update(tables, job.name, PLANS, decide)
     # The plan is read from its row, so that this process runs what any later process would run.
     return planned if isinstance(planned, UpToDate) else RunSpec.from_json(planned.body)
 

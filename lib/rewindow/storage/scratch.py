@@ -15,14 +15,19 @@ import signal
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from os import _exit
 from pathlib import Path
 from typing import IO, ClassVar
+from uuid import uuid4
 
 PREFIX = "rewindow-"
-_LOCK, _MAKING = "lock", "(being made)"
+_LOCK, _TAKING, _MAKING = "lock", "lock.taking", "(being made)"
 _TRIES = 5
+_SECONDS_TO_TAKE = 60
+"""A living process takes its lock in less time, unless the file system has no locks."""
 _MUTEX = threading.RLock()
 
 
@@ -30,7 +35,7 @@ class _Own:
     """The folder that contains this process's temporary folders; None while it has none. A forked process has its own."""
 
     root: Path | None = None
-    lock: IO[str]
+    lock: IO[str] | None = None
     folders: ClassVar[set[str]] = set()
     process = 0
 
@@ -80,11 +85,12 @@ def remove_all() -> None:
     root = _Own.root
     if root is not None and _Own.process == os.getpid():
         for _ in range(_TRIES):
-            shutil.rmtree(root, ignore_errors=True)
+            _remove(root)
             if not root.exists():
                 break
         _Own.root = None
-        _Own.lock.close()
+        if _Own.lock is not None:
+            _Own.lock.close()
 
 
 def remove_at_signals() -> None:
@@ -109,18 +115,21 @@ def _end_by_signal(reading: int, numbers: list[signal.Signals]) -> None:
 
 def _end(number: int) -> None:
     remove_all()
-    os._exit(128 + number)  # as a shell says it
+    # Not `os._exit`, which is replaced while a job's code is executed (`worker_errors.as_in_a_worker`).
+    _exit(128 + number)  # as a shell says it
 
 
 def _begin() -> None:
-    root = Path(tempfile.mkdtemp(prefix=PREFIX))
-    taking = root / f"{_LOCK}.taking"
-    _Own.lock, _Own.root = taking.open("w"), root
-    _Own.lock.write(socket.gethostname())
-    _Own.lock.flush()
+    # The folder is known before it exists, so that a signal at any time removes it.
+    root = _Own.root = Path(tempfile.gettempdir(), f"{PREFIX}{uuid4().hex}")
+    root.mkdir(mode=0o700)
+    taking = root / _TAKING
+    lock = _Own.lock = taking.open("w")
+    lock.write(socket.gethostname())
+    lock.flush()
     # On a file system without locks, `flock` fails. Then the file is not renamed, so the folder never looks abandoned.
     with suppress(OSError):
-        fcntl.flock(_Own.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # The file is renamed only after it is locked, so that no process finds it unlocked.
         taking.rename(root / _LOCK)
 
@@ -129,8 +138,26 @@ def _remove_abandoned() -> None:
     """Remove this user's folders whose processes ran on this machine and are certainly dead. Never raises `OSError`."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
-            if not folder.is_symlink() and folder.stat().st_uid == os.getuid() and _is_abandoned(folder / _LOCK):
-                shutil.rmtree(folder, ignore_errors=True)
+            if not folder.is_symlink() and folder.stat().st_uid == os.getuid() and _has_dead_owner(folder):
+                _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove the folder of a process, its lock last: if this process is killed meanwhile, the rest still looks abandoned."""
+    with suppress(OSError):
+        for inner in folder.iterdir():
+            if inner.name not in (_LOCK, _TAKING):
+                shutil.rmtree(inner, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _has_dead_owner(folder: Path) -> bool:
+    """Return whether the process of a folder ran on this machine and is dead. Raises `OSError` if it may be alive."""
+    names = {inner.name for inner in folder.iterdir()}
+    if _LOCK not in names and time.time() - folder.stat().st_mtime > _SECONDS_TO_TAKE:
+        # The process was killed before it had its lock, or after it had removed it.
+        return not names or _is_abandoned(folder / _TAKING)
+    return _is_abandoned(folder / _LOCK)
 
 
 def _is_abandoned(lock: Path) -> bool:

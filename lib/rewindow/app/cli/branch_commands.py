@@ -185,8 +185,10 @@ def branch_drop(
     debug: Debug = False,
 ) -> None:
     """Drop a branch. Its name cannot be used again."""
-    _branches(folder, target, job, debug=debug).drop(name)
-    RunPrinter(as_json=as_json).result({"dropped": name}, [f"Dropped branch {name} of {job}."])
+    printer = RunPrinter(as_json=as_json)
+    with printer.progress() as on_step:
+        _branches(folder, target, job, debug=debug).drop(name, on_step)
+    printer.result({"dropped": name}, [f"Dropped branch {name} of {job}."])
 
 
 def _branches(folder: str, target: str, job: str, *, debug: bool) -> JobBranches:

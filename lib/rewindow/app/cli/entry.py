@@ -6,9 +6,11 @@ import gc
 import io
 import os
 import sys
+from _thread import interrupt_main
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TextIO, cast
+from threading import Timer
+from typing import TYPE_CHECKING, TextIO, cast
 
 from typer.exceptions import Abort, TyperException
 
@@ -16,6 +18,9 @@ from rewindow.app.cli.app import app
 from rewindow.app.failures import Failure, failure_of
 from rewindow.errors import UsageError, failed_io, unrendered, visible
 from rewindow.storage.scratch import remove_all, remove_at_signals
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 _YOUNG_OBJECTS = 200_000
 """The number of new objects after which Python searches for reference cycles. Python's default is 700."""
@@ -42,6 +47,7 @@ class _Output(io.FileIO):
         return memoryview(data).nbytes  # type: ignore[arg-type]
 
 
+_SECONDS_TO_RETURN = 0.01
 _outputs: dict[int, _Output] = {}
 """Maps the number of a descriptor, 1 or 2, to the object that writes to it."""
 
@@ -104,10 +110,23 @@ def main(begin: Callable[[], object] = lambda: None) -> None:
     """Execute the command line and exit with a documented exit code. ``begin`` is called once the command's module is loaded."""
     remove_at_signals()
     tolerate_failing_streams()
+    sys.unraisablehook = raise_interrupt_again
     # Most objects of a command are modules and rows of a ledger, which stay until its end. Searching them for cycles takes a
     # tenth of a short command's time, and a third of the time in which a long ledger is read.
     gc.set_threshold(_YOUNG_OBJECTS, *gc.get_threshold()[1:])
     leave(run_command(sys.argv[1:], begin))
+
+
+def raise_interrupt_again(unraisable: UnraisableHookArgs) -> None:
+    """Interrupt the main thread if Ctrl-C came during a callback, such as the import system's or a `__del__`.
+
+    Python would print its stack trace, and the command would go on.
+    """
+    if unraisable.exc_type is KeyboardInterrupt:
+        # At once, the interrupt would come in this function, and be swallowed, too.
+        Timer(_SECONDS_TO_RETURN, interrupt_main).start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def leave(code: int) -> None:

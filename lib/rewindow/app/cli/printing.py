@@ -28,6 +28,7 @@ class Printer:
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
+        self._has_decided = False
         width = None if sys.stdout.isatty() else 160
         self._out = Console(file=sys.stdout, highlight=False, emoji=False, markup=False, soft_wrap=True, width=width)
         self._err = Console(stderr=True, highlight=False, emoji=False, markup=False, soft_wrap=True)
@@ -99,7 +100,10 @@ class Printer:
             try:
                 yield watch
             except KeyboardInterrupt as error:
-                raise StoppedError("progress-interrupted", "{progress}", progress=watch.what_is_kept()) from error
+                raise StoppedError(
+                    "progress-interrupted", "{progress}", progress=watch.what_is_kept(before=self._has_decided)
+                ) from error
+            self._has_decided |= watch.has_decided
 
     def json(self, value: Any) -> None:
         """Print one JSON object."""

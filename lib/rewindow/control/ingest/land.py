@@ -56,7 +56,7 @@ from rewindow.control.ingest.landing_warnings import (
 from rewindow.control.ingest.landings import GENERATION, LANDING, PLAN
 from rewindow.control.ingest.protocols import Call, LandingTables, LandReport, LandRequest
 from rewindow.control.ingest.watermarks import HeldFile
-from rewindow.control.ledger_steps import drive, update
+from rewindow.control.ledger_steps import PLANS, drive, update
 from rewindow.control.plan.job_fold import NOTE
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.spec import Attempt
@@ -151,7 +151,7 @@ def steps(
     yield "prepare"
     copied = {spec.topic: due.columns[spec.topic] for spec in feed.logs if spec.source_offsets is None}
     tables.prepare(feed.feed, log_schemas(copied))
-    yield from _append(call, "plan", [LedgerRow(progress.seq + 1, PLAN, {"attempt": asdict(attempt)}, request.now_ms)])
+    yield from _append(call, PLANS, [LedgerRow(progress.seq + 1, PLAN, {"attempt": asdict(attempt)}, request.now_ms)])
     if progress.unfinished:
         tables.remove_orphans(feed.feed, [spec.topic for spec in feed.logs], [dead.id for dead in progress.unfinished])
     try:

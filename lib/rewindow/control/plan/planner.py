@@ -260,7 +260,8 @@ def _check_binding(branch: Branch, binding: JobBinding, request: RunRequest) -> 
             "suppress-removed",
             "job {job!r}: a suppress was removed or renamed, but at the end of run {run} {records}, which "
             "would be lost. If only its store was renamed, restore the name. Or put the suppress back with "
-            'until_time_limit("0s") until it is empty, or pass --drop-buffered',
+            'until_time_limit("0s") until it is empty, or pass {run_option}',
+            run_option="--drop-buffered",
             job=binding.job,
             run=head.spec.name,
             records=lost,
@@ -291,20 +292,23 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
     renamed = [output for output, _, _ in changed_columns(branch.tables, binding.tables)] if branch.name == MAIN else []
     if renamed:
         replay = f"{another_table(binding.job, renamed)}, {replay}{keep_key(branch, binding)}"
+    fix, run_option = "Restore the code and settings of that run; or ", ""
     if reasons:
-        fix = f"Cannot resume from this checkpoint. Restore the code and settings of that run; or {replay}"
+        fix = f"Cannot resume from this checkpoint. {fix}"
         if branch.name == MAIN:
-            fix += f". Or start over with empty tables: `rewindow reset {binding.job} --yes`"
+            replay += f". Or start over with empty tables: `rewindow reset {binding.job} --yes`"
     else:
-        fix = f"Restore the code and settings of that run; or resume with these changes, --accept-changes; or {replay}"
+        fix, run_option, replay = f"{fix}resume with these changes, ", "--accept-changes", f"; or {replay}"
     raise CheckpointError(
         "job-changed-since-checkpoint",
-        "job {job!r} has changed since the checkpoint of run {run}:\n{changes}{effects}{fix}",
+        "job {job!r} has changed since the checkpoint of run {run}:\n{changes}{effects}{fix}{run_option}{replay}",
         job=binding.job,
         run=head.spec.name,
         changes=Lines([*(f"  - {line}" for line in changes), ""]),
         effects=Lines([f"Effect on the checkpoint: {'; '.join(effects)}.", ""] if effects else []),
         fix=fix,
+        run_option=run_option,
+        replay=replay,
     )
 
 
@@ -329,7 +333,8 @@ def _check_not_live(branch: Branch, request: RunRequest, alive: Alive) -> None:
     owner = planned.attempt
     raise NotNowError(
         "run-being-executed",
-        "run {run} is being executed by process {process} on {host}: wait for it, or pass --takeover to fence it",
+        "run {run} is being executed by process {process} on {host}: wait for it, or pass {run_option} to fence it",
+        run_option="--takeover",
         run=planned.name,
         process=owner.pid,
         host=owner.host or "this host",

@@ -119,6 +119,15 @@ class NewEpochs:
         keys = self.runs[-1].spec.binding.keys.get(self.target, ()) if self.epochs else ()
         return keys[:-2] if has_bounds(keys) else keys
 
+    def is_newest(self, tables: Warehouse) -> bool:
+        """Return whether the job's ledger still is as when these epochs were found.
+
+        Otherwise another process, such as a `rewind`, has decided since, and may have published, so the output must be looked at
+        again.
+        """
+        now = tables.state(self.job)
+        return (now.ledger, now.rows) == (self.state.ledger, self.state.rows)
+
     def marked(self, schema: str) -> str:
         """Return the schema of the table (Spark's JSON), with its columns of JSON text marked (`contracts.source_fields`)."""
         return marked(schema, [name for name, kind in self.table.columns if kind == "json"])
