@@ -42,14 +42,14 @@ def test_small_commands_load_what_they_use(tmp_path):
     """A command that uses more may raise its number."""
     create_project(tmp_path, Example.WINDOWS)
     for command, subject, most, unused in (
-        ("land", "orders", 169, {"structlog", "rewindow.dsl", "rewindow.engine.worker.task_execution"}),
+        ("land", "orders", 170, {"structlog", "rewindow.dsl", "rewindow.engine.worker.task_execution"}),
         (
             "run",
             "daily_orders",
-            232,
-            {"pendulum", "rewindow.config.feed", "rewindow.engine.worker.landing", "structlog"},
+            238,
+            {"pendulum", "rewindow.engine.worker.landing", "structlog"},
         ),
-        ("show", "daily_orders", 108, {"pandas", "psutil", "pyarrow.dataset", "structlog", "rewindow.control.run"}),
+        ("show", "daily_orders", 109, {"pandas", "psutil", "pyarrow.dataset", "structlog", "rewindow.control.run"}),
     ):
         modules = loaded(command, subject, folder=tmp_path)
         assert not modules & {"pyspark", *unused}, command

@@ -15,12 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rewindow.app.bind_job import check_feed_reaches
+from rewindow.app.feed_rules import rules_of
 from rewindow.config.load import load_feed, load_job, names_of
 from rewindow.control.health.findings import Unfinished
-from rewindow.control.health.inputs import FeedRules, Inputs, Unknown, known
+from rewindow.control.health.inputs import Inputs, Unknown, known
 from rewindow.control.health.waiting_results import stalled
 from rewindow.control.heartbeat import this_attempt, was_killed
-from rewindow.control.plan.compatibility import check_landings
 from rewindow.control.plan.job_diff import changes_since
 from rewindow.control.plan.planner import Alive, UpToDate, UpToDateButChanged, is_accepted_code, plan_run
 from rewindow.control.plan.spec import MAIN
@@ -46,17 +47,6 @@ def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, 
         tables.check_targets(decision)
         later.check_run(decision)
     return decision
-
-
-def check_feed_reaches(tables: Warehouse, job: Job, state: JobState, request: RunRequest) -> None:
-    """Raise `SourceError` (66) if a branch has taken landings that the feed does not have any more.
-
-    ``state`` must have been read before this call. The feed is read again, because a run of another process may have taken
-    landings that the feed did not have yet when the job was bound.
-    """
-    branch, feed = state.branch(request.branch), job.feed
-    if request.through_landing is None:
-        check_landings(branch, tables.feed(feed.definition.feed) if branch.last_epoch > len(feed.landings) else feed)
 
 
 def with_all_reasons(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:
@@ -128,12 +118,6 @@ def killed_hint(warehouse: str, planned: RunSpec | None, again: str) -> str | No
     """
     attempt = unfinished(warehouse, planned.attempt) if planned else None
     return attempt.hint(again) if attempt and attempt.was_killed else None
-
-
-def rules_of(root: Path, feed: str) -> FeedRules | Unknown:
-    """Return from a feed's file what the status of its jobs depends on: the lag of the watermark, and the logs."""
-    spec = known(lambda: load_feed(root, feed))
-    return spec if isinstance(spec, Unknown) else FeedRules(spec.lag_ms, frozenset(spec.logs))
 
 
 def after_last_run(root: Path, tables: Warehouse, branch: Branch, feed: Feed, again: str) -> dict[str, Any]:

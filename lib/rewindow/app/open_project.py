@@ -242,7 +242,7 @@ class OpenProject:
     def _run(
         self, job: str, config: JobConfig, request: RunRequest, on_step: OnStep, observed: Observed
     ) -> RunReport | UpToDate:
-        from rewindow.app.branch_status import check_feed_reaches
+        from rewindow.app.bind_job import check_feed_reaches
         from rewindow.control.health.lost_records import hints
         from rewindow.control.heartbeat import Heartbeat, this_attempt
         from rewindow.control.ledger_steps import drive
@@ -286,19 +286,17 @@ class OpenProject:
 
     def _waiting(self, feed: Feed, done: RunReport) -> Iterator[HintMessage]:
         """Yield a hint if, after a run, results wait for partitions without records."""
-        from rewindow.control.health.inputs import FeedRules, Inputs, Unknown
+        from rewindow.app.feed_rules import rules_of
+        from rewindow.control.health.inputs import Inputs, Unknown
         from rewindow.control.health.waiting_results import stalled
-
-        def read_rules() -> FeedRules | Unknown:
-            from rewindow.app.branch_status import rules_of
-
-            return rules_of(self.root, feed.definition.feed)
 
         branch = done.branch
         if branch is None or branch.head is None:
             return
         reports = {branch.head.spec.run: done.reports}
-        waiting = stalled(Inputs(branch, feed, [branch.head], read_rules, reports))
+        waiting = stalled(
+            Inputs(branch, feed, [branch.head], partial(rules_of, self.root, feed.definition.feed), reports)
+        )
         for result in () if isinstance(waiting, Unknown) else waiting:
             yield HintMessage("run-leaves-results-waiting", "{waiting}. {fix}", waiting=result.what, fix=result.fix)
 

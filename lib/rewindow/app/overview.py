@@ -17,7 +17,8 @@ from zoneinfo import ZoneInfo
 from croniter import croniter
 
 from rewindow.app.alert_bounds import Upkeep, exceeded, growth_figures
-from rewindow.app.branch_status import replayed_of_removed, rules_of, unfinished
+from rewindow.app.branch_status import replayed_of_removed, unfinished
+from rewindow.app.feed_rules import rules_of
 from rewindow.app.listing import (
     ProjectView,
     branch_entry,

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from rewindow.app.branch_status import process_of, rules_of, unfinished
+from rewindow.app.branch_status import process_of, unfinished
 from rewindow.app.branches import JobBranches, other_hash_seed
+from rewindow.app.feed_rules import rules_of
 from rewindow.app.open_project import OpenProject
 from rewindow.app.result_lines import as_assignments
 from rewindow.app.run_references import no_runs

@@ -442,7 +442,7 @@ def _in_run_order(parts: list[list[Node]]) -> list[list[Node]]:
     waiting = parts
     while waiting:
         unwritten = {node.topic for part in waiting for node in part if isinstance(node, SinkNode) and node.is_internal}
-        ready = [part for part in waiting if not any(source.topic in unwritten for source in _internal_sources(part))]
+        ready = [part for part in waiting if not any(isinstance(n, SourceNode) and n.topic in unwritten for n in part)]
         if not ready:
             raise TopologyError(
                 "repartitions-form-cycle",
@@ -453,10 +453,6 @@ def _in_run_order(parts: list[list[Node]]) -> list[list[Node]]:
         ordered.append(ready[0])
         waiting = [part for part in waiting if part is not ready[0]]
     return ordered
-
-
-def _internal_sources(part: list[Node]) -> list[SourceNode]:
-    return [node for node in part if isinstance(node, SourceNode) and node.is_internal]
 
 
 def _node_lags(topology: Sequence[Mapping[str, Any]]) -> dict[str, int]:

@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from functools import cached_property, partial
 from typing import Any
 
-from rewindow.app.branch_status import rules_of
+from rewindow.app.feed_rules import rules_of
 from rewindow.app.open_project import OpenProject
 from rewindow.app.output_rows import find_outputs, is_quarantine
 from rewindow.app.run_references import with_runs
