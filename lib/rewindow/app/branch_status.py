@@ -19,7 +19,7 @@ from rewindow.control.health.findings import Unfinished
 from rewindow.control.health.inputs import FeedRules, Inputs, Unknown, known
 from rewindow.control.health.waiting_results import stalled
 from rewindow.control.heartbeat import this_attempt, was_killed
-from rewindow.control.plan.compatibility import check_landings
+from rewindow.control.plan.compatibility import check_landings_now
 from rewindow.control.plan.job_diff import changes_since
 from rewindow.control.plan.planner import Alive, UpToDate, UpToDateButChanged, is_accepted_code, plan_run
 from rewindow.control.plan.spec import MAIN
@@ -39,23 +39,13 @@ def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, 
     later = tables.later_refusals(job, state)
     with naming(JOB=job.name, FEED=job.feed.definition.feed):
         later.check_published(request.branch)
-        check_feed_reaches(tables, job, state, request)
+        if request.through_landing is None:
+            check_landings_now(state.branch(request.branch), job.feed, tables.feed)
     decision = plan_run(state, job.feed, request, job.binding, this_attempt(), alive)
     if not isinstance(decision, UpToDate):
         tables.check_targets(decision)
         later.check_run(decision)
     return decision
-
-
-def check_feed_reaches(tables: Warehouse, job: Job, state: JobState, request: RunRequest) -> None:
-    """Raise `SourceError` (66) if a branch has taken landings that the feed does not have any more.
-
-    ``state`` must have been read before this call. The feed is read again, because a run of another process may have taken
-    landings that the feed did not have yet when the job was bound.
-    """
-    branch, feed = state.branch(request.branch), job.feed
-    if request.through_landing is None:
-        check_landings(branch, tables.feed(feed.definition.feed) if branch.last_epoch > len(feed.landings) else feed)
 
 
 def with_all_reasons(root: Path, tables: Warehouse, job: Job, request: RunRequest, done: UpToDate) -> UpToDate:

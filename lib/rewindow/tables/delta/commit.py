@@ -30,7 +30,8 @@ from pyarrow import fs
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.errors import ConfigError, InvariantError, StorageError, not_committed, one_line
 from rewindow.storage.locations import failed, filesystem_of, is_uri
-from rewindow.tables.delta.delta_log import CLEANED_EVERY, append_commit, is_append, is_checkpoint_due, unreadable_log
+from rewindow.tables.delta.broken_log import unreadable_log
+from rewindow.tables.delta.delta_log import CLEANED_EVERY, append_commit, is_append, is_checkpoint_due
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Handle, release, take
 

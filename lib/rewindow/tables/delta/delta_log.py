@@ -9,8 +9,6 @@ because delta-rs lists the log twice for each commit, and builds the table's sta
 is the next number. As in delta-rs, the file is created only if it is absent. That is done with link(2) on a local disk, and with
 a conditional put in a bucket. In a bucket, commits that also remove files are written here, too, because opening a table costs
 dozens of requests.
-
-If a log cannot be read, the data files still exist, and a ledger names them.
 """
 
 from __future__ import annotations
@@ -30,25 +28,17 @@ from zlib import crc32
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
-from rewindow.errors import RewindowError, StorageError, one_line, unreadable
 from rewindow.storage.locations import filesystem_of, is_uri
 from rewindow.storage.objects import Objects
 from rewindow.storage.scratch import make_folder, remove_folder
-from rewindow.tables.shared.paths import EXPECTATIONS, JOURNAL, LANDINGS, METRICS, QUARANTINE, RUNS
+from rewindow.tables.delta.broken_log import COMMIT_FILE, HINT, broken_commit
 
 FileMark = tuple[int, int, int]
 """The identity of a file: its inode, when it was last modified (epoch ns), its size in bytes."""
 
-_COMMIT_FILE = re.compile(r"(\d{20})\.json")
 _IN_BUCKET: FileMark = (0, 0, 0)
-_HINT = "_last_checkpoint"
 _WHOLE_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _OTHER_CHECKPOINT = re.compile(r"\d{20}\.checkpoint\..+")
-
-_FROM_COPY = "Restore its _delta_log from a copy"
-_ANY_CHECKPOINT = re.compile(r"\d{20}\.checkpoint\..*parquet")
-_LOG_PATH = re.compile(r".*/logs/([^/]+)/[^/]+")
-_CHANGELOG_PATH = re.compile(r".*/state/([^/]+)/[^/]+/[0-9a-f]{8}")
 
 
 def is_in_bucket(path: str, version: int) -> bool:
@@ -84,12 +74,12 @@ def oldest_commit(path: str) -> int:
     """Return the oldest version whose commit a log's folder has. Raises `StorageError` (74) if a commit is an empty file."""
     try:
         with os.scandir(f"{path}/_delta_log") as entries:
-            commits = {int(entry.name[:20]): entry for entry in entries if _COMMIT_FILE.fullmatch(entry.name)}
+            commits = {int(entry.name[:20]): entry for entry in entries if COMMIT_FILE.fullmatch(entry.name)}
             empty = [version for version in commits if commits[version].stat().st_size == 0]
     except (FileNotFoundError, NotADirectoryError):  # no table
         return 0
     if empty:
-        raise _broken_commit(path, min(empty), "is empty", is_newest=min(empty) == max(commits))
+        raise broken_commit(path, min(empty), "is empty", is_newest=min(empty) == max(commits))
     return min(commits, default=0)
 
 
@@ -100,17 +90,8 @@ def has_newer(path: str, version: int) -> bool:
         newer += 1
         if mark[2] == 0:
             # A power failure may leave an empty file behind. Delta would read it without an error, and the commit would be lost.
-            raise _broken_commit(path, newer, "is empty", is_newest=file_mark(path, newer + 1) is None)
+            raise broken_commit(path, newer, "is empty", is_newest=file_mark(path, newer + 1) is None)
     return newer > version
-
-
-def checkpointed(path: str) -> int:
-    """Return the version of a log's last checkpoint; 0 if there is no checkpoint."""
-    try:
-        return int(json.loads(Path(f"{path}/_delta_log/{_HINT}").read_bytes())["version"])
-    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
-        # Delta, too, ignores a hint that it cannot read, and lists the log.
-        return 0
 
 
 def changed_at(path: str) -> int:
@@ -161,12 +142,10 @@ class LogCopy:
             return False
         checkpoints = [int(match[1]) for name in names if (match := _WHOLE_CHECKPOINT.fullmatch(name))]
         start = max(checkpoints) + 1 if checkpoints else 0
-        commits = [
-            int(match[1]) for name in names if (match := _COMMIT_FILE.fullmatch(name)) and int(match[1]) >= start
-        ]
+        commits = [int(match[1]) for name in names if (match := COMMIT_FILE.fullmatch(name)) and int(match[1]) >= start]
         begin = start if checkpoints else min(commits, default=0)
         if gaps := set(range(begin, max(commits, default=0))) - set(commits):
-            raise _broken_commit(self._path, min(gaps), "is gone", is_newest=False)
+            raise broken_commit(self._path, min(gaps), "is gone", is_newest=False)
         if begin != start or not (commits or checkpoints):
             return False
         try:
@@ -194,13 +173,13 @@ class LogCopy:
 
     def publish_checkpoint(self, version: int) -> None:
         """Copy the checkpoint that delta-rs has written in this folder to the bucket, then the hint to it. Raises OSError."""
-        for name in (_checkpoint_file(version), _HINT):
+        for name in (_checkpoint_file(version), HINT):
             self._objects.put(f"_delta_log/{name}", (self._log / name).read_bytes())
 
     def _hint(self) -> int | None:
         """Return the version of the checkpoint that the file `_last_checkpoint` names; None unless it is in one file."""
         try:
-            said = json.loads(self._read(_HINT))
+            said = json.loads(self._read(HINT))
             return int(said["version"]) if said.get("parts") is None else None
         except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
             return None
@@ -219,140 +198,6 @@ def _commit_file(version: int) -> str:
 
 def _checkpoint_file(version: int) -> str:
     return f"{version:020}.checkpoint.parquet"
-
-
-def unreadable_log(path: str, error: Exception) -> RewindowError:
-    """Return the error of a log that could not be read. It names a broken commit only if the commit was read and is broken."""
-    log, broken, misleading = Path(f"{path}/_delta_log"), None, list[str]()
-    if (refused := unreadable(path, error)) is not None:
-        return refused
-    try:
-        if not is_uri(path):
-            broken = _broken(log)
-            misleading = _misleading(log)
-    except OSError as failure:
-        return unreadable(path, failure) or StorageError(
-            "table-changed-while-read", "{path} changed while it was read: {error}. Run again", path=path, error=failure
-        )
-    if broken is not None:
-        return _broken_commit(path, broken.version, broken.fault, is_newest=broken.is_newest)
-    if misleading:
-        return StorageError(
-            "delta-log-checkpoint-broken",
-            "the Delta log of {path} cannot be read: its checkpoint is broken or gone, but its commits are not. Remove {files} "
-            "from its folder _delta_log, and nothing else, then run again",
-            path=path,
-            files=" and ".join(misleading),
-        )
-    return StorageError(
-        "delta-log-unreadable",
-        "the Delta log of {path} cannot be read: {error}. Run again. If that fails, too: {fix}",
-        path=path,
-        error=one_line(error),
-        fix=_FROM_COPY,
-    )
-
-
-def _broken_commit(path: str, version: int, fault: str, *, is_newest: bool) -> StorageError:
-    """Return the error of a log with a commit that does not parse, is empty or is missing; ``fault`` says which."""
-    return StorageError(
-        "delta-log-commit-broken",
-        "the Delta log of {path} cannot be read: its commit {version:020}.json {fault}. {fix}",
-        path=path,
-        version=version,
-        fault=fault,
-        fix=way_out(path, is_newest=is_newest),
-    )
-
-
-def way_out(path: str, *, is_newest: bool = False) -> str:
-    """Return the advice to restore a table with a broken log, as sentences without the last full stop.
-
-    ``is_newest``: only the newest commit is broken. In that case, a ledger can still be used up to the commit before it.
-    """
-    for ledger, of in ((RUNS, "jobs"), (LANDINGS, "feeds")):
-        if path.endswith(f"/{ledger}"):
-            remove = (
-                "Without one, remove its newest commit, the broken one: the next commands say what is lost then. "
-                if is_newest
-                else ""
-            )
-            return f"{_FROM_COPY}. {remove}Keep the table, which is the ledger of all {of}"
-    return f"{_FROM_COPY}. {_without_copy(path)}"
-
-
-class _Broken(NamedTuple):
-    version: int
-    fault: str
-    is_newest: bool
-
-
-def _broken(log: Path) -> _Broken | None:
-    """Return the first broken commit after a log's last whole checkpoint; None if no commit is broken. Raises OSError."""
-    whole, _ = _checkpoints(log)
-    commits = sorted(int(path.name[:20]) for path in log.iterdir() if _COMMIT_FILE.fullmatch(path.name))
-    start = max(whole) + 1 if whole else 0
-    for version in range(start, max(commits, default=-1) + 1):
-        fault = _wrong_with(log / f"{version:020}.json")
-        if fault:
-            return _Broken(version, fault, version == commits[-1])
-    return None
-
-
-def _misleading(log: Path) -> list[str]:
-    """Return the broken checkpoints of a log, and its hint if that names no whole checkpoint. Raises OSError."""
-    whole, broken = _checkpoints(log)
-    is_hint_wrong = (log / _HINT).exists() and checkpointed(str(log.parent)) not in whole
-    return [*broken, _HINT] if is_hint_wrong else broken
-
-
-def _checkpoints(log: Path) -> tuple[set[int], list[str]]:
-    """Return the versions of a log's whole checkpoints, and the names of its broken ones. Raises OSError."""
-    names = sorted(path.name for path in log.iterdir() if _ANY_CHECKPOINT.fullmatch(path.name))
-    broken = [name for name in names if not _is_parquet(log / name)]
-    return {int(name[:20]) for name in names} - {int(name[:20]) for name in broken}, broken
-
-
-def _is_parquet(path: Path) -> bool:
-    import pyarrow as pa  # noqa: PLC0415 - only a log that cannot be read needs it
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    data = pa.BufferReader(path.read_bytes())
-    try:
-        pq.read_table(data)
-    except (pa.ArrowException, OSError):
-        return False
-    return True
-
-
-def _wrong_with(commit: Path) -> str:
-    """Return what is wrong with a commit; an empty text if it can be read. Raises OSError."""
-    try:
-        lines = commit.read_bytes().splitlines()
-    except FileNotFoundError:
-        return "is gone"
-    if not any(lines):
-        return "is empty"
-    try:
-        is_whole = all(isinstance(json.loads(line), dict) for line in lines if line)
-    except ValueError:
-        is_whole = False
-    return "" if is_whole else "is cut short or altered, so it cannot be parsed"
-
-
-def _without_copy(path: str) -> str:
-    remove = "remove the folder _delta_log and nothing else, and call"
-    if match := _LOG_PATH.fullmatch(path):
-        return f"Without one, {remove} `rewindow land {match[1]}`"
-    if match := _CHANGELOG_PATH.fullmatch(path):
-        return f"Without one, {remove} `rewindow republish {match[1]}`"
-    if path.endswith(f"/{QUARANTINE}"):
-        return f"Without one, {remove} `rewindow land` for each feed and `rewindow republish` for each job"
-    if path.endswith((f"/{METRICS}", f"/{JOURNAL}", f"/{EXPECTATIONS}")):
-        return f"Without one, {remove} `rewindow republish` for each job"
-    return (
-        f"Without one, if it is an output, {remove} `rewindow republish JOB`, with `--branch` for the table of a branch"
-    )
 
 
 CHECKPOINT_INTERVAL = "delta.checkpointInterval"

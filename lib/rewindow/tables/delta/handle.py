@@ -28,19 +28,18 @@ from deltalake.exceptions import DeltaError
 from deltalake.table import Metadata, ProtocolVersions
 
 from rewindow.storage.locations import is_uri, options_of
+from rewindow.tables.delta.broken_log import checkpointed, unreadable_log
 from rewindow.tables.delta.delta_log import (
     AppendCommit,
     FileMark,
     LogCopy,
     changed_at,
-    checkpointed,
     file_mark,
     has_newer,
     is_in_bucket,
     oldest_commit,
     read_appends,
     transactions_of,
-    unreadable_log,
 )
 
 _MOST_KEPT = 32
