@@ -17,10 +17,7 @@ from rewindow.contracts.tasks import JobCode
 from rewindow.control.code_version import reached_code
 from rewindow.control.ingest.feed_definition import log_shapes
 from rewindow.control.ingest.landings import Feed
-from rewindow.control.plan.compatibility import check_landings
-from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.planned_tasks import TablePaths, bind_job
-from rewindow.control.plan.spec import RunRequest
 from rewindow.control.project_source import TopologyLoader
 from rewindow.control.run import Job
 from rewindow.errors import ConfigError
@@ -28,7 +25,6 @@ from rewindow.streams.error_policy import check_policies
 from rewindow.streams.settings import Limits, Semantics, Settings
 from rewindow.streams.topology import Topology
 from rewindow.tables.shared.paths import EXPECTATIONS, METRICS, QUARANTINE, changelog_path
-from rewindow.tables.shared.warehouse import Warehouse
 
 
 def bind_to_feed(root: Path, target: TargetConfig, config: JobConfig, feed: Feed, branch: str) -> Job:
@@ -114,14 +110,3 @@ def _topology(root: Path, config: JobConfig, code: JobCode) -> Topology:
 def _output(root: Path, target: TargetConfig, config: JobConfig, branch: str, topic: str) -> str:
     with at(root, "jobs", config.job, "outputs"):
         return output_location(config, branch, target.catalog, topic)
-
-
-def check_feed_reaches(tables: Warehouse, job: Job, state: JobState, request: RunRequest) -> None:
-    """Raise `SourceError` (66) if a branch has taken landings that the feed does not have any more.
-
-    ``state`` must have been read before this call. The feed is read again, because a run of another process may have taken
-    landings that the feed did not have yet when the job was bound.
-    """
-    branch, feed = state.branch(request.branch), job.feed
-    if request.through_landing is None:
-        check_landings(branch, tables.feed(feed.definition.feed) if branch.last_epoch > len(feed.landings) else feed)

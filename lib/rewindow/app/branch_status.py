@@ -15,13 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewindow.app.bind_job import check_feed_reaches
 from rewindow.app.feed_rules import rules_of
 from rewindow.config.load import load_feed, load_job, names_of
 from rewindow.control.health.findings import Unfinished
 from rewindow.control.health.inputs import Inputs, Unknown, known
 from rewindow.control.health.waiting_results import stalled
 from rewindow.control.heartbeat import this_attempt, was_killed
+from rewindow.control.plan.compatibility import check_landings_now
 from rewindow.control.plan.job_diff import changes_since
 from rewindow.control.plan.planner import Alive, UpToDate, UpToDateButChanged, is_accepted_code, plan_run
 from rewindow.control.plan.spec import MAIN
@@ -41,7 +41,8 @@ def next_run(tables: Warehouse, job: Job, state: JobState, request: RunRequest, 
     later = tables.later_refusals(job, state)
     with naming(JOB=job.name, FEED=job.feed.definition.feed):
         later.check_published(request.branch)
-        check_feed_reaches(tables, job, state, request)
+        if request.through_landing is None:
+            check_landings_now(state.branch(request.branch), job.feed, tables.feed)
     decision = plan_run(state, job.feed, request, job.binding, this_attempt(), alive)
     if not isinstance(decision, UpToDate):
         tables.check_targets(decision)

@@ -242,10 +242,10 @@ class OpenProject:
     def _run(
         self, job: str, config: JobConfig, request: RunRequest, on_step: OnStep, observed: Observed
     ) -> RunReport | UpToDate:
-        from rewindow.app.bind_job import check_feed_reaches
         from rewindow.control.health.lost_records import hints
         from rewindow.control.heartbeat import Heartbeat, this_attempt
         from rewindow.control.ledger_steps import drive
+        from rewindow.control.plan.compatibility import check_landings_now
         from rewindow.control.plan.planner import UpToDate, never_landed
         from rewindow.control.plan.undeclared_types import undeclared_types
         from rewindow.control.run import steps
@@ -258,8 +258,9 @@ class OpenProject:
         bound = self.bind(job, request.branch)
         observed.planned(lambda: self.gatherer.run_planned(bound))
         state, attempt = self.tables.state(job), this_attempt()
-        check_feed_reaches(self.tables, bound, state, request)
         before = state.branch(request.branch)
+        if request.through_landing is None:
+            check_landings_now(before, bound.feed, self.tables.feed)
         pending = before.pending
         if self._watch and pending:
             from rewindow.app.branch_status import killed_hint

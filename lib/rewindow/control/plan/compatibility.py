@@ -9,7 +9,7 @@ The columns of an output table never change, because others read it (ADR-132). A
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -239,6 +239,15 @@ def check_landings(branch: Branch, feed: Feed) -> None:
     """Raise `SourceError` (66) if a branch depends on landings that the feed's generation no longer has."""
     if branch.head is not None:
         check_has_landings(branch.head, feed, branch)
+
+
+def check_landings_now(branch: Branch, feed: Feed, feed_now: Callable[[str], Feed]) -> None:
+    """Check a branch, which was read after ``feed``, as `check_landings` does.
+
+    If the branch has taken more landings than the feed had, ``feed_now`` reads the feed again, because another process may have
+    landed and run meanwhile.
+    """
+    check_landings(branch, feed_now(feed.definition.feed) if branch.last_epoch > len(feed.landings) else feed)
 
 
 def check_has_landings(head: CommittedRun, feed: Feed, branch: Branch | None = None) -> None:

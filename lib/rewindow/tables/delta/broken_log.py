@@ -1,4 +1,4 @@
-"""Why the log of a Delta table cannot be read, and the way out.
+"""Tell why the log of a Delta table cannot be read, and the way out.
 
 If a log cannot be read, the data files still exist, and a ledger names them.
 """

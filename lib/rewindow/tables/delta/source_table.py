@@ -81,7 +81,7 @@ def _read_commit(root: str, version: int) -> _TableCommit | None:
     try:
         text = _read(f"{root.rstrip('/')}/_delta_log/{version:020}.json")
         return _parse(root, version, (json.loads(line) for line in text.split("\n") if line)) if text else None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         # The table could be opened, because a later checkpoint has the rows of this commit, but not when they came.
         return None
 
@@ -110,8 +110,7 @@ def _is_there(path: str) -> bool:
 
 def _parse(root: str, version: int, actions: Iterable[dict[str, Any]]) -> _TableCommit:
     time_ms: int | None = None
-    operation, takes_rows = "unknown", False
-    adds = []
+    operation, takes_rows, adds = "unknown", False, list[_AddedFile]()
     for action in actions:
         if info := action.get("commitInfo"):
             time_ms = info.get("inCommitTimestamp", info.get("timestamp"))
@@ -139,10 +138,7 @@ def _read(path: str) -> str | None:
             return None
         with system.open_input_stream(key) as stream:
             return bytes(stream.read()).decode()
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
+    return Path(path).read_text(encoding="utf-8")
 
 
 _Dated = tuple[_TableCommit, int | None]
