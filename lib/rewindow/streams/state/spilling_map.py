@@ -219,8 +219,7 @@ class SpillingMap:
             self._take_copy(own, spill.get(start))
             return
         rows, expired_ms = list(pages(spill, (start[:-1], start[:-1] + b"\x01"))), self._expired_until()
-        # Expired rows stay on the spill, because a rollback may undo their expiry. When the attempt is over, `hold` marks the key
-        # as not loaded.
+        # A rollback may undo the expiry, so expired rows stay on the spill. Afterwards, `hold` marks the key as not loaded.
         moved = [row for row in rows if row[3] is None or row[3] > expired_ms]
         if len(moved) < len(rows) and self.budget.is_held:
             self._partial.append(own)

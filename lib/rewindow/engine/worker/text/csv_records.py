@@ -220,14 +220,14 @@ def _faults(data: bytes, starts: Longs, ends: Longs, options: TextOptions) -> di
 def _value(options: TextOptions, *, greedy: str) -> str:
     """Return the regular expression of a value. ``greedy`` is ``+`` for Python, to keep a doubled quote together."""
     quote, delimiter, escape = (re.escape(sign) for sign in (options.quote, options.delimiter, options.escape))
-    plain = rf"[^{quote}{delimiter}{escape}\r\n]"
+    unquoted = rf"[^{quote}{delimiter}{escape}\r\n]"
     if escape:
-        plain = rf"(?:{plain}|{escape}.)"
+        unquoted = rf"(?:{unquoted}|{escape}.)"
     if not quote:
-        return f"{plain}*"
+        return f"{unquoted}*"
     ends = "" if options.is_multiple else r"\r\n"
     inner = rf"[^{quote}{escape}{ends}]|" + (f"{escape}." if escape else quote * 2)
-    return f"{quote}(?:{inner})*{greedy}{quote}|{plain}*"
+    return f"{quote}(?:{inner})*{greedy}{quote}|{unquoted}*"
 
 
 def _reason(record: str, options: TextOptions) -> str:
