@@ -57,7 +57,7 @@ def heartbeat_of_this() -> str | None:
 
 
 def execute_for(heartbeat: str | None) -> None:
-    """Begin an attempt of this process, whose heartbeat is a file, or end it (None)."""
+    """Begin an attempt in this process. ``heartbeat``: its file. None ends the attempt."""
     progressed()
     _Progress.heartbeat = heartbeat
 

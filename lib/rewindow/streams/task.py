@@ -188,7 +188,8 @@ class Task:
             if order_ms < last_order_ms:
                 raise InvariantError(
                     "event-order-violated",
-                    "{topic} offset {offset} violates the order of its epoch",
+                    "{topic}: the record at offset {offset} comes too late, because a record that follows it in its epoch was "
+                    "taken already",
                     topic=topics[rank],
                     offset=offset,
                 )

@@ -219,7 +219,7 @@ class SpillingMap:
             self._take_copy(own, spill.get(start))
             return
         rows, expired_ms = list(pages(spill, (start[:-1], start[:-1] + b"\x01"))), self._expired_until()
-        # Expired rows stay on the spill. As a rollback may undo their expiry, `hold` later marks the key as not loaded.
+        # A rollback may undo the expiry, so expired rows stay on the spill. Afterwards, `hold` marks the key as not loaded.
         moved = [row for row in rows if row[3] is None or row[3] > expired_ms]
         if len(moved) < len(rows) and self.budget.is_held:
             self._partial.append(own)
@@ -391,7 +391,7 @@ class SpillingMap:
         self.is_restoring = False
 
     def drop(self, key: Any) -> None:
-        """Delete a key's older row from the spill, because the checkpoint has a tombstone. For stores with one row per key."""
+        """Delete a key's row from the spill, because the checkpoint has a later tombstone. The store has one row per key."""
         if self.spill is not None:
             self.spill.delete([self._group_bytes(key)])
 
