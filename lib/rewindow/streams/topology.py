@@ -494,4 +494,6 @@ def _union(some: list[_Topics | None]) -> _Topics | None:
 
 
 def _named_twice(kind: str, name: str) -> TopologyError:
-    return TopologyError("named-twice", "two {kind} are called {name!r}: rename one of them", kind=kind, name=name)
+    return TopologyError(
+        "named-twice", "two {kind} are called {name!r}: change a `name=` or `store=`", kind=kind, name=name
+    )
