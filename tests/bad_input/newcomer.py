@@ -110,6 +110,14 @@ CASES = [
     _code("misspells a column in where", _WHERE, '.where("amont > 0")', "unknown-field", field="amont"),
     _code("misspells an attribute", _WHERE, '.process(Slip, name="slip")', "unknown-attribute", field="amout"),
     _code(
+        "maps the key",
+        _WHERE,
+        ".map_values(lambda order: order.customer)",
+        "unknown-attribute",
+        fix=containing("it is the key"),
+    ),
+    _code("names a store like its topic", '"orders-per-day"', '"orders"', "named-twice", kind="nodes", name="orders"),
+    _code(
         "sums the key", 'Sum("amount")', 'Sum("customer")', "aggregate-field-unknown", fix=containing("it is the key")
     ),
     _code("sums a text", 'Sum("amount")', 'Sum("country")', "landed-field-not-number", field="country"),

@@ -4,7 +4,7 @@ Each tutorial is a module of this folder with
 
 * SOURCE: the address of its input and of its rows
 * INPUT: the published records of each topic as JSON lines, topics in the order in which they were produced
-* LOGS: how each topic is landed, as under `logs` of a feed
+* LOGS: how each topic is landed, as under `logs` of a feed; `source` has only what is not the same for all
 * EXPECTED: the published rows of each output as JSON lines, in their order; columns that they do not name are not compared
 * LAST_OF: a column, if only the last row of each of its values is published, in any order
 * QUARANTINED: the published dead letters as JSON lines, if there are any
@@ -38,7 +38,7 @@ TUTORIALS = sorted(
 def project_of(tutorial: ModuleType, root: Path) -> OpenProject:
     """Write the project of a tutorial: its feed, its job, and no records yet."""
     logs = {
-        topic: {"source": {"format": "json", "path": f"data/{topic}"}, "order": "file", **log}
+        topic: {"order": "file", **log, "source": {"format": "json", "path": f"data/{topic}", **log.get("source", {})}}
         for topic, log in tutorial.LOGS.items()
     }
     files = {

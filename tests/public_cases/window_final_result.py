@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
-from rewindow import Record, StreamsBuilder, TimeWindows, Topology, until_window_closes
+from rewindow import StreamsBuilder, TimeWindows, Topology, until_window_closes
 
 SOURCE = "https://github.com/confluentinc/kafka-tutorials/tree/6225e7c1957911520391c7fe0e857138638714fe/_includes/tutorials/window-final-result/kstreams/code/tutorial-steps/dev"
 INPUT = {
@@ -24,7 +22,14 @@ INPUT = {
 """,
 }
 LOGS = {
-    "pressure-alerts": {"key": "id", "timestamp": "tests.public_cases.window_final_result:time_of"},
+    "pressure-alerts": {
+        "source": {
+            "schema": "id STRING, datetime TIMESTAMP, pressure BIGINT",
+            "options": {"time_format": "yyyy-MM-dd'T'HH:mm:ss.XX"},
+        },
+        "key": "id",
+        "timestamp": "datetime",
+    },
 }
 EXPECTED = {
     "finals": """
@@ -34,10 +39,6 @@ EXPECTED = {
 {"value": 2}
 """,
 }
-
-
-def time_of(alert: Record, partition_time: int) -> int:
-    return int(datetime.strptime(alert.value.datetime, "%Y-%m-%dT%H:%M:%S.%z").timestamp() * 1000)
 
 
 def build_topology() -> Topology:

@@ -181,6 +181,9 @@ PATTERNS = (
     pattern("1 PM is 13 o'clock", "M/d/yyyy h:mm:ss a", "1/5/2026 1:00:00 PM", utc("2026-01-05T13:00")),
     pattern("11 AM is 11 o'clock", "M/d/yyyy h:mm a", "1/5/2026 11:00 AM", utc("2026-01-05T11:00")),
     pattern("XXX is an offset", "yyyy-MM-dd'T'HH:mm:ssXXX", "2026-01-05T10:00:00+01:00", NINE),
+    pattern("XX is an offset without a colon", "yyyy-MM-dd'T'HH:mm:ss.XX", "2026-01-05T10:00:00.+0100", NINE),
+    pattern("XX is an offset to the west", "yyyy-MM-dd HH:mm XX", "2026-01-05 08:15 -0145", TEN),
+    pattern("XX is Z, too", "yyyy-MM-dd'T'HH:mm:ssXX", "2026-01-05T10:00:00Z", TEN, zone="Europe/Berlin"),
     pattern("XXX is Z, too", "yyyy-MM-dd'T'HH:mm:ssXXX", "2026-01-05T10:00:00Z", TEN, zone="Europe/Berlin"),
     pattern("SSS is three digits", "yyyy-MM-dd HH:mm:ss.SSS", "2026-01-05 10:00:00.123", TEN + 123),
     pattern(
@@ -224,6 +227,7 @@ PATTERNS = (
     no_pattern("a blank after a pattern is refused", "dd.MM.yyyy", "05.01.2026 ", "DATE"),
     no_pattern("less than a pattern is refused", "dd.MM.yyyy HH:mm", "05.01.2026"),
     no_pattern("XXX has a colon", "yyyy-MM-dd HH:mmXXX", "2026-01-05 10:00+0100"),
+    no_pattern("XX has no colon", "yyyy-MM-dd HH:mmXX", "2026-01-05 10:00+01:00"),
     no_pattern("XXX is not left out", "yyyy-MM-dd HH:mmXXX", "2026-01-05 10:00"),
     no_pattern("an offset without XXX is refused", "yyyy-MM-dd HH:mm", "2026-01-05 10:00Z"),
     no_pattern("no zone is a day away", "yyyy-MM-dd HH:mmXXX", "2026-01-05 10:00+24:00"),

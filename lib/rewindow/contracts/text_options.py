@@ -215,6 +215,7 @@ _PARTS: Mapping[str, tuple[str, str]] = {
     "mm": ("minute", "[0-9]{2}"),
     "ss": ("second", "[0-9]{2}"),
     **{"S" * digits: ("fraction", f"[0-9]{{{digits}}}") for digits in range(1, 10)},
+    "XX": ("offset", "Z|[+-][0-9]{4}"),
     "XXX": ("offset", "Z|[+-][0-9]{2}:[0-9]{2}"),
 }
 """For each group of letters in a pattern: the part of a time that it stands for, and the regular expression of its text."""

@@ -277,7 +277,9 @@ def _lacks(of: Any, attribute: str, keys: Iterable[str]) -> ReadsError:
             "the value is a row, not a dict: write its fields as attributes, as in row.{field}",
             field=fields[0],
         )
-    fix = named_key(attribute, [*keys], "not a field of the value: read it from the key") or _near(attribute, fields)
+    # `columns:` helps everywhere: the joiner of a foreign key gets only the key of its first table.
+    in_key = "not a field of the value: read the key (`with_key=True`), or land it as a field, too (`columns:`)"
+    fix = named_key(attribute, [*keys], in_key) or _near(attribute, fields)
     return ReadsError(
         "unknown-attribute",
         "there is no field {field!r} (there are {fields}){fix}",
