@@ -492,9 +492,5 @@ def _union(some: list[_Topics | None]) -> _Topics | None:
 
 def _named_twice(kind: str, name: str) -> TopologyError:
     return TopologyError(
-        "named-twice",
-        "two {kind} are called {name!r}: rename one of them. A source has the name of its topic and, without `name=`, an "
-        "aggregate that of its store",
-        kind=kind,
-        name=name,
+        "named-twice", "two {kind} are called {name!r}: change a `name=` or `store=`", kind=kind, name=name
     )

@@ -27,7 +27,7 @@ def undeclared_types(topology: Topology, before: JobBinding | None = None) -> It
         if isinstance(node, SinkNode) and not node.is_internal and f"{OUTPUT}{node.topic}" not in known:
             for part in _undeclared(node):
                 call = _maker(topology, node, part) or ("to", f"node {node.name}")
-                calls.setdefault(_with_line(topology, call), {})[f"the {part} of output {node.topic}"] = part
+                calls.setdefault(_line_of(topology, call), {})[f"the {part} of output {node.topic}"] = part
         for store in map(topology.stores.__getitem__, node.stores if isinstance(node, ProcessorNode) else ()):
             if store.name in known or store.kind not in {KEY_VALUE, WINDOW, SESSION, VERSIONED}:
                 continue
@@ -35,7 +35,7 @@ def undeclared_types(topology: Topology, before: JobBinding | None = None) -> It
                 is_own = isinstance(node, ProcessorNode) and node.typed_by.method in {"process", "process_values"}
                 own = (f"{store.kind.replace('-', '_')}_store", f"store {store.name}") if is_own else None
                 if made := own or _maker(topology, node, part):
-                    calls.setdefault(_with_line(topology, made), {})[f"the {part} of store {store.name}"] = part
+                    calls.setdefault(_line_of(topology, made), {})[f"the {part} of store {store.name}"] = part
     for (verb, where), targets in calls.items():
         yield HintMessage(
             "type-undeclared",
@@ -48,7 +48,7 @@ def undeclared_types(topology: Topology, before: JobBinding | None = None) -> It
         )
 
 
-def _with_line(topology: Topology, call: tuple[str, str]) -> tuple[str, str]:
+def _line_of(topology: Topology, call: tuple[str, str]) -> tuple[str, str]:
     """Return a step's verb and line, because one call may add several steps, as that of a cogroup does."""
     verb, step = call
     return verb, topology.lines.get(step, "")
