@@ -93,6 +93,18 @@ def windowed(stream: KStream) -> None:
             2,
         ),
         (
+            lambda s: (
+                s.group_by_key()
+                .cogroup(lambda k, v, a: a)
+                .cogroup(s.filter(lambda k, v: True).group_by_key(), lambda k, v, a: a)
+                .aggregate(dict, store="n")
+                .to_stream()
+                .to("out")
+            ),
+            "aggregate(..., value=TYPE)",
+            2,
+        ),
+        (
             lambda s: s.map_values(lambda v: v).to_table(store="t").to_stream().to("out"),
             "map_values(..., value=TYPE)",
             2,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rewindow import KStream, StreamsBuilder
 from rewindow.contracts.ingest import SourceOffsets
 from rewindow.control.ingest.feed_definition import FeedDefinition, log_shapes
@@ -12,7 +14,7 @@ from tests.refusals import refused
 
 LOGS = {"orders": landed.STRING, "products": landed.STRING}
 OFFSETS = SourceOffsets("t", "partition", "offset", "timestamp", {}, "UTC", "{}")
-FEED = Feed(FeedDefinition("shop", 1, 2, LOGS, "f", source_offsets=dict.fromkeys(LOGS, OFFSETS)), ())
+FEED = FeedDefinition("shop", 1, 2, LOGS, "f", source_offsets=dict.fromkeys(LOGS, OFFSETS))
 
 
 def product_of(_key: str, value: str) -> str:
@@ -23,10 +25,10 @@ def both(one: str, other: str) -> str:
     return one + other
 
 
-def bind(builder: StreamsBuilder, joined: KStream) -> None:
+def bind(builder: StreamsBuilder, joined: KStream, feed: FeedDefinition = FEED) -> None:
     joined.to("out")
     paths = TablePaths(output=str, changelog=lambda store, _columns: store, metrics="metrics")
-    bind_job("job", FEED, builder.build(), log_shapes(LOGS), {}, paths)
+    bind_job("job", Feed(feed, ()), builder.build(), log_shapes(LOGS), {}, paths)
 
 
 def test_they_join_a_global_table_whatever_its_partitions() -> None:
@@ -41,3 +43,10 @@ def test_they_join_no_repartitioned_stream() -> None:
     moved = builder.stream("orders").select_key(product_of)
     with refused("log-keeps-source-partitions", log="products", topic="j-repartition"):
         bind(builder, moved.join(products, both, name="j"))
+
+
+def test_they_join_a_repartitioned_stream_in_the_only_partition() -> None:
+    builder = StreamsBuilder()
+    products = builder.table("products", store="products")
+    moved = builder.stream("orders").select_key(product_of)
+    bind(builder, moved.join(products, both, name="j"), replace(FEED, partitions=1))

@@ -6,6 +6,8 @@ Each tutorial is a module of this folder with
 * INPUT: the published records of each topic as JSON lines, topics in the order in which they were produced
 * LOGS: how each topic is landed, as under `logs` of a feed; `source` has only what is not the same for all
 * EXPECTED: the published rows of each output as JSON lines, in their order; columns that they do not name are not compared
+* LAST_OF: a column, if only the last row of each of its values is published, in any order
+* QUARANTINED: the published dead letters as JSON lines, if there are any
 * build_topology: the job
 * SEMANTICS: the job's semantics, if they are not the default
 
@@ -82,4 +84,10 @@ def test_the_published_input_gives_the_published_rows(name: str, mode: str, tmp_
         expected = [json.loads(line) for line in text.strip().splitlines()]
         rows = read_rows(f"{project.warehouse}/rows/{topic}").to_pylist()
         rows.sort(key=lambda row: (row["_epoch"], row["_partition"], row["_offset"]))
+        if last_of := getattr(tutorial, "LAST_OF", None):
+            rows = sorted({row[last_of]: row for row in rows}.values(), key=lambda row: row[last_of])
+            expected.sort(key=lambda row: row[last_of])
         assert [{column: row[column] for column in expected[0]} for row in rows] == expected
+    if letters := getattr(tutorial, "QUARANTINED", None):
+        rows = read_rows(f"{project.warehouse}/rewindow/quarantine").sort_by("offset").to_pylist()
+        assert [json.loads(row["record"]) for row in rows] == [json.loads(line) for line in letters.split("\n") if line]

@@ -251,7 +251,7 @@ def _no_times(feed: Feed, config: FeedConfig) -> Iterator[WarningMessage]:
         if 0 <= (last_ms := max(newest, default=-1)) < _FIRST_TIME_MS:
             yield WarningMessage(
                 "times-before-1980",
-                "feed {feed}: no time of {topic} is after {time}. Is {column} the column with the times, in milliseconds? If "
+                "feed {feed}: no time of {topic} is after {time}. Does {column} give the times in milliseconds? If "
                 "not, correct `timestamp:` or `units:`, and `rewindow land {feed} --new-generation`",
                 feed=name,
                 topic=topic,

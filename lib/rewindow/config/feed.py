@@ -302,7 +302,8 @@ class FeedConfig(ConfigValue):
                 )
             if log.timestamp == "arrival":
                 raise MisfitError(
-                    "`timestamp: arrival` needs `arrived_at: COLUMN`, because files have no arrival times",
+                    "`timestamp: arrival` needs `arrived_at: COLUMN`, because files have no arrival times. If no column has a "
+                    "time, name a function that gives the records their times: `timestamp: MODULE:FUNCTION`",
                     *("logs", topic, "timestamp"),
                 )
         return self

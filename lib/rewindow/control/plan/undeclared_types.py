@@ -50,7 +50,7 @@ def undeclared_types(topology: Topology, before: JobBinding | None = None) -> It
         if isinstance(node, SinkNode) and not node.is_internal and f"{OUTPUT}{node.topic}" not in known:
             for part in _undeclared(node):
                 call = _maker(topology, node, part) or ("to", f"node {node.name}")
-                calls.setdefault(call, {})[f"the {part} of output {node.topic}"] = part
+                calls.setdefault(_place(topology, call), {})[f"the {part} of output {node.topic}"] = part
         for store in map(topology.stores.__getitem__, node.stores if isinstance(node, ProcessorNode) else ()):
             if store.name in known or store.kind not in {KEY_VALUE, WINDOW, SESSION, VERSIONED}:
                 continue
@@ -58,8 +58,8 @@ def undeclared_types(topology: Topology, before: JobBinding | None = None) -> It
                 is_own = _verb(node) in {"process", "process_values"}
                 own = (f"{store.kind.replace('-', '_')}_store", f"store {store.name}") if is_own else None
                 if made := own or _maker(topology, node, part):
-                    calls.setdefault(made, {})[f"the {part} of store {store.name}"] = part
-    for (verb, line), targets in calls.items():
+                    calls.setdefault(_place(topology, made), {})[f"the {part} of store {store.name}"] = part
+    for (verb, where), targets in calls.items():
         yield HintMessage(
             "type-undeclared",
             "Without a declared type, {targets} {are} JSON text, in which a text stands in quotes. Declare it as str, int or a "
@@ -67,8 +67,14 @@ def undeclared_types(topology: Topology, before: JobBinding | None = None) -> It
             targets=" and ".join([", ".join(list(targets)[:-1]), list(targets)[-1]] if len(targets) > 1 else targets),
             are="is" if len(targets) == 1 else "are",
             call=f"{verb}(..., {', '.join(f'{part}=TYPE' for part in sorted({*targets.values()}))})",
-            where=f" ({topology.lines[line]})" if line in topology.lines else "",
+            where=f" ({where})" if where else "",
         )
+
+
+def _place(topology: Topology, call: tuple[str, str]) -> tuple[str, str]:
+    """Return a step's verb and line, because one call may add several steps, as that of a cogroup does."""
+    verb, step = call
+    return verb, topology.lines.get(step, "")
 
 
 def _undeclared(typed: Any) -> list[str]:
