@@ -226,6 +226,7 @@ PATTERNS = (
     no_pattern("XXX has a colon", "yyyy-MM-dd HH:mmXXX", "2026-01-05 10:00+0100"),
     no_pattern("XXX is not left out", "yyyy-MM-dd HH:mmXXX", "2026-01-05 10:00"),
     no_pattern("an offset without XXX is refused", "yyyy-MM-dd HH:mm", "2026-01-05 10:00Z"),
+    no_pattern("no zone is a day away", "yyyy-MM-dd HH:mmXXX", "2026-01-05 10:00+24:00"),
     no_pattern("SSS is not six digits", "yyyy-MM-dd HH:mm:ss.SSS", "2026-01-05 10:00:00.123456"),
     no_pattern("letters in quotes are not left out", "yyyy-MM-dd'T'HH:mm", "2026-01-05 10:00"),
     no_pattern("Arabic digits in a pattern are refused", "dd.MM.yyyy", "\u0660\u0665.01.2026", "DATE"),

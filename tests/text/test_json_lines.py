@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewindow.engine.worker.text import reading as module
+from rewindow.engine.worker.text.blocks import BadTextError
 from rewindow.engine.worker.text.json_records import json_records
-from rewindow.engine.worker.text.reading import UndividedError, json_lines
+from rewindow.engine.worker.text.reading import json_lines
 
 
 def chunks(data, size):
@@ -76,7 +77,7 @@ UNDIVIDED = {
 @pytest.mark.parametrize("size", [1, 5, 1000])
 @pytest.mark.parametrize(("text", "line"), UNDIVIDED.values(), ids=UNDIVIDED)
 def test_a_file_whose_objects_cannot_be_told_apart_is_refused_with_the_line(text, line, size):
-    with pytest.raises(UndividedError) as error:
+    with pytest.raises(BadTextError) as error:
         read(text.encode(), size)
     assert error.value.line == line
 
@@ -87,9 +88,9 @@ def test_a_line_break_in_a_string_stays_a_fault():
 
 
 def test_an_object_has_a_bounded_size(monkeypatch):
-    monkeypatch.setattr(module, "_LARGEST_OBJECT", 100)
+    monkeypatch.setattr(module, "LARGEST", 100)
     assert len(read(b'{"a": "' + b"x" * 80 + b'"}\n{}')[0]) == 2
-    with pytest.raises(UndividedError):
+    with pytest.raises(BadTextError):
         read(b'{"a": "' + b"x" * 200 + b'"}\n{}')
 
 
@@ -129,7 +130,7 @@ def test_a_list_is_accepted_and_read_as_python_does(objects, indent, size, data)
     expected = python_list(text)
     try:
         found, lines = read(text, size)
-    except UndividedError:
+    except BadTextError:
         found, lines = [b"no object"], []
     if expected is None:
         assert json_records(b"\n".join(found)).faults

@@ -6,7 +6,7 @@ another one than its writer meant (R9).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -103,6 +103,7 @@ _BITS: Mapping[str, int] = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _EXACT: Mapping[str, int] = {"double": 2**53, "float": 2**24}
 """For each type, the largest absolute value up to which all whole numbers are exact."""
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_HOURS = tuple(f"{hour % 12 or 12:02}{'am' if hour < 12 else 'pm'}" for hour in range(24))
 
 _FORMS: Mapping[str, str] = {
     "byte": "whole numbers of 8 bits, like 42",
@@ -341,83 +342,46 @@ def _times(texts: pa.Array, zone: str) -> pa.Array:
 
 def _local(texts: pa.Array, zone: str) -> pa.Array:
     local = texts.cast(pa.timestamp("us")).cast(pa.int64())
-    return _instants(local, zone)
-
-
-def _instants(local: pa.Array, zone: str) -> pa.Array:
-    if zone == "UTC":
-        return local.cast(pa.timestamp("us", "UTC"))
     mask = np.asarray(local.is_null()) if local.null_count else None
-    micros = instants(np.asarray(local.drop_null()), zone)
-    if mask is not None:
-        every = np.zeros(len(local), np.int64)
-        every[~mask] = micros
-        micros = every
+    micros = instants(np.asarray(local.fill_null(0)), zone)
     return pa.array(micros, pa.int64(), mask=mask).cast(pa.timestamp("us", "UTC"))
 
 
 def _by_pattern(texts: pa.Array, pattern: TimePattern, kind: str, zone: str) -> Typed:
-    stored = pa.date32() if kind == "date" else pa.timestamp("us", "UTC")
-    if (kind == "date") == pattern.has_time:
-        bad = np.asarray(texts.is_valid())
-        return Typed(pa.nulls(len(texts), stored), bad if bad.any() else None)
-    return _cast(texts, pattern.regex, lambda fit: _composed(fit, pattern, kind, zone), stored)
+    # A column of dates has no time of day, and a column of times has one.
+    fits = (kind == "date") != pattern.has_time
+    usual = _usual_form(texts, pattern) if fits else pa.nulls(len(texts), pa.string())
+    converted = typed(usual, kind, "", TextOptions(zone=zone), zone)
+    unlike = np.asarray(pc.and_(texts.is_valid(), usual.is_null()))
+    return _and_bad(converted, unlike)
 
 
-def _composed(texts: pa.Array, pattern: TimePattern, kind: str, zone: str) -> pa.Array:
-    """Return the times or dates of texts that match a pattern. Raises `pa.ArrowInvalid` if a time does not exist."""
-    parts = pc.extract_regex(texts, pattern.regex)
-    mask = np.asarray(texts.is_null())
+def _usual_form(texts: pa.Array, pattern: TimePattern) -> pa.Array:
+    """Return times or dates in the form 2026-01-05T10:00:00Z; null where a text is null or does not match the pattern."""
+    fields = pc.extract_regex(texts, pattern.regex)
 
-    def part(name: str, default: int = 0) -> npt.NDArray[np.int64]:
-        if name not in pattern.parts:
-            return np.full(len(texts), default, np.int64)
-        return np.asarray(pc.struct_field(parts, name).fill_null("1").cast(pa.int64()))
+    def part(name: str, width: int = 2) -> pa.Array:
+        return pc.utf8_lpad(pc.struct_field(fields, name), width, "0")
 
-    year = part("year") if "year" in pattern.parts else 2000 + part("short_year")
-    if "month_name" in pattern.parts:
-        names = pc.utf8_lower(pc.struct_field(parts, "month_name"))
-        month = np.asarray(pc.index_in(names, pa.array(_MONTHS)).fill_null(-1)).astype(np.int64) + 1
-        month[mask] = 1
-    else:
-        month = part("month")
-    day, hour, minute, second = part("day"), part("hour"), part("minute"), part("second")
-    is_wrong = (year < 1) | (month < 1) | (month > 12) | (day < 1) | (hour > 23) | (minute > 59) | (second > 59)
-    if "half" in pattern.parts:
-        half = part("half_hour")
-        is_wrong |= (half < 1) | (half > 12)
-        is_pm = np.asarray(pc.equal(pc.utf8_lower(pc.struct_field(parts, "half")), "pm").fill_null(False))
-        hour = half % 12 + 12 * is_pm
-    months = (year - 1970).astype("datetime64[Y]").astype("datetime64[M]") + (month - 1)
-    days = months.astype("datetime64[D]") + (day - 1)
-    # A day that does not exist, like 30 February, is in another month after the addition.
-    is_wrong |= days.astype("datetime64[M]") != months
-    if (is_wrong & ~mask).any():
-        raise pa.ArrowInvalid("it does not exist")
-    if kind == "date":
-        return pa.array(days.astype(np.int64).astype(np.int32), pa.int32(), mask=mask).cast(pa.date32())
-    micros = ((days.astype(np.int64) * 24 + hour) * 60 + minute) * 60 + second
-    local = micros * 1_000_000 + _fraction(parts, pattern, len(texts))
-    if "offset" not in pattern.parts:
-        return _instants(pa.array(local, pa.int64(), mask=mask), zone)
-    offset = _offset_us(pc.struct_field(parts, "offset"))
-    return pa.array(local - offset, pa.int64(), mask=mask).cast(pa.timestamp("us", "UTC"))
+    def numbered(names: pa.Array, all_names: Sequence[str], first: int) -> pa.Array:
+        numbers = pc.add(pc.index_in(pc.utf8_lower(names), pa.array(all_names)), first)
+        return pc.utf8_lpad(numbers.cast(pa.string()), 2, "0")
 
+    def hour() -> pa.Array:
+        if has("hour"):
+            return part("hour")
+        return numbered(pc.binary_join_element_wise(part("half_hour"), part("half"), ""), _HOURS, 0)
 
-def _fraction(parts: pa.StructArray, pattern: TimePattern, rows: int) -> npt.NDArray[np.int64]:
-    if "fraction" not in pattern.parts:
-        return np.zeros(rows, np.int64)
-    digits = pc.struct_field(parts, "fraction")
-    micros = pc.utf8_slice_codeunits(pc.utf8_rpad(digits, 6, "0"), 0, 6)
-    return np.asarray(micros.fill_null("0").cast(pa.int64()))
-
-
-def _offset_us(offsets: pa.Array) -> npt.NDArray[np.int64]:
-    """Return offsets like ``+01:00`` and ``Z`` in microseconds."""
-    coded = offsets.fill_null("Z").dictionary_encode()
-    values = [
-        0 if text == "Z" else (1 if text[0] == "+" else -1) * (int(text[1:3]) * 60 + int(text[4:6])) * 60_000_000
-        for text in coded.dictionary.to_pylist()
-    ]
-    micros: npt.NDArray[np.int64] = np.array(values, np.int64)[np.asarray(coded.indices)]
-    return micros
+    has = pattern.parts.__contains__
+    year = part("year", 4) if has("year") else pc.binary_join_element_wise("20", part("short_year"), "")
+    month = numbered(part("month_name"), _MONTHS, 1) if has("month_name") else part("month")
+    day = pc.binary_join_element_wise(year, month, part("day"), "-")
+    if not pattern.has_time:
+        return day
+    clock = pc.binary_join_element_wise(
+        hour(), *(part(name) if has(name) else "00" for name in ("minute", "second")), ":"
+    )
+    if has("fraction"):
+        clock = pc.binary_join_element_wise(clock, part("fraction", 1), ".")
+    time = pc.binary_join_element_wise(day, clock, "T")
+    return pc.binary_join_element_wise(time, part("offset", 1), "") if has("offset") else time

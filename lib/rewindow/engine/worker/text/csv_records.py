@@ -2,12 +2,13 @@
 
 Arrow's tokenizer is used because it is the fastest one with three properties (ADR-144): it distinguishes an empty value from a
 quoted empty value, takes bytes in memory, and gives the numbers of lines with too many or too few values. But it accepts three
-mistakes, which `_Structure` finds: a quote within a value, text after a closing quote, and a carriage return alone as the end of
-a line.
+mistakes, which one expression for a record finds: a quote within a value, text after a closing quote, and a carriage return
+alone as the end of a line.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
@@ -19,6 +20,7 @@ import pyarrow.csv as pa_csv
 
 from rewindow.contracts.text_options import TextOptions
 from rewindow.engine.worker.text.blocks import BadTextError
+from rewindow.engine.worker.text.json_records import gather
 from rewindow.engine.worker.text.pages import Records
 
 Longs = npt.NDArray[np.int64]
@@ -64,8 +66,8 @@ def whole_records(data: bytes, options: TextOptions) -> int:
 
     Values may have line breaks.
     """
-    ends = _Structure(data, options).ends
-    return int(ends[-1]) + 1 if len(ends) else 0
+    ends = _ends(data, options)
+    return int(ends[-1]) if len(ends) else 0
 
 
 def csv_rows(data: bytes, options: TextOptions, names: Sequence[str] | None) -> Records:
@@ -75,17 +77,17 @@ def csv_rows(data: bytes, options: TextOptions, names: Sequence[str] | None) -> 
     another number of values than there are columns, a quote that does not enclose a whole value, or a carriage return alone.
     """
     quote = options.quote.encode()
-    faults: dict[int, str] = {}
-    starts: Longs | None = None
-    kept = data
-    has_carriages = b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
-    if options.escape or (quote and quote in data) or has_carriages:
-        structure = _Structure(data, options)
-        wrong = structure.wrong()
-        if wrong or options.is_multiple:
-            starts = structure.starts()
-            faults = {int(np.searchsorted(starts, begin)): reason for begin, reason in wrong.items()}
-            kept = _without(data, starts, structure.ends, sorted(faults))
+    starts, faults, kept = None, dict[int, str](), data
+    if options.escape or (quote and quote in data) or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
+        ends = _ends(data, options)
+        if not len(ends) or ends[-1] < len(data):
+            ends = np.append(ends, len(data))
+        begins = np.concatenate(([0], ends[:-1]))
+        is_filled = _are_filled(data, begins)
+        starts, ends = begins[is_filled], ends[is_filled]
+        faults = _faults(data, starts, ends, options)
+        if faults:
+            kept = b"".join(data[starts[row] : ends[row]] for row in range(len(starts)) if row not in faults)
     table, miscounted = _parsed(kept, options, names)
     rows = table.num_rows + len(miscounted) + len(faults)
     lines = _lines(data, rows, starts)
@@ -100,8 +102,8 @@ def _first_end(data: bytes, options: TextOptions) -> int:
     """Return the number of bytes through the end of the first record."""
     quote = options.quote.encode()
     if options.is_multiple and quote and quote in data:
-        ends = _Structure(data, options).ends
-        return int(ends[0]) + 1 if len(ends) else len(data)
+        ends = _ends(data, options)
+        return int(ends[0]) if len(ends) else len(data)
     return data.find(b"\n") + 1 or len(data)
 
 
@@ -180,16 +182,6 @@ def _lines(data: bytes, rows: int, starts: Longs | None) -> Longs:
     return np.searchsorted(ends, starts)
 
 
-def _without(data: bytes, starts: Longs, ends: Longs, rows: Sequence[int]) -> bytes:
-    """Return a text without the records ``rows``."""
-    parts, position = [], 0
-    for row in rows:
-        after = ends[np.searchsorted(ends, starts[row]) :]
-        parts.append(data[position : starts[row]])
-        position = int(after[0]) + 1 if len(after) else len(data)
-    return b"".join((*parts, data[position:]))
-
-
 def _spread(columns: Mapping[str, pa.Array], rows: int, faults: Mapping[int, str]) -> dict[str, pa.Array]:
     """Extend the columns of the records without faults to all records. A record with a fault gets nulls."""
     if not faults:
@@ -200,69 +192,59 @@ def _spread(columns: Mapping[str, pa.Array], rows: int, faults: Mapping[int, str
     return {name: pc.take(column, positions) for name, column in columns.items()}
 
 
-class _Structure:
-    """The positions of the quotes and line breaks of a text. Escaped characters do not count."""
+def _ends(data: bytes, options: TextOptions) -> Longs:
+    """Return where the records of a text end, each after its line break. The last one may lack it, and then has no end."""
+    signs = np.frombuffer(data, np.uint8)
+    if options.escape:
+        signs = _neutral(signs, ord(options.escape))
+    ends = np.flatnonzero(signs == _LF)
+    if options.is_multiple and options.quote:
+        # A line break between an opening quote and its closing quote belongs to a value.
+        ends = ends[np.searchsorted(np.flatnonzero(signs == ord(options.quote)), ends) % 2 == 0]
+    return ends + 1
 
-    def __init__(self, data: bytes, options: TextOptions) -> None:
-        self._options = options
-        self._bytes = np.frombuffer(data, np.uint8)
-        if options.escape:
-            self._bytes = _neutral(self._bytes, ord(options.escape))
-        quote = ord(options.quote) if options.quote else -1
-        self._quotes: Longs = np.flatnonzero(self._bytes == quote) if quote >= 0 else np.zeros(0, np.int64)
-        self._line_ends: Longs = np.flatnonzero(self._bytes == _LF)
-        self.ends = self._line_ends
-        """The positions of the line breaks that end records."""
-        if options.is_multiple and len(self._quotes):
-            before = np.searchsorted(self._quotes, self._line_ends)
-            self.ends = self._line_ends[before % 2 == 0]
 
-    def starts(self) -> Longs:
-        """Return where each record begins."""
-        starts = np.concatenate(([0], self.ends + 1))
-        starts = starts[starts < len(self._bytes)]
-        return starts[_are_filled(self._bytes.tobytes(), starts)]
+def _faults(data: bytes, starts: Longs, ends: Longs, options: TextOptions) -> dict[int, str]:
+    """Return a mapping from the number of each wrong record to what is wrong with it."""
+    if not len(starts):
+        return {}
+    value = _value(options, greedy="")
+    delimiter = re.escape(options.delimiter)
+    records = gather(data, starts, ends)
+    fits = pc.match_substring_regex(records, rf"(?s)\A(?:{value})(?:{delimiter}(?:{value}))*(?:\r?\n)?\z")
+    wrong = np.flatnonzero(~np.asarray(fits)).tolist()
+    return {row: _reason(records[row].as_py(), options) for row in wrong}
 
-    def wrong(self) -> dict[int, str]:
-        """Return a mapping from the position at which a wrong record begins to what is wrong with it."""
-        reasons = dict[int, str]()
-        size = len(self._bytes)
-        padded = np.concatenate((self._bytes, [_LF, _LF])).astype(np.uint8)
-        carriages = np.flatnonzero(self._bytes == _CR)
-        alone = carriages[(padded[carriages + 1] != _LF) | (carriages + 1 == size)]
-        quotes = self._quotes
-        starts = np.concatenate(([0], self.ends + 1))
-        record = np.searchsorted(self.ends, quotes)
-        first_quotes = np.searchsorted(quotes, starts)
-        number = np.arange(len(quotes)) - first_quotes[record]
-        opens = number % 2 == 0
-        delimiter = ord(self._options.delimiter)
-        before = np.where(quotes > 0, padded[quotes - 1], _LF)
-        after = padded[quotes + 1]
-        quote = padded[quotes] if len(quotes) else np.zeros(0, np.uint8)
-        is_doubled = (before == quote) if not self._options.escape else np.zeros(len(quotes), np.bool_)
-        begins = (before == delimiter) | (before == _LF) | (quotes == starts[record]) | ((number > 0) & is_doubled)
-        is_next = (after == quote) if not self._options.escape else np.zeros(len(quotes), np.bool_)
-        at_end = (after == delimiter) | (after == _LF) | ((after == _CR) & (padded[quotes + 2] == _LF))
-        closes = at_end | is_next | (quotes + 1 >= size)
-        for index in np.flatnonzero(opens & ~begins).tolist():
-            reasons.setdefault(int(starts[record[index]]), "it has a quote within a value")
-        for index in np.flatnonzero(~opens & ~closes).tolist():
-            reasons.setdefault(int(starts[record[index]]), "it has text behind a quoted value")
-        counts = np.diff(np.concatenate((first_quotes, [len(quotes)])))
-        for index in np.flatnonzero(counts % 2).tolist():
-            goes_on = (
-                "its quoted value has no end"
-                if self._options.is_multiple
-                else ("its quoted value does not end in its line, which needs `lines: multiple`")
-            )
-            reasons.setdefault(int(starts[index]), goes_on)
-        for position in alone.tolist():
-            inside = np.searchsorted(quotes, position) - first_quotes[np.searchsorted(self.ends, position)]
-            if not (self._options.is_multiple and inside % 2):
-                begin = int(starts[np.searchsorted(self.ends, position)])
-                reasons.setdefault(begin, "it has a carriage return without a line feed")
-        return reasons
+
+def _value(options: TextOptions, *, greedy: str) -> str:
+    """Return the regular expression of a value. ``greedy`` is ``+`` for Python, to keep a doubled quote together."""
+    quote, delimiter, escape = (re.escape(sign) for sign in (options.quote, options.delimiter, options.escape))
+    plain = rf"[^{quote}{delimiter}{escape}\r\n]"
+    if escape:
+        plain = rf"(?:{plain}|{escape}.)"
+    if not quote:
+        return f"{plain}*"
+    ends = "" if options.is_multiple else r"\r\n"
+    inner = rf"[^{quote}{escape}{ends}]|" + (f"{escape}." if escape else quote * 2)
+    return f"{quote}(?:{inner})*{greedy}{quote}|{plain}*"
+
+
+def _reason(record: str, options: TextOptions) -> str:
+    """Return what is wrong with a record that `_faults` refuses: where its values cannot go on."""
+    value = re.compile(_value(options, greedy="+"), re.DOTALL)
+    match = value.match(record)
+    while match and record.startswith(options.delimiter, match.end()):
+        match = value.match(record, match.end() + 1)
+    start, end = match.span() if match else (0, 0)
+    if "\r" in record[end:].removesuffix("\r\n"):
+        return "it has a carriage return without a line feed"
+    if not record.startswith(options.quote, end):
+        return "it has text behind a quoted value"
+    if start < end:
+        return "it has a quote within a value"
+    if options.is_multiple:
+        return "its quoted value has no end"
+    return "its quoted value does not end in its line, which needs `lines: multiple`"
 
 
 def _neutral(data: npt.NDArray[np.uint8], escape: int) -> npt.NDArray[np.uint8]:

@@ -4,7 +4,7 @@
 line that `json_tokens` accepted becomes a template, which is its text without its values. Another line matches the template if
 it has exactly this text between its values, and if each value is valid and of the kind that the template has at this place. A
 line that matches is a valid object with the template's fields, because the template's own line is one. Many lines are matched at
-once. `json_tokens` reads the lines that match no template.
+once. `json_tokens` reads the lines that match no template, and those with objects or lists as values.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rewindow.engine.worker.text.json_tokens import Member, TokenError, is_nested_value, members
+from rewindow.engine.worker.text.json_tokens import Member, TokenError, members
 from rewindow.engine.worker.text.pages import Records
 
 Positions = npt.NDArray[np.int64]
@@ -125,42 +125,17 @@ class _Column:
     single: list[tuple[int, int, int]] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _Hole:
-    """A place of a template at which lines have a value."""
-
-    name: str
-    kind: str
-    """``string``: the text between the quotes. ``scalar``. ``nested``: all from the first through the last nested value."""
-
-
 class _Template:
-    """An accepted line without its values: the literal texts between the holes."""
+    """An accepted line without its values: the literal texts before, between and after them."""
 
     def __init__(self, line: bytes, fields: list[Member]) -> None:
-        nested = [index for index, part in enumerate(fields) if line[part.start] in b"{["]
-        self.holes: list[_Hole] = []
-        self.literals: list[bytes] = []
-        position, index = 0, 0
-        while index < len(fields):
-            start, end = fields[index].start, fields[index].end
-            kind, last = "scalar", index
-            if nested and index == nested[0]:
-                kind, last = "nested", nested[-1]
-                end = fields[last].end
-            elif line[start] == _QUOTE:
-                kind, start, end = "string", start + 1, end - 1
-            self.holes.append(_Hole(fields[index].name, kind))
-            self.literals.append(line[position:start])
-            position, index = end, last + 1
-        self.literals.append(line[position:])
-        # `ordinals` number the fields within the object.
-        self.ordinals = [0]
-        for hole in self.holes:
-            self.ordinals.append(self.ordinals[-1] + (nested[-1] - nested[0] + 1 if hole.kind == "nested" else 1))
-        self.names = {hole.name for hole in self.holes}
+        self.names = [name for name, _, _ in fields]
+        self.are_strings = [line[start] == _QUOTE for _, start, _ in fields]
+        # The quotes of a string belong to the literals around it.
+        spans = [(start + quote, end - quote) for (_, start, end), quote in zip(fields, self.are_strings, strict=True)]
+        bounds = [0, *(bound for span in spans for bound in span), len(line)]
+        self.literals = [line[start:end] for start, end in zip(bounds[::2], bounds[1::2], strict=True)]
         self.quotes = [literal.count(b'"') for literal in self.literals]
-        self.is_nested = bool(nested)
 
 
 class _Block:
@@ -259,10 +234,6 @@ class _Block:
             column.rank = (line, ordinal)
         return column
 
-    def _add(self, line: int, fields: list[Member], ordinal: int = 0) -> None:
-        for offset, part in enumerate(fields):
-            self._column(part.name, line, ordinal + offset).single.append((line, part.start, part.end))
-
     def _fields(self, line: int, *, constants: bool) -> list[Member]:
         """Return the fields of a line, with positions relative to its start. Raises `TokenError`."""
         return _members(self.data[self.line_starts[line] : self.line_ends[line]], constants=constants)
@@ -274,8 +245,10 @@ class _Block:
         except TokenError:
             return None
         template = _Template(self.data[self.line_starts[line] : self.line_ends[line]], fields)
-        # A name with an escape may contain an escaped quote, which `marks` does not have. So the quotes could not be counted.
-        return None if any(b"\\" in literal for literal in template.literals) else template
+        # Only the grammar finds the end of an object or a list. A name with an escape may contain an escaped quote, which
+        # `marks` does not have, so the quotes could not be counted.
+        is_nested = any(self.data[self.line_starts[line] + field.start] in b"{[" for field in fields)
+        return None if is_nested or any(b"\\" in literal for literal in template.literals) else template
 
     def _read_single(self, line: int, *, constants: bool) -> None:
         """Read a line with `json_tokens`."""
@@ -288,16 +261,15 @@ class _Block:
         except TokenError as error:
             self.faults[line] = str(error)
             return
-        self._add(line, [Member(part.name, part.start + start, part.end + start) for part in fields])
+        for ordinal, (name, begin, end) in enumerate(fields):
+            self._column(name, line, ordinal).single.append((line, begin + start, end + start))
 
     def _match(self, template: _Template, lines: Positions) -> tuple[_Mask, list[Positions]]:
         """Return a mask of the lines that have a template's literals in its order, and the positions of each literal in them.
 
-        Between the literals, these lines have no quotes, except in nested values.
+        Between the literals, these lines have no quotes.
         """
-        total = sum(template.quotes)
-        counts = self.counts[lines]
-        is_like = counts >= total if template.is_nested else counts == total
+        is_like = self.counts[lines] == sum(template.quotes)
         chosen = np.flatnonzero(is_like)
         lines = lines[chosen]
         positions = self._positions_of(template, lines)
@@ -320,25 +292,17 @@ class _Block:
         """Return the positions at which a template's literals would be in some lines.
 
         A literal is found by its first quote. The number of this quote in the line is known from the quotes of the literals
-        before it. After a nested value, it is known from the quotes of the literals up to the end of the line.
+        before it.
         """
         positions: list[Positions] = []
-        firsts = self.firsts[lines]
-        is_after_nested = False
-        before, total = 0, sum(template.quotes)
-        for index, literal in enumerate(template.literals):
+        before = 0
+        for literal, quotes in zip(template.literals, template.quotes, strict=True):
             # Only the last literal, the end of the object, has no quote.
-            if not template.quotes[index]:
+            if quotes:
+                positions.append(self.marks[self.firsts[lines] + before] - literal.index(b'"'))
+            else:
                 positions.append(self.line_ends[lines] - len(literal))
-                continue
-            number = firsts + before
-            if is_after_nested:
-                number += self.counts[lines] - total
-            positions.append(self.marks[number] - literal.index(b'"'))
-            before += template.quotes[index]
-            is_after_nested = is_after_nested or (
-                index < len(template.holes) and template.holes[index].kind == "nested"
-            )
+            before += quotes
         return positions
 
     def _is_at(self, positions: Positions, literal: bytes) -> _Mask:
@@ -363,63 +327,23 @@ class _Block:
         starts = [position + len(literal) for position, literal in zip(positions, template.literals, strict=True)][:-1]
         ends = positions[1:]
         is_fit = np.ones(len(lines), np.bool_)
-        for index, hole in enumerate(template.holes):
+        for index, is_string in enumerate(template.are_strings):
             # Strings need no further check: lines with characters that may be invalid are irregular, and not read here.
-            if hole.kind == "string":
+            if is_string:
                 starts[index] -= 1
                 ends[index] = ends[index] + 1
-            elif hole.kind == "scalar":
+            else:
                 is_fit &= _are_scalars(self.data, starts[index], ends[index], constants=constants)
-        for index, hole in enumerate(template.holes):
-            if hole.kind == "nested":
-                self._read_nested(template, index, lines, starts[index], ends[index], is_fit, constants=constants)
         others = lines[~is_fit]
         if len(others):
             lines, starts, ends = lines[is_fit], [start[is_fit] for start in starts], [end[is_fit] for end in ends]
         if len(lines):
-            for index, hole in enumerate(template.holes):
-                column = self._column(hole.name, int(lines[0]), template.ordinals[index])
+            for ordinal, name in enumerate(template.names):
+                column = self._column(name, int(lines[0]), ordinal)
                 column.lines.append(lines)
-                column.starts.append(starts[index])
-                column.ends.append(ends[index])
+                column.starts.append(starts[ordinal])
+                column.ends.append(ends[ordinal])
         return others
-
-    def _read_nested(
-        self,
-        template: _Template,
-        index: int,
-        lines: Positions,
-        starts: Positions,
-        ends: Positions,
-        is_fit: _Mask,
-        *,
-        constants: bool,
-    ) -> None:
-        """Read the spans from the first through the last nested value of each line.
-
-        Narrow each span to its first value, and add the other fields in it to their columns. Set ``is_fit`` to false for a line
-        with an invalid span.
-        """
-        ordinal = template.ordinals[index] + 1
-        # The name of the first value is in the literal before the span, so an empty name is put before the span.
-        head = b'{"":'
-        for row, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-            text = self.data[start:end]
-            if not is_fit[row] or is_nested_value(text.decode(), constants=constants):
-                continue
-            try:
-                value, *others = _members(head + text + b"}", constants=constants)
-            except TokenError:
-                is_fit[row] = False
-                continue
-            if any(part.name in template.names for part in others):
-                is_fit[row] = False
-                continue
-            # The span is set to the value itself, because there may be more blanks around the value than in the template.
-            shift = start - len(head)
-            starts[row], ends[row] = value.start + shift, value.end + shift
-            fields = [Member(part.name, part.start + shift, part.end + shift) for part in others]
-            self._add(int(lines[row]), fields, ordinal)
 
     def column(self, column: _Column, rows: Positions) -> pa.Array:
         """Return the values of a field as an array of tokens. ``rows``: the lines that are records."""

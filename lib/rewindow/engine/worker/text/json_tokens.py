@@ -61,17 +61,6 @@ def items(text: str, *, constants: bool = False) -> list[Member]:
     return list(_parts(text, position, "]", constants=constants))
 
 
-def is_nested_value(text: str, *, constants: bool = False) -> bool:
-    """Return whether a text is exactly one value without blanks around it, and not too deep for a field of an object."""
-    try:
-        _check_depth(text, MAX_DEPTH - 1)
-        value, end = _DECODERS[constants].raw_decode(text)
-        _check_halves(value, text, 0, end)
-    except (ValueError, RecursionError):
-        return False
-    return end == len(text)
-
-
 def _parts(text: str, position: int, closing: str, *, constants: bool) -> Iterator[Member]:
     """Yield the fields or elements of the object or list that begins at a position. Check that nothing follows it."""
     _check_depth(text, MAX_DEPTH)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -31,6 +33,11 @@ form."""
 
 JSON = "json"
 """The type of a column or nested field whose values are landed as their exact texts. Spark has no such type."""
+
+_Scalars = dict[str, Any]
+"""A mapping from the texts of a scalar type to their values. While texts are collected, each value is None."""
+_Path = tuple[Any, str | int] | tuple[()]
+"""The way from a column to a value: the path of the value around it, and the field's name or the element's number."""
 
 _OF_TEXTS = ("date", "timestamp", "binary")
 _BAD = object()
@@ -87,23 +94,21 @@ def nested(tokens: pa.Array, kind: Any, name: str, typed: Typed) -> Nested:
     coded = tokens.dictionary_encode()
     scalars: dict[str, _Scalars] = {}
     convert = _converter(kind, scalars)
-    decode = _decoder_of(kind)
-    values = [decode(token) for token in coded.dictionary.to_pylist()]
+    has_json = f'"{JSON}"' in json.dumps(kind)
+    values = [_exact(token, kind) if has_json else decode(token) for token in coded.dictionary.to_pylist()]
     # This first pass only collects the scalars, so that `typed` can convert all scalars of a type at once.
-    for value in values if scalars else ():
-        try:
-            convert(value)
-        except _MisfitError:
-            continue
-    for some in scalars.values():
-        some.become_typed(typed)
+    for value in values:
+        with suppress(_MisfitError):
+            convert(value, ())
+    for leaf, some in scalars.items():
+        _type(some, leaf, typed)
     texts: list[str | None] = []
     misfits: dict[int, Misfit] = {}
     for number, value in enumerate(values):
         try:
-            texts.append(dump_value(convert(value)))
+            texts.append(dump_value(convert(value, ())))
         except _MisfitError as error:
-            misfits[number] = Misfit(name + error.path, error.kind, _shown(error.value))
+            misfits[number] = Misfit(name + _shown_path(error.path), error.kind, _shown(error.value))
             texts.append(None)
     result = pa.array(texts, pa.string()).take(coded.indices)
     if not misfits:
@@ -119,29 +124,16 @@ class Number(str):
 
 
 class _MisfitError(ValueError):
-    def __init__(self, kind: Any, value: Any) -> None:
+    def __init__(self, kind: Any, value: Any, path: _Path) -> None:
         super().__init__()
-        self.kind = kind
-        self.value = value
-        self.path = ""
+        self.kind, self.value, self.path = kind, value, path
 
 
-class _Scalars(dict[str, Any]):
-    """A mapping from the texts of a scalar type to their values. While texts are collected, each value is None."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self.kind = kind
-
-    def __missing__(self, text: str) -> None:
-        self[text] = None
-
-    def become_typed(self, typed: Typed) -> None:
-        """Replace each None by the text's value, or by `_BAD` if the text has no valid form."""
-        if texts := list(self):
-            values, is_bad = typed(pa.array(texts, pa.string()), self.kind)
-            rows = zip(texts, _as_json(values, self.kind), is_bad.tolist(), strict=True)
-            self.update({text: _BAD if is_wrong else value for text, value, is_wrong in rows})
+def _type(scalars: _Scalars, kind: str, typed: Typed) -> None:
+    """Replace the value of each text by the text as a value of the type, or by `_BAD` if it has no accepted form."""
+    values, is_bad = typed(pa.array(list(scalars), pa.string()), kind)
+    rows = zip(scalars, _as_json(values, kind), is_bad.tolist(), strict=True)
+    scalars.update({text: _BAD if is_wrong else value for text, value, is_wrong in rows})
 
 
 def _as_json(values: pa.Array, kind: str) -> list[Any]:
@@ -165,110 +157,55 @@ def _instant(ms: int) -> str:
     return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds") + "Z"
 
 
-def _converter(kind: Any, scalars: dict[str, _Scalars]) -> Callable[[Any], Any]:
-    """Return the function that converts decoded values of a type.
+def _converter(kind: Any, scalars: dict[str, _Scalars]) -> Callable[[Any, _Path], Any]:
+    """Return the function that converts decoded values of a type, given the path to each value.
 
-    The type is a name or, if nested, an object of Spark's schema JSON. The function uses the values in ``scalars``.
+    The type is a name or, if nested, an object of Spark's schema JSON. The function uses the values in ``scalars``, and adds
+    texts that are not there.
     """
     match kind:
         case {"type": "array", "elementType": inner}:
-            return _array_converter(kind, _converter(inner, scalars))
+            element = _converter(inner, scalars)
+            return _nullable(kind, list, lambda items, path: [element(v, (path, i)) for i, v in enumerate(items)])
         case {"type": "map", "valueType": inner}:
-            return _map_converter(kind, _converter(inner, scalars))
+            item = _converter(inner, scalars)
+            return _nullable(kind, dict, lambda pairs, path: {k: item(v, (path, k)) for k, v in pairs.items()})
         case {"type": "struct", "fields": fields}:
-            return _struct_converter(kind, {field["name"]: _converter(field["type"], scalars) for field in fields})
-        case "string":
-            return _class_converter(kind, str)
-        case "boolean":
-            return _class_converter(kind, bool)
-        case str() if kind == JSON:
-            return lambda text: text
-    return _scalar_converter(kind, scalars.setdefault(kind, _Scalars(kind)))
+            members_ = {field["name"]: _converter(field["type"], scalars) for field in fields}
+            make: Callable[[Iterable[Any]], Any] = (
+                row_class(tuple(members_))._make
+                if are_field_names(members_)
+                else lambda values: dict(zip(members_, values, strict=True))
+            )
+            return _nullable(
+                kind,
+                dict,
+                lambda pairs, path: make([read(pairs.get(k), (path, k)) for k, read in members_.items()]),
+            )
+        case "json":
+            return lambda text, _: text
+        case "string" | "boolean":
+            return _nullable(kind, str if kind == "string" else bool, lambda value, _: value)
+    values = scalars.setdefault(kind, {})
 
-
-def _class_converter(kind: str, cls: type[Any]) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
-        if value is not None and value.__class__ is not cls:
-            raise _MisfitError(kind, value)
+    def scalar(text: str, path: _Path) -> Any:
+        value = values.setdefault(text, None)
+        if value is _BAD:
+            raise _MisfitError(kind, text, path)
         return value
 
-    return read
+    return _nullable(kind, str if kind in _OF_TEXTS else Number, scalar)
 
 
-def _scalar_converter(kind: str, values: _Scalars) -> Callable[[Any], Any]:
-    cls = str if kind in _OF_TEXTS else Number
+def _nullable(kind: Any, cls: type[Any], convert: Callable[[Any, _Path], Any]) -> Callable[[Any, _Path], Any]:
+    """Return a function that converts values of a class, keeps None, and raises `_MisfitError` for other values."""
 
-    def read(value: Any) -> Any:
+    def read(value: Any, path: _Path) -> Any:
         if value is None:
             return None
         if value.__class__ is not cls:
-            raise _MisfitError(kind, value)
-        scalar = values[value]
-        if scalar is _BAD:
-            raise _MisfitError(kind, value)
-        return scalar
-
-    return read
-
-
-def _array_converter(kind: Any, item: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
-        if value is None:
-            return None
-        if value.__class__ is not list:
-            raise _MisfitError(kind, value)
-        values: list[Any] = []
-        try:
-            for element in value:
-                values.append(item(element))  # noqa: PERF401 - the length of `values` is the index of a bad element
-        except _MisfitError as error:
-            error.path = f"[{len(values)}]{error.path}"
-            raise
-        return values
-
-    return read
-
-
-def _map_converter(kind: Any, item: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
-        if value is None:
-            return None
-        if value.__class__ is not dict:
-            raise _MisfitError(kind, value)
-        pairs: dict[str, Any] = {}
-        key = ""
-        try:
-            for key, element in value.items():
-                pairs[key] = item(element)
-        except _MisfitError as error:
-            error.path = f".{key}{error.path}"
-            raise
-        return pairs
-
-    return read
-
-
-def _struct_converter(kind: Any, fields: Mapping[str, Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    make: Callable[[list[Any]], Any] = (
-        row_class(tuple(fields))._make
-        if are_field_names(fields)
-        else lambda values: dict(zip(fields, values, strict=True))
-    )
-
-    def read(value: Any) -> Any:
-        if value is None:
-            return None
-        if value.__class__ is not dict:
-            raise _MisfitError(kind, value)
-        values: list[Any] = []
-        name = ""
-        try:
-            for name, item in fields.items():
-                values.append(item(value.get(name)))
-        except _MisfitError as error:
-            error.path = f".{name}{error.path}"
-            raise
-        return make(values)
+            raise _MisfitError(kind, value, path)
+        return convert(value, path)
 
     return read
 
@@ -278,32 +215,29 @@ decode = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=N
 """Decodes a valid token. A number becomes a `Number`, which keeps its text."""
 
 
-def _decoder_of(kind: Any) -> Callable[[str], Any]:
-    """Return the function that decodes tokens of a type. A value of type `JSON` stays its exact text."""
-    if f'"{JSON}"' not in json.dumps(kind):
-        return decode
-    match kind:
-        case {"type": "array", "elementType": inner}:
-            element = _decoder_of(inner)
-            return lambda token: _decoded_items(token, element) if token.startswith("[") else decode(token)
-        case {"type": "map", "valueType": inner}:
-            item = _decoder_of(inner)
-            return lambda token: _decoded_fields(token, {}, item) if token.startswith("{") else decode(token)
-        case {"type": "struct", "fields": fields}:
-            readers = {field["name"]: _decoder_of(field["type"]) for field in fields}
-            return lambda token: _decoded_fields(token, readers, decode) if token.startswith("{") else decode(token)
-    return lambda token: None if token == "null" else token  # noqa: S105 - JSON's null
+def _exact(token: str, kind: Any) -> Any:
+    """Decode a token of a type. A value of type `JSON` stays its exact text."""
+    match kind, token[:1]:
+        case "json", _ if token != "null":  # noqa: S105 - JSON's null
+            return token
+        case {"type": "array", "elementType": inner}, "[":
+            return [_exact(token[part.start : part.end], inner) for part in items(token, constants=True)]
+        case {"type": "map", "valueType": inner}, "{":
+            kinds: Mapping[str, Any] = defaultdict(lambda: inner)
+        case {"type": "struct", "fields": fields}, "{":
+            kinds = defaultdict(str, {field["name"]: field["type"] for field in fields})
+        case _:
+            return decode(token)
+    return {
+        part.name: _exact(token[part.start : part.end], kinds[part.name]) for part in members(token, constants=True)
+    }
 
 
-def _decoded_items(token: str, element: Callable[[str], Any]) -> list[Any]:
-    return [element(token[part.start : part.end]) for part in items(token, constants=True)]
-
-
-def _decoded_fields(
-    token: str, readers: Mapping[str, Callable[[str], Any]], other: Callable[[str], Any]
-) -> dict[str, Any]:
-    parts = members(token, constants=True)
-    return {part.name: readers.get(part.name, other)(token[part.start : part.end]) for part in parts}
+def _shown_path(path: _Path) -> str:
+    if not path:
+        return ""
+    around, part = path
+    return _shown_path(around) + (f"[{part}]" if isinstance(part, int) else f".{part}")
 
 
 def _shown(value: Any) -> str:

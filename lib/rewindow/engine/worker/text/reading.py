@@ -7,6 +7,7 @@ valid.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -28,20 +29,15 @@ from rewindow.engine.worker.text.blocks import (
     read_texts,
 )
 from rewindow.engine.worker.text.csv_records import csv_header, csv_rows, whole_records
-from rewindow.engine.worker.text.json_records import escaped, json_records
+from rewindow.engine.worker.text.json_records import json_records
 from rewindow.engine.worker.text.json_types import JsonType, inferred, merge
 from rewindow.engine.worker.text.pages import Page, Records, written
 from rewindow.storage.progress import counted
 
-_LARGEST_OBJECT = 64 << 20
-"""The most bytes of an object."""
-
 _BLANKS = b" \t\r\n"
-_QUOTE, _TAB, _LINE_FEED, _BLANK, _BACKSLASH, _LIST, _LIST_END = b'"\t\n \\[]'
-_DEPTHS = np.zeros(256, np.int64)
-_DEPTHS[list(b"{[")] = 1
-_DEPTHS[list(b"}]")] = -1
-_IS_MARK = bytes(sign in b'"{}[]\n' for sign in range(256))
+_LIST, _LIST_END = b"[]"
+_MARK = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
+"""Matches a bracket, or a whole string, which may end with the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,25 +50,16 @@ class JsonLines:
     """For each line of ``data``, the line in the file, from 0, in which the object begins."""
 
 
-class UndividedError(ValueError):
-    """A file whose text cannot be divided into objects: what is wrong, and the line with the mistake, from 0."""
-
-    def __init__(self, line: int, reason: str) -> None:
-        super().__init__(reason)
-        self.line = line
-        self.reason = reason
-
-
 def json_lines(chunks: Iterable[bytes]) -> Iterator[JsonLines]:
     """Yield the objects of a file in order, in blocks.
 
     ``chunks`` are the bytes of the file, without a byte order mark. A chunk may end anywhere. It should have some MB, because a
     block has the objects that end in a chunk. The caller checks that the chunks or the blocks are UTF-8. At most one object and
-    two chunks are in memory. In the blocks, line breaks between the tokens of an object are replaced by blanks. Line breaks in
-    its strings are replaced by tabs, so that `json_records` refuses them.
+    two chunks are in memory. In the blocks, the line breaks of an object are replaced by blanks. If a string has one, which JSON
+    does not allow, they are replaced by tabs, so that `json_records` refuses the object.
 
-    Raises `UndividedError` for text outside of the objects, a comma too many or too few, two objects in a line without a list, an
-    object or list without an end, and an object of more than `_LARGEST_OBJECT` bytes. Blocks that were yielded before the error
+    Raises `BadTextError` for text outside of the objects, a comma too many or too few, two objects in a line without a list, an
+    object or list without an end, and an object of more than `LARGEST` bytes. Blocks that were yielded before the error
     are correct. But the caller should refuse the whole file, because nothing after the mistake can be trusted.
     """
     division = _Division()
@@ -87,11 +74,11 @@ def json_lines(chunks: Iterable[bytes]) -> Iterator[JsonLines]:
         if lines is not None:
             yield lines
         parts, size = [rest], len(rest)
-        if size > _LARGEST_OBJECT:
-            raise UndividedError(division.begin_of(rest), f"an object of more than {_LARGEST_OBJECT >> 20} MB")
+        if size > LARGEST:
+            raise BadTextError(division.begin_of(rest), f"an object of more than {LARGEST >> 20} MB")
         # If no object ends in the text, wait until the text has doubled. Otherwise the text of a large object would be searched
         # again with each chunk.
-        enough = 0 if lines is not None else min(2 * size, _LARGEST_OBJECT + 1)
+        enough = 0 if lines is not None else min(2 * size, LARGEST + 1)
     lines, rest = division.divide(b"".join(parts))
     if lines is not None:
         yield lines
@@ -115,46 +102,40 @@ class _Division:
         text = self._begin(text)
         if self.is_closed or not text:
             return None, text
-        signs = np.frombuffer(text, np.uint8)
-        positions, is_outside = _marks(text, signs)
-        marks = signs[positions]
-        is_break = marks == _LINE_FEED
-        clean = signs.copy()
-        clean[positions[is_break & is_outside]] = _BLANK
-        clean[positions[is_break & ~is_outside]] = _TAB
-        block = clean.tobytes()
-        breaks = positions[is_break]
-        steps = np.where(is_outside, _DEPTHS[marks], 0)
-        depths = np.cumsum(steps)
-        # A bracket with a negative depth ends the list.
-        below = np.flatnonzero(depths < 0)[:1]
-        if len(below):
-            steps[below[0] :] = 0
-        starts = positions[(steps == 1) & (depths == 1)]
-        ends = positions[(steps == -1) & (depths == 0)] + 1
-        lines = self.line + np.searchsorted(breaks, starts)
         objects: list[bytes] = []
-        position = 0
-        # `strict=False`, because the last object may have a start but no end yet.
-        for start, end, line in zip(starts.tolist(), ends.tolist(), lines.tolist(), strict=False):
-            self._check_gap(text[position:start], line)
-            if signs[start] == _LIST:
-                raise UndividedError(line, "a list where an object should be")
-            objects.append(block[start:end])
-            self.has_objects = True
-            position = end
-        if len(below):
-            closing = int(positions[below[0]])
-            line = self.line + int(np.searchsorted(breaks, closing))
-            if self.list_line is None or signs[closing] != _LIST_END:
-                raise UndividedError(line, "a bracket without its beginning")
-            if gap := text[position:closing].strip(_BLANKS):
-                raise UndividedError(line, _stray(gap))
-            self.is_closed = True
-            position = closing + 1
-        self.line += int(np.searchsorted(breaks, position))
-        records = JsonLines(b"\n".join(objects), lines[: len(objects)]) if objects else None
-        return records, text[position:]
+        lines: list[int] = []
+        blank, depth, start, position = b" ", 0, 0, 0
+        for mark in _MARK.finditer(text):
+            sign = text[mark.start()]
+            if sign in b"{[":
+                if depth == 0:
+                    start = mark.start()
+                    lines.append(self.line + text.count(b"\n", position, start))
+                    self._check_gap(text[position:start], lines[-1])
+                    if sign == _LIST:
+                        raise BadTextError(lines[-1], "a list where an object should be")
+                    blank = b" "
+                depth += 1
+            elif sign in b"}]":
+                depth -= 1
+                if depth > 0:
+                    continue
+                gap, position = text[position : mark.start()], mark.end()
+                if depth == 0:
+                    objects.append(text[start:position].replace(b"\n", blank))
+                    self.has_objects = True
+                self.line += gap.count(b"\n")
+                if depth < 0:
+                    if self.list_line is None or sign != _LIST_END:
+                        raise BadTextError(self.line, "a bracket without its beginning")
+                    if gap.strip(_BLANKS):
+                        raise BadTextError(self.line, _stray(gap))
+                    self.is_closed = True
+                    break
+            elif b"\n" in mark[0]:
+                # `json_records` refuses a tab in a string, as it would refuse the line break.
+                blank = b"\t"
+        return JsonLines(b"\n".join(objects), np.array(lines[: len(objects)])) if objects else None, text[position:]
 
     def _begin(self, text: bytes) -> bytes:
         """Return a text without the blanks and the bracket that begin the file's list, if the text has this bracket."""
@@ -169,38 +150,27 @@ class _Division:
         return rest[1:]
 
     def _check_gap(self, gap: bytes, line: int) -> None:
-        """Raise `UndividedError` for a text that may not be between two objects, or before the first object."""
+        """Raise `BadTextError` for a text that may not be between two objects, or before the first object."""
         separator = gap.strip(_BLANKS)
         if self.list_line is not None and self.has_objects:
             if separator != b",":
-                raise UndividedError(line, _stray(separator) if separator else "no comma between two objects")
+                raise BadTextError(line, _stray(separator) if separator else "no comma between two objects")
         elif separator:
-            raise UndividedError(line, _stray(separator))
+            raise BadTextError(line, _stray(separator))
         elif self.has_objects and b"\n" not in gap:
-            raise UndividedError(line, "two objects in a line")
+            raise BadTextError(line, "two objects in a line")
 
     def begin_of(self, rest: bytes) -> int:
         """Return the line, from 0, of the first character of the rest that is not a blank."""
         return self.line + rest.count(b"\n", 0, len(rest) - len(rest.lstrip(_BLANKS)))
 
     def finish(self, rest: bytes) -> None:
-        """Raise `UndividedError` if the file may not end after the rest of its text."""
+        """Raise `BadTextError` if the file may not end after the rest of its text."""
         text = rest.strip(_BLANKS)
         if self.list_line is not None and not self.is_closed:
-            raise UndividedError(self.list_line, "a list without an end")
+            raise BadTextError(self.list_line, "a list without an end")
         if text:
-            raise UndividedError(self.begin_of(rest), "an object without an end" if text[:1] == b"{" else _stray(text))
-
-
-def _marks(text: bytes, signs: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the positions of quotes, brackets and line breaks, and a mask of those that are outside of strings."""
-    is_mark = np.frombuffer(bytearray(text.translate(_IS_MARK)), np.bool_)
-    if b"\\" in text:
-        positions = escaped(np.flatnonzero(signs == _BACKSLASH))
-        positions = positions[positions < len(signs)]
-        is_mark[positions[signs[positions] == _QUOTE]] = False
-    positions = np.flatnonzero(is_mark)
-    return positions, np.cumsum(signs[positions] == _QUOTE) % 2 == 0
+            raise BadTextError(self.begin_of(rest), "an object without an end" if text[:1] == b"{" else _stray(text))
 
 
 def _stray(text: bytes) -> str:
@@ -326,12 +296,9 @@ class PartReader:
     def _objects(self) -> Iterator[tuple[Block, Records]]:
         """Yield the objects of a JSON file with ``lines: multiple``. A list of objects may be one long line."""
         has_constants = bool(self._read.options.constants)
-        try:
-            for lines in json_lines(read_texts(self._part, self._read.options)):
-                records = json_records(lines.data, constants=has_constants)
-                yield Block(lines.data, 0), replace(records, lines=lines.lines[records.lines])
-        except UndividedError as error:
-            raise BadTextError(error.line, error.reason) from error
+        for lines in json_lines(read_texts(self._part, self._read.options)):
+            records = json_records(lines.data, constants=has_constants)
+            yield Block(lines.data, 0), replace(records, lines=lines.lines[records.lines])
 
     def _rows_of_csv(self, blocks: Iterator[Block]) -> Iterator[Block]:
         """Yield blocks of whole CSV records, without the header."""
