@@ -241,6 +241,12 @@ def test_the_watermark_is_read_without_spark_and_a_feed_never_landed_has_none(pr
         is_complete(*where, "soon")
 
 
+def test_a_warehouse_may_be_written_as_the_uri_of_a_folder(project):
+    target = project / "conf/targets/local.yaml"
+    target.write_text(f"target: local\nwarehouse: file://{project}/warehouse\n")
+    assert complete_through(str(project), "local", "flights") is None
+
+
 def test_a_ledger_in_a_catalog_is_refused_instead_of_waited_for(project):
     with refused("sensor-target-governed", target="databricks"):
         is_complete(str(project), "databricks", "flights", "2013-02-01T00:00:00Z")

@@ -51,6 +51,7 @@ BELOW = {
     "a table": "alerts/totals/part/link",
     "a log": "logs/activity/events/part/link",
     "internal logs of an attempt": "internal/counts/attempt/link",
+    "the heartbeats": "rewindow/heartbeats",
 }
 
 
@@ -63,6 +64,8 @@ def test_gc_deletes_nothing_behind_a_link(link: str, template: Bench, tmp_path: 
         (outside / name).write_text("theirs")
         os.utime(outside / name, (0, 0))
     (bench.warehouse / link).parent.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(bench.warehouse / link, ignore_errors=True)
     (bench.warehouse / link).symlink_to(outside, target_is_directory=True)
-    bench.done("gc --keep 0s")
+    answer = bench.run("gc", "--keep", "0s")
+    assert answer.code == 0 or answer.refused("path-leaves-warehouse")
     assert len(_files(outside)) == 3

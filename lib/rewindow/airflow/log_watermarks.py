@@ -35,9 +35,10 @@ def complete_through(
             feed=feed,
             target=target,
         )
-    if is_uri(config.warehouse):
-        use(config.warehouse, {**_without_mixing(settings or {}), **config.storage_options})
-    tables = DeltaTables(location_of(root, config.warehouse))
+    warehouse = location_of(root, config.warehouse).removeprefix("file://")
+    if is_uri(warehouse):
+        use(warehouse, {**_without_mixing(settings or {}), **config.storage_options})
+    tables = DeltaTables(warehouse)
     try:
         landings = tables.feed(feed).landings
     except SourceError:

@@ -24,6 +24,7 @@ import psutil
 
 from rewindow.control.plan.spec import Attempt
 from rewindow.storage.atomic_files import modified_s, remove, remove_older, touch
+from rewindow.storage.locations import check_inside, is_uri
 from rewindow.storage.progress import BEAT_SECONDS, execute_for, seconds_since
 
 SILENT_SECONDS = 60
@@ -139,4 +140,8 @@ def _heartbeat_file(warehouse: str, attempt: str) -> str:
 
 
 def _folder(warehouse: str) -> str:
-    return f"{warehouse.rstrip('/')}/rewindow/heartbeats"
+    folder = f"{warehouse.rstrip('/')}/rewindow/heartbeats"
+    # `remove_abandoned` removes every old file in the folder.
+    if not is_uri(warehouse):
+        check_inside(warehouse, [folder])
+    return folder

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache, partial
@@ -249,6 +249,21 @@ def _s3(get: _Settings) -> Any:
         force_virtual_addressing=get.is_on("AWS_VIRTUAL_HOSTED_STYLE_REQUEST"),
         allow_delayed_open=True,  # so that a small file is written with one request
     )
+
+
+def check_inside(warehouse: str, paths: Iterable[str]) -> None:
+    """Raise `ConfigError` (78) if a symbolic link lets a local path lead out of the warehouse."""
+    root = os.path.realpath(warehouse)
+    for path in paths:
+        real = os.path.realpath(path)
+        if os.path.commonpath((root, real)) != root:
+            raise ConfigError(
+                "path-leaves-warehouse",
+                "{path} leads out of the warehouse through a symbolic link, to {target}. Put the files "
+                "themselves into the warehouse, or name their folder as the warehouse",
+                path=path,
+                target=real,
+            )
 
 
 LOG = "_delta_log"

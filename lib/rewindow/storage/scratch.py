@@ -69,6 +69,11 @@ def make_folder() -> str:
             remove_folder(_MAKING)
 
 
+def is_own(folder: str) -> bool:
+    """Return whether a folder is one that `make_folder` returned in this process."""
+    return _Own.process == os.getpid() and folder in _Own.folders
+
+
 def remove_folder(folder: str) -> None:
     """Remove a temporary folder of this process."""
     with _MUTEX:

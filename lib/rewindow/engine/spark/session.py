@@ -6,6 +6,7 @@ without noise. PySpark and py4j print no stack traces of errors that the command
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import socketserver
@@ -29,6 +30,7 @@ from pyspark.sql import SparkSession
 from rewindow.engine.spark.class_archive import archive_options
 from rewindow.engine.spark.jars import cache_dir, check_launcher, find_jars, find_java
 from rewindow.errors import ConfigError, visible_lines, without_secrets
+from rewindow.storage.scratch import is_own, make_folder, remove_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 _MARK: Final = "spark.rewindow.local"
 _JOINED: Final = {"spark.driver.extraJavaOptions": " ", "spark.driver.extraClassPath": os.pathsep}
 _PYTHON: Final = "spark.pyspark.python"
+_LOCAL_DIR: Final = "spark.local.dir"
 _END_S: Final = 120
 # The JVM prints this before any logger exists, because Spark 4.2 requires an incubator module.
 _INCUBATOR: Final = b"WARNING: Using incubator modules"
@@ -67,6 +70,10 @@ def local_session(
         return _ours(running)
     cores = cores or os.cpu_count() or 1
     settings = _merged(local_conf(cores, debug=debug), conf or {})
+    # Spark's own folder of shuffled rows can be read by every user of the machine.
+    if _LOCAL_DIR not in settings and "SPARK_LOCAL_DIRS" not in os.environ:
+        settings[_LOCAL_DIR] = make_folder()
+        atexit.register(_remove_own, settings[_LOCAL_DIR])
     return _start(f"local[{cores}]", settings, python_path, debug=debug)
 
 
@@ -94,6 +101,7 @@ def cluster_session(
 
 def end_session(session: SparkSession) -> None:
     """Stop a local session and wait up to 2 minutes for the end of its JVM, so that another session can start."""
+    folder = session.sparkContext.getConf().get(_LOCAL_DIR, "")
     session.stop()
     gateway = SparkContext._gateway  # noqa: SLF001  # the only reference to the JVM's process
     if gateway is not None:
@@ -102,6 +110,12 @@ def end_session(session: SparkSession) -> None:
         gateway.proc.stdin.close()
         gateway.proc.wait(timeout=_END_S)
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    _remove_own(folder)
+
+
+def _remove_own(folder: str) -> None:
+    if is_own(folder):
+        remove_folder(folder)
 
 
 def local_conf(cores: int, *, debug: bool = False) -> dict[str, str]:

@@ -29,7 +29,7 @@ from pyarrow import fs
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.errors import ConfigError, InvariantError, StorageError, not_committed, one_line
-from rewindow.storage.locations import failed, filesystem_of, is_uri
+from rewindow.storage.locations import check_inside, failed, filesystem_of, is_uri
 from rewindow.tables.delta.broken_log import unreadable_log
 from rewindow.tables.delta.delta_log import CLEANED_EVERY, append_commit, is_append, is_checkpoint_due
 from rewindow.tables.delta.files import Folder
@@ -411,34 +411,20 @@ def safe_path(warehouse: str, full: str) -> str:
     state, checked = _identity(warehouse, full), _safe.get((warehouse, full))
     # The folder does not exist, or a link leads to it. Either may change, so the result is not kept.
     if state is None:
-        _check(warehouse, [full, *_inside(full)[1]])
+        check_inside(warehouse, [full, *_inside(full)[1]])
         return full
     folder, changed_ns = state
     if checked is not None and checked.folder == folder:
         if checked.changed_ns == changed_ns:
             return full
         if max(_SMALL, checked.unseen) < checked.entries:
-            _check(warehouse, [*checked.folders, f"{full}/_delta_log"])
+            check_inside(warehouse, [*checked.folders, f"{full}/_delta_log"])
             _safe[warehouse, full] = checked._replace(changed_ns=changed_ns, unseen=checked.unseen + 1)
             return full
     entries, links, folders = _inside(full)
-    _check(warehouse, [full, *links])
+    check_inside(warehouse, [full, *links])
     _safe[warehouse, full] = _Looked(folder, changed_ns, entries, 0, folders)
     return full
-
-
-def _check(warehouse: str, paths: list[str]) -> None:
-    root = os.path.realpath(warehouse)
-    for path in paths:
-        real = os.path.realpath(path)
-        if os.path.commonpath((root, real)) != root:
-            raise ConfigError(
-                "path-leaves-warehouse",
-                "{path} leads out of the warehouse through a symbolic link, to {target}. Put the files "
-                "themselves into the warehouse, or name their folder as the warehouse",
-                path=path,
-                target=real,
-            )
 
 
 def _inside(full: str) -> tuple[int, list[str], tuple[str, ...]]:
