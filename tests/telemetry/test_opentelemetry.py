@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,8 +69,8 @@ def _shut_down(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
     made = Memory()
 
-    def telemetry_of(project: str, target: str) -> Telemetry:
-        return Telemetry(project, target, [SpanObserver(made.tracers, made.meters)])
+    def telemetry_of(root: Path, target: str) -> Telemetry:
+        return Telemetry(root.name, target, [SpanObserver(made.tracers, made.meters)])
 
     monkeypatch.setattr("rewindow.app.open_project.telemetry_of", telemetry_of)
     yield made

@@ -222,7 +222,8 @@ def _value(options: TextOptions, *, greedy: str) -> str:
     quote, delimiter, escape = (re.escape(sign) for sign in (options.quote, options.delimiter, options.escape))
     unquoted = rf"[^{quote}{delimiter}{escape}\r\n]"
     if escape:
-        unquoted = rf"(?:{unquoted}|{escape}.)"
+        # An escape at the end of the file takes nothing away.
+        unquoted = rf"(?:{unquoted}|{escape}(?:.|$))"
     if not quote:
         return f"{unquoted}*"
     ends = "" if options.is_multiple else r"\r\n"

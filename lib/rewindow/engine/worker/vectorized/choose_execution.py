@@ -379,8 +379,6 @@ class _Graph:
             for node in (updates, owner):
                 self._use(node)
             ends.append(self._nodes[owner.parents[0]])
-            if updates.supplier.with_key:
-                raise NotVectorizableError(f"the joiner of {updates.name} takes the key")
             tables.append(JoinedTable(owner.name, owner.supplier.store, is_left, updates.supplier))
         return ends, tuple(tables)
 

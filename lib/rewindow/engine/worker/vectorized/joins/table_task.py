@@ -155,14 +155,16 @@ class TablesJoinTask(_KeptTablesTask):
         values = self._values(arrivals, arrivals.rows[at_arrivals], is_left=of_left)
         olds, others = table.values_of(old_rows[is_sent]), other.values_of(rows[is_sent])
         times = np.where(has_row, np.maximum(own.times, row_times), own.times)[is_sent]
-        changes = [_Change(joins, *values_of_change) for values_of_change in zip(values, olds, others, strict=True)]
+        sent_keys = self.key_values(keys[at_arrivals])
+        changes = [_Change(joins, *change) for change in zip(sent_keys, values, olds, others, strict=True)]
         return _Sent(at_arrivals, times, changes)
 
 
 class _Change(NamedTuple):
-    """An update to be joined: its new and old value, and the other table's value. None stands for a missing row."""
+    """An update to be joined: its key, its new and old value, and the other table's value. None stands for a missing row."""
 
     joins: TableJoinSide
+    key: Any
     new: Any
     old: Any
     other: Any
@@ -178,7 +180,7 @@ class _Sent(NamedTuple):
 
 def _results(changes: Sequence[_Change]) -> Iterator[Any]:
     """Yield the new value of each result. The old value is computed, too, because the joiner may raise an error for it."""
-    for joins, new, old, other in changes:
-        result = joins.joined(None, new, other)  # the planner refuses joiners that take the key
-        joins.joined(None, old, other)
+    for joins, key, new, old, other in changes:
+        result = joins.joined(key, new, other)
+        joins.joined(key, old, other)
         yield result
