@@ -53,19 +53,21 @@ from rewindow.engine.worker.landing.directories import (
     directory_values,
 )
 from rewindow.engine.worker.landing.log_columns import missing_columns, nested_renames, not_a_time
+from rewindow.engine.worker.landing.parquet_footers import (
+    check_nanoseconds,
+    check_types,
+    check_whole,
+    column_repeated,
+    footer_of,
+)
 from rewindow.engine.worker.landing.source_rows import Portion, RowReader
 from rewindow.engine.worker.landing.source_types import (
     INTEGERS,
     TIMES,
     MixedTypesError,
     UnsuitableError,
-    check_nanoseconds,
     check_stored,
-    check_types,
-    check_whole,
-    column_repeated,
     fields_of,
-    footer_of,
     schema_of,
     shown_type,
     spark_schema,
