@@ -35,8 +35,8 @@ from rewindow.control.plan.spec import MAIN, RunRequest
 from rewindow.control.run import RunReport
 from rewindow.engine.worker.local_engine import LocalEngine as RunEngine
 from rewindow.errors import ReasonMessage
-from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import content_hash, read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, RUNS

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import read_rows
 from tests.bad_input.chain import reads_totals
 from tests.bad_input.scene import Bench, copy_of, goes_on

@@ -14,8 +14,8 @@ import pytest
 from deltalake import write_deltalake
 
 from rewindow.engine.worker.worker_errors import translate_text
-from rewindow.tables.delta.commit import open_table
 from rewindow.tables.delta.create_table import create_table
+from rewindow.tables.delta.open_table import open_table
 from tests.bad_input.scene import FEED, T0, Bench
 from tests.refusals import refused
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import read_rows
 from tests.bad_input.scene import FEED, TARGET, USERS, Bench, without_spark
 from tests.ingest.local_engine import HOUR, T0

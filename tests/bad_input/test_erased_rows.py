@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow.parquet as pq
 import pytest
 
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import read_rows
 from tests.bad_input.scene import Bench
 from tests.bad_input.test_recorded_topics import CODE, FEED, JOB, MINUTE, T0, Click, record

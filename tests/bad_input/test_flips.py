@@ -18,9 +18,9 @@ from rewindow.streams.ordering import Rows
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.binding import bind_sink, bind_store
 from rewindow.tables.delta.checkpoints import find_checkpoint
-from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import content_hash
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import JOURNAL, LANDINGS, METRICS, RUNS, log_path

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rewindow.tables.delta.commit import existing_table, table_path
+from rewindow.tables.delta.open_table import existing_table, table_path
 from rewindow.tables.delta.table_rows import column_bounds, read_rows
 from rewindow.tables.shared.paths import QUARANTINE
 from tests.bad_input.scene import FEED, JOB, Bench, copy_of, hour

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rewindow import StreamsBuilder, TimeWindows, Topology, until_window_closes
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import read_rows
 from rewindow.testing import TopologyTestDriver
 from tests.bad_input.scene import Bench

@@ -7,7 +7,7 @@ import pytest
 from rewindow import JoinWindows, Processor, StreamsBuilder, TimeWindows, key_value_store, until_window_closes
 from rewindow.control.plan.undeclared_types import undeclared_types
 from rewindow.dsl.stream import KStream
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import read_rows
 from tests.bad_input.scene import Bench
 from tests.bad_input.test_recorded_topics import FEED, JOB, clicks, record

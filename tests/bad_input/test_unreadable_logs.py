@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from rewindow.app.failures import Failure
 from rewindow.errors import AccessError, StorageError
-from rewindow.tables.delta import commit
+from rewindow.tables.delta import open_table
 from rewindow.tables.delta.files import Folder
 from tests.bad_input.files import HARMS
 from tests.bad_input.scene import FRESH, Bench, copy_of, goes_on, hour
@@ -152,7 +152,7 @@ def system_error(number: int) -> OSError:
 def test_a_log_that_the_system_does_not_let_us_read_is_not_called_broken(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, table: str, number: int, code: str
 ) -> None:
-    really, root = commit.take, str(log_of(bench, table).parent)
+    really, root = open_table.take, str(log_of(bench, table).parent)
 
     def take(path: str, **how: bool) -> object:
         if path == root:
@@ -160,7 +160,7 @@ def test_a_log_that_the_system_does_not_let_us_read_is_not_called_broken(
         return really(path, **how)
 
     with monkeypatch.context() as failing:
-        failing.setattr(commit, "take", take)
+        failing.setattr(open_table, "take", take)
         told = failures(bench)
     assert {failure.code for failure in told} == {code}
     assert not any("remove" in failure.message or "republish" in failure.message for failure in told)

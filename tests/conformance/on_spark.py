@@ -28,7 +28,7 @@ from rewindow.streams.serde.binding import bind_sink, bind_store, bound
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.checkpoints import find_checkpoint
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.testing import Epoch

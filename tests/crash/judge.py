@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 from rewindow.control.ingest.landings import LANDING
 from rewindow.control.plan.job_state import Branch, CommittedRun, JobState, Standing
 from rewindow.control.plan.spec import OUTPUT
-from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import JOURNAL, LANDINGS, QUARANTINE, log_path

@@ -28,6 +28,7 @@ from rewindow.tables.delta import (
     publish,
 )
 from rewindow.tables.delta import diff as file_diff
+from rewindow.tables.delta import open_table as opening
 from rewindow.tables.delta.journal import Journal
 from rewindow.tables.delta.ledger import Ledger, check_complete
 from rewindow.tables.delta.table_rows import TableFile
@@ -174,7 +175,7 @@ def _retract_runs(path: str, table: Handle, *, runs: frozenset[int]) -> list[Rem
 def in_memory() -> Iterator[None]:
     """Replace the storage of the production code by that in memory."""
     folders = [(module, "Folder", MemoryFolder) for module in (commit, publish, journal, ledger, checkpoints)]
-    opens = [(module, "open_table", open_table) for module in (commit, publish, journal, ledger, checkpoints)]
+    opens = [(module, "open_table", open_table) for module in (opening, commit, publish, journal, ledger, checkpoints)]
     creates = [(module, "create_table", create_table) for module in (publish, journal, ledger)]
     writable = [(module, "check_writable", lambda *_: None) for module in (commit, publish, ledger)]
     commits = [(module, "commit_actions", commit_actions) for module in (commit, ledger)]

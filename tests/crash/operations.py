@@ -16,9 +16,9 @@ from rewindow.control.branch import reset
 from rewindow.control.garbage_collection import collect, collect_feed, tidy, tidy_feed
 from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.spec import MAIN
-from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.gc import FeedGc, JobGc
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import RUNS

@@ -21,6 +21,7 @@ from deltalake import DeltaTable
 
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.tables.delta import commit as tables
+from rewindow.tables.delta import open_table
 from rewindow.tables.delta.files import Folder
 
 KILLED = 137
@@ -108,7 +109,7 @@ class Sites:
                 self._unread.discard(name)
                 self.pass_site(f"{name}: read back")
 
-        look = tables.take  # type: ignore[attr-defined]
+        look = open_table.take  # type: ignore[attr-defined]
 
         @wraps(look)
         def looking(path: str, **how: Any) -> Any:
@@ -117,7 +118,7 @@ class Sites:
                 self.pass_site(f"{self.label(path)}: looked")
             return seen
 
-        tables.take = looking  # type: ignore[attr-defined]
+        open_table.take = looking  # type: ignore[attr-defined]
         tables.append_commit = appending  # type: ignore[attr-defined]
         DeltaTable.create_write_transaction = committing  # type: ignore[method-assign,assignment]
         DeltaTable.create = staticmethod(creating)  # type: ignore[method-assign,assignment]

@@ -9,7 +9,7 @@ from typing import Any
 from rewindow import StreamsBuilder, Topology
 from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.streams.settings import Semantics
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.testing import Epoch, LocalReplay

@@ -16,8 +16,8 @@ from rewindow.engine.spark.spark_engine import SparkEngine
 from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.streams.settings import Semantics
 from rewindow.tables.delta.checkpoints import changelog_files
-from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import read_file, read_rows, table_schema
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.state_query import Stores

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from rewindow.engine.spark.spark_engine import SparkEngine
 from rewindow.streams.settings import Semantics
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.testing import Epoch, LocalReplay

@@ -8,8 +8,8 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
-from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.shared.paths import LANDINGS
 from tests.bad_input.scene import FEED, JOB, TARGET, Bench, hour, without_spark
 

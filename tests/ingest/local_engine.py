@@ -26,7 +26,7 @@ from rewindow.engine.worker.log_writer import write_log
 from rewindow.engine.worker.source_files import look_at_files, unchanged
 from rewindow.streams.serde.key_bytes import partition_of
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.delta.commit import open_table, table_path
+from rewindow.tables.delta.open_table import open_table, table_path
 
 HOUR = 3_600_000
 T0 = 1_700_000_000_000 // HOUR * HOUR

@@ -19,8 +19,8 @@ from rewindow.control.ingest.land import land
 from rewindow.errors import ConfigError, DataError, StorageError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.settings import Semantics
-from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests import landed

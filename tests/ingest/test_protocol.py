@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 
 from rewindow.control.ingest.landings import LANDING, PLAN
 from rewindow.control.plan.spec import Attempt
-from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.shared.paths import QUARANTINE, log_path
 from tests.ingest.local_engine import (
     HOUR,

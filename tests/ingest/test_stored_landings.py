@@ -10,11 +10,11 @@ import pytest
 
 from rewindow.control.ingest.feed_progress import fold_progress
 from rewindow.tables.delta import ledger as ledger_module
-from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.gc import FeedGc
 from rewindow.tables.delta.ledger import FOLDS, LedgerFiles, read_fold, write_fold
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import count_rows
 from rewindow.tables.shared.paths import LANDINGS, QUARANTINE, log_path
 from tests.ingest.local_engine import HOUR, T0, feed_config, land_locally, log_rows, write_rows

@@ -82,7 +82,7 @@ def naive(times, invalid, limit, partition_time, faults):
 
 
 def quarantine(tables):
-    from rewindow.tables.delta.commit import open_table, table_path
+    from rewindow.tables.delta.open_table import open_table, table_path
 
     table = open_table(table_path(tables.warehouse, "rewindow/quarantine"))
     return table.to_pyarrow_table().to_pylist() if table else []

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import yaml
 
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import content_hash
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.bad_input.scene import FEED, JOB, TARGET, Answer, Bench

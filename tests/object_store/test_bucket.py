@@ -21,8 +21,8 @@ import pytest
 from rewindow.airflow.log_watermarks import complete_through
 from rewindow.errors import ConfigError
 from rewindow.storage.locations import use
-from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.ledger import Ledger, LedgerRow
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import RUNS
 from tests.bad_input.scene import FEED, Bench, hour, without_spark

@@ -17,8 +17,9 @@ from rewindow.errors import StorageError
 from rewindow.storage.locations import options_of, use
 from rewindow.storage.objects import Objects
 from rewindow.tables.delta import handle
-from rewindow.tables.delta.commit import commit_actions, commit_files, open_table, removal
+from rewindow.tables.delta.commit import commit_actions, commit_files, removal
 from rewindow.tables.delta.create_table import create_table
+from rewindow.tables.delta.open_table import open_table
 from rewindow.tables.delta.table_rows import table_files
 from tests.object_store.server import BUCKET
 

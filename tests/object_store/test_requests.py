@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from rewindow.engine.worker.changelog_reader import RowGroupFilter
 from rewindow.storage.locations import options_of
 from rewindow.tables.delta import handle
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.bad_input.scene import Answer, hour, without_spark
 from tests.object_store.scene import THERE, done, make

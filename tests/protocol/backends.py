@@ -31,9 +31,9 @@ from rewindow.control.plan.spec import Attempt, RunRequest
 from rewindow.control.run import Engine, Job, Steps, steps
 from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.streams.settings import Semantics
-from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_access import FileAdapter
 from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables

@@ -18,7 +18,7 @@ from rewindow.control.branch import branch, promote, rewind
 from rewindow.control.ledger_steps import drive
 from rewindow.engine.spark.session import local_session
 from rewindow.errors import RewindowError
-from rewindow.tables.delta.commit import open_table
+from rewindow.tables.delta.open_table import open_table
 from tests.conftest import ROOT
 from tests.crash import scene
 from tests.protocol import backends

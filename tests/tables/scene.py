@@ -29,9 +29,10 @@ from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.engine.worker.parquet_writer import FileWriter
 from rewindow.streams.serde.schema import Column
 from rewindow.streams.settings import Semantics
-from rewindow.tables.delta.commit import commit_files, table_path, takes_shared_files
+from rewindow.tables.delta.commit import commit_files
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.ledger import Ledger
+from rewindow.tables.delta.open_table import table_path, takes_shared_files
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.feeds import LOG_PARTITIONS

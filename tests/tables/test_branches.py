@@ -23,7 +23,7 @@ from rewindow.engine.worker import local_engine as local
 from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.engine.worker.vectorized.folds import CountFold
 from rewindow.errors import CheckpointError, NotNowError, UsageError
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import content_hash, read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.diff import compare

@@ -10,8 +10,8 @@ from deltalake import DeltaTable
 from rewindow.control.ingest.landings import Feed
 from rewindow.errors import InvariantError
 from rewindow.streams.record import TopicPartition
-from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.log_tables import LogFiles
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import log_path
 from rewindow.tables.shared.publications import publication_id

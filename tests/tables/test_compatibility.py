@@ -11,7 +11,7 @@ from rewindow import Count, StreamsBuilder, Sum, TimeWindows, Topology, until_wi
 from rewindow.control.ledger_steps import drive
 from rewindow.control.plan.job_fold import PLAN
 from rewindow.errors import CheckpointError
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import content_hash, read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.control.ledgers import TOPIC

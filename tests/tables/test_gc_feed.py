@@ -13,10 +13,10 @@ from rewindow.contracts.staged_files import StagedFile, named_checksum
 from rewindow.control.garbage_collection import Tidied, _FeedSteps, collect_feed
 from rewindow.control.ingest.feed_progress import held_file
 from rewindow.control.ledger_steps import drive
-from rewindow.tables.delta.commit import open_table
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.gc import FeedGc
 from rewindow.tables.delta.merging import LogPart, LogPartition, due_merges, is_covered, log_parts
+from rewindow.tables.delta.open_table import open_table
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.crash import scene
 from tests.ingest.local_engine import HOUR, T0, LocalEngine, land_locally, landings, log_rows

@@ -20,8 +20,8 @@ from rewindow.control.plan.spec import Attempt
 from rewindow.control.verify import verify
 from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.errors import CheckpointError, StorageError
-from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.gc import JobGc, Unnamed
+from rewindow.tables.delta.open_table import open_table, table_path
 from rewindow.tables.delta.table_rows import count_rows, read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from tests.refusals import containing, refused

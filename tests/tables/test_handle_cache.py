@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from rewindow.contracts.staged_files import StagedFile
 from rewindow.tables.delta import handle
-from rewindow.tables.delta.commit import commit_actions, commit_files, open_table
+from rewindow.tables.delta.commit import commit_actions, commit_files
 from rewindow.tables.delta.create_table import create_table
+from rewindow.tables.delta.open_table import open_table
 from rewindow.tables.delta.table_rows import table_files
 from tests.properties.effort import examples
 from tests.refusals import refused

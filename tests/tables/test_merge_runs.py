@@ -11,10 +11,11 @@ from deltalake import DeltaTable
 from rewindow.control import branch as branching
 from rewindow.control.garbage_collection import Collected, collect
 from rewindow.control.ledger_steps import drive
-from rewindow.tables.delta.commit import commit_files, table_path
+from rewindow.tables.delta.commit import commit_files
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.gc import JobGc
 from rewindow.tables.delta.merging import RunFiles, due_run_merges, merge, run_files
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.retractions import retract_runs
 from rewindow.tables.delta.run_rows import run_counts
 from rewindow.tables.delta.table_rows import content_hash, table_files

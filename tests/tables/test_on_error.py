@@ -12,7 +12,7 @@ from rewindow.app.open_project import OpenProject
 from rewindow.contracts.staged_files import QUARANTINE as QUARANTINE_TARGET
 from rewindow.errors import ConfigError, DataError
 from rewindow.streams.settings import Limits
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import QUARANTINE

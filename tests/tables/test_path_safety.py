@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.tables.delta.commit import safe_path
+from rewindow.tables.delta.open_table import safe_path
 from tests.refusals import refused
 
 

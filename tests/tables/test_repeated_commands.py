@@ -15,7 +15,7 @@ from rewindow.control.plan.job_state import LedgerRow, Standing
 from rewindow.control.plan.spec import Attempt
 from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.errors import CheckpointError, ConfigError, UsageError
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.table_rows import content_hash, read_rows
 from rewindow.tables.delta.warehouse import DeltaTables

@@ -16,7 +16,7 @@ from rewindow.control.plan.spec import Attempt
 from rewindow.engine.worker.local_engine import LocalEngine
 from rewindow.engine.worker.vectorized.folds import CountFold
 from rewindow.errors import CheckpointError, InvariantError, StorageError, UsageError
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.repair import Repair
 from rewindow.tables.delta.table_rows import content_hash, read_rows
 from rewindow.tables.delta.warehouse import DeltaTables

@@ -11,7 +11,7 @@ from rewindow.control.plan.planner import UpToDate
 from rewindow.engine.worker.vectorized.folds import CountFold
 from rewindow.errors import ConfigError, StorageError
 from rewindow.streams.metrics import Measure, add_up
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.audit import MEASURE

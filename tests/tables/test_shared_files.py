@@ -6,9 +6,9 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.create_table import OWNER, create_table
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import read_file, read_rows, table_files, table_schema
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.arrow_tables import arrow_schema

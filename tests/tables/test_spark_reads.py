@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import read_rows
 from tests.tables.scene import changelog, land, replay
 

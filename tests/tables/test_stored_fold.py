@@ -15,10 +15,10 @@ from rewindow.control.plan.job_fold import fold
 from rewindow.control.plan.job_state import JobState, LedgerRow
 from rewindow.errors import StorageError
 from rewindow.tables.delta import ledger as ledger_module
-from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder, digest_of
 from rewindow.tables.delta.gc import JobGc
 from rewindow.tables.delta.ledger import FOLDS, Ledger, LedgerFiles, RowValues, fold_path, read_fold, write_fold
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import RUNS
 from tests.refusals import containing, refused

@@ -13,7 +13,7 @@ from rewindow.app.describe_job import describe_job
 from rewindow.control.plan.spec import RunSpec
 from rewindow.control.run import RunReport
 from rewindow.errors import CheckpointError, LimitError
-from rewindow.tables.delta.commit import table_path
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import read_rows
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import METRICS, QUARANTINE

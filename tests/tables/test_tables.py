@@ -13,10 +13,11 @@ from rewindow.contracts.staged_files import StagedFile
 from rewindow.errors import ConfigError
 from rewindow.streams.serde.schema import Column
 from rewindow.tables.delta import commit as tables_module
-from rewindow.tables.delta.commit import commit_actions, commit_files, open_table
+from rewindow.tables.delta.commit import commit_actions, commit_files
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Handle
+from rewindow.tables.delta.open_table import open_table
 from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.paths import changelog_path, internal_path, log_path, output_path
 from tests.refusals import containing, refused

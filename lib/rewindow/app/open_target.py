@@ -14,7 +14,7 @@ from rewindow.contracts.tasks import Execution
 from rewindow.engine.worker.digest import digest_of
 from rewindow.errors import ConfigError
 from rewindow.storage.locations import is_uri, use
-from rewindow.tables.delta.commit import takes_shared_files
+from rewindow.tables.delta.open_table import takes_shared_files
 from rewindow.tables.delta.table_access import FileAdapter
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.paths import output_path

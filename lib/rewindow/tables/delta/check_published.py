@@ -21,9 +21,9 @@ from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.errors import StorageError
 from rewindow.storage.locations import is_uri
-from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Mark, is_still_there, mark_of
+from rewindow.tables.delta.open_table import open_table, table_path
 from rewindow.tables.delta.run_rows import run_counts
 from rewindow.tables.delta.table_rows import TableFile, rows_of, table_files
 from rewindow.tables.shared.drift import Drift, difference_of, publish_again

@@ -19,9 +19,9 @@ from rewindow.control.plan.retention import decide_snapshot
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import PARTITION
-from rewindow.tables.delta.commit import open_table, table_path, takes_shared_files
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.journal import Journal, audit_files
+from rewindow.tables.delta.open_table import open_table, table_path, takes_shared_files
 from rewindow.tables.delta.table_rows import TableFile, read_file, table_files
 from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.audit import totals

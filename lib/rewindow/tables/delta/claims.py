@@ -14,13 +14,9 @@ from deltalake import DeltaTable
 from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import MAIN, TableSpec
 from rewindow.errors import ConfigError
-from rewindow.tables.delta.commit import (
-    added_files,
-    open_table,
-    table_path,
-)
 from rewindow.tables.delta.create_table import OWNER
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.open_table import added_files, open_table, table_path
 from rewindow.tables.delta.table_rows import column_bounds, read_file, table_files, table_schema
 from rewindow.tables.shared.publications import (
     SHARED_TABLES,

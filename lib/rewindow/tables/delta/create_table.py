@@ -25,10 +25,10 @@ from rewindow.control.plan.stored_rows import check_layout
 from rewindow.errors import CheckpointError, ConfigError, failed_io, one_line
 from rewindow.storage.locations import is_uri, options_of
 from rewindow.streams.serde.schema import PARTITION
-from rewindow.tables.delta.commit import existing_table, open_table
 from rewindow.tables.delta.delta_log import CHECKPOINT_INTERVAL, checkpoint_interval
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import release
+from rewindow.tables.delta.open_table import existing_table, open_table
 
 OWNER = "rewindow.job"
 """The table property that names the only job that writes the table."""

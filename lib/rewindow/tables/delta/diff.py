@@ -27,8 +27,8 @@ from rewindow.errors import failed_io
 from rewindow.storage.scratch import scratch_folder
 from rewindow.streams.serde.schema import PARTITION
 from rewindow.tables.delta.checkpoints import store_rows
-from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.run_rows import metric_totals
 from rewindow.tables.delta.table_rows import content_hash, count_rows, read_batches
 from rewindow.tables.shared.content_hash import canonical_values, hash_rows, sorted_rows

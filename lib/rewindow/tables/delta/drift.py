@@ -19,8 +19,8 @@ from rewindow.control.plan.job_state import CommittedRun, JobState
 from rewindow.control.plan.spec import CHANGELOG, OUTPUT, add_digests
 from rewindow.errors import StorageError
 from rewindow.tables.delta.check_published import published_tables
-from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.table_rows import TableFile, read_file, table_files, table_schema
 from rewindow.tables.shared.content_hash import sorted_rows
 from rewindow.tables.shared.diff import first_difference

@@ -17,15 +17,7 @@ from rewindow.control.plan.stored_rows import identity
 from rewindow.errors import StorageError, not_committed
 from rewindow.storage.locations import check_spark_reads
 from rewindow.tables.delta.claims import check_log_claim
-from rewindow.tables.delta.commit import (
-    Retract,
-    add_actions,
-    check_writable,
-    commit_actions,
-    existing_table,
-    open_table,
-    table_path,
-)
+from rewindow.tables.delta.commit import Retract, add_actions, check_writable, commit_actions
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Mark, mark_of
@@ -38,6 +30,7 @@ from rewindow.tables.delta.log_tables import (
     missing_columns,
     more_landings,
 )
+from rewindow.tables.delta.open_table import existing_table, open_table, table_path
 from rewindow.tables.delta.retractions import retract_of_deleted
 from rewindow.tables.delta.table_rows import table_files
 from rewindow.tables.shared.arrow_tables import arrow_schema

@@ -31,7 +31,7 @@ from rewindow.control.plan.spec import CHANGELOG, OUTPUT
 from rewindow.control.plan.stored_runs import attempts_of, bindings_of, run_facts
 from rewindow.errors import StorageError
 from rewindow.tables.delta.claims import is_of_another
-from rewindow.tables.delta.commit import commit_files, direct_problem, open_table, table_path
+from rewindow.tables.delta.commit import commit_files
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.ledger import Ledger, check_once
@@ -46,6 +46,7 @@ from rewindow.tables.delta.merging import (
     merged_by,
     run_files,
 )
+from rewindow.tables.delta.open_table import direct_problem, open_table, table_path
 from rewindow.tables.delta.retractions import removals
 from rewindow.tables.delta.table_rows import table_files
 from rewindow.tables.delta.warehouse import DeltaTables

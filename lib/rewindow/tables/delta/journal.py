@@ -22,9 +22,10 @@ from rewindow.control.plan.spec import JournalFile
 from rewindow.control.plan.stored_rows import load_stored, stored_json
 from rewindow.errors import InvariantError, StorageError
 from rewindow.storage.locations import filesystem_of
-from rewindow.tables.delta.commit import commit_files, open_table, table_path
+from rewindow.tables.delta.commit import commit_files
 from rewindow.tables.delta.create_table import SHORT_LOG, create_table
 from rewindow.tables.delta.files import SMALL_BYTES, Folder, digest_of
+from rewindow.tables.delta.open_table import open_table, table_path
 from rewindow.tables.delta.table_rows import table_files
 from rewindow.tables.shared.audit import INTERNAL
 from rewindow.tables.shared.paths import JOURNAL, METRICS, safe_name

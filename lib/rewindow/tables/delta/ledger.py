@@ -30,10 +30,11 @@ from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.stored_rows import StoredFold, StoredRows, identity, known_part
 from rewindow.errors import InvariantError, RewindowError, StorageError, not_committed
 from rewindow.storage.locations import is_uri
-from rewindow.tables.delta.commit import check_writable, commit_actions, open_table, removal, table_path
+from rewindow.tables.delta.commit import check_writable, commit_actions, removal
 from rewindow.tables.delta.create_table import SHORT_LOG, check_store, create_table
 from rewindow.tables.delta.files import FileFacts, Folder, digest_of
 from rewindow.tables.delta.handle import Mark, mark_of, release
+from rewindow.tables.delta.open_table import open_table, table_path
 from rewindow.tables.delta.table_rows import TableFile, kept_by_merge, table_files
 from rewindow.tables.shared.ledger import (
     Bodies,

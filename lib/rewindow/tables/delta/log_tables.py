@@ -24,9 +24,10 @@ from rewindow.control.ingest.landings import Feed
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.errors import CheckpointError, SourceError, StorageError
 from rewindow.streams.record import TopicPartition
-from rewindow.tables.delta.commit import added_files, check_writable, direct_problem, existing_table, open_table
+from rewindow.tables.delta.commit import check_writable
 from rewindow.tables.delta.create_table import create_table
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.open_table import added_files, direct_problem, existing_table, open_table
 from rewindow.tables.delta.table_rows import check_folders, table_files
 from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.feeds import LOG_PARTITIONS

@@ -33,18 +33,9 @@ from rewindow.control.plan.job_state import JobState
 from rewindow.control.plan.spec import CHANGELOG
 from rewindow.control.plan.stored_runs import attempts_of
 from rewindow.errors import StorageError
-from rewindow.tables.delta.commit import (
-    Actions,
-    added_files,
-    check_writable,
-    direct_problem,
-    file_stats,
-    open_table,
-    partition_values,
-    removal,
-    table_path,
-)
+from rewindow.tables.delta.commit import Actions, check_writable, file_stats, partition_values, removal
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.open_table import added_files, direct_problem, open_table, table_path
 from rewindow.tables.delta.run_rows import with_run_counts
 from rewindow.tables.delta.table_rows import (
     TableFile,

@@ -40,10 +40,11 @@ from rewindow.tables.delta.claims import (
     is_published,
     unknown_tables,
 )
-from rewindow.tables.delta.commit import Retract, check_writable, commit_files, existing_table, open_table, table_path
+from rewindow.tables.delta.commit import Retract, check_writable, commit_files
 from rewindow.tables.delta.create_table import OWNER, SHORT_LOG, adopt_table, create_table
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.log_tables import more_landings
+from rewindow.tables.delta.open_table import existing_table, open_table, table_path
 from rewindow.tables.delta.retractions import retract_all, retract_job, retract_runs
 from rewindow.tables.delta.table_rows import table_files, table_schema
 from rewindow.tables.shared.arrow_tables import arrow_schema

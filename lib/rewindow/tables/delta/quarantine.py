@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from rewindow.control.ingest.feed_progress import landing_bodies
 from rewindow.control.ingest.landings import GENERATION, LANDING
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.tables.delta.commit import open_table
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.open_table import open_table
 from rewindow.tables.delta.table_rows import TableFile, read_file, rows_of, table_files, table_schema
 from rewindow.tables.shared.quarantine import IN_ORDER, Chosen
 

@@ -14,10 +14,10 @@ from rewindow.control.plan.planned_tasks import Restored
 from rewindow.control.plan.spec import RunSpec, TargetTotal
 from rewindow.errors import StorageError
 from rewindow.tables.delta.checkpoints import find_checkpoint
-from rewindow.tables.delta.commit import table_path
 from rewindow.tables.delta.diff import staged_rows
 from rewindow.tables.delta.drift import Digest, Files, find_drift
 from rewindow.tables.delta.journal import audit_files
+from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.audit import INTERNAL, audit_counts, totals
 from rewindow.tables.shared.diff import first_difference

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from rewindow.contracts.staged_files import TaskReport
 from rewindow.control.plan.job_state import CommittedRun
 from rewindow.errors import StorageError
-from rewindow.tables.delta.commit import existing_table, open_table, table_path
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.open_table import existing_table, open_table, table_path
 from rewindow.tables.delta.table_rows import TableFile, read_file, read_rows, rows_of, table_files, table_schema
 from rewindow.tables.shared.arrow_tables import rows_with
 from rewindow.tables.shared.audit import MEASURES, add_up_runs, reported

@@ -29,16 +29,10 @@ from rewindow.control.plan.spec import add_digests
 from rewindow.errors import ConfigError, SourceError
 from rewindow.storage.locations import filesystem_of, is_uri
 from rewindow.tables.delta.check_published import lacking
-from rewindow.tables.delta.commit import (
-    added_files,
-    check_writable,
-    direct_problem,
-    existing_table,
-    open_table,
-    table_path,
-)
+from rewindow.tables.delta.commit import check_writable
 from rewindow.tables.delta.create_table import OWNER
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.open_table import added_files, direct_problem, existing_table, open_table, table_path
 from rewindow.tables.delta.run_rows import run_counts
 from rewindow.tables.delta.table_rows import file_batches, table_files, table_schema
 from rewindow.tables.delta.warehouse import DeltaTables

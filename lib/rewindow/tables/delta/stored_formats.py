@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from rewindow.control.plan.stored_rows import FORMAT, check_layout
 from rewindow.errors import CheckpointError, StorageError
-from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.files import Folder
+from rewindow.tables.delta.open_table import open_table, table_path
 from rewindow.tables.delta.table_rows import table_files
 from rewindow.tables.shared.paths import JOURNAL, LANDINGS, METRICS, RUNS
 from rewindow.tables.shared.stored_formats import OLDEST, Fit, StoredTable, fit_of

@@ -18,9 +18,9 @@ from deltalake import DeltaTable
 from rewindow.errors import StorageError
 from rewindow.streams.serde.schema import OUTPUT_META, Column
 from rewindow.tables.delta.broken_log import way_out
-from rewindow.tables.delta.commit import added_files, existing_table, open_table
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.handle import Handle
+from rewindow.tables.delta.open_table import added_files, existing_table, open_table
 from rewindow.tables.shared.arrow_tables import arrow_schema
 from rewindow.tables.shared.content_hash import hash_rows
 

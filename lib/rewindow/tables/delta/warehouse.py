@@ -18,9 +18,9 @@ from rewindow.control.plan.spec import CHANGELOG, Commit, JournalFile, RunSpec, 
 from rewindow.errors import InvariantError, StorageError
 from rewindow.storage.locations import check_spark_reads
 from rewindow.tables.delta.check_published import Checked, check_ledger, check_published, check_state, lagging
-from rewindow.tables.delta.commit import open_table, table_path
 from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.ledger import LandingLedgers, Ledger
+from rewindow.tables.delta.open_table import open_table, table_path
 from rewindow.tables.delta.run_rows import measures, run_batches, staged_batches
 from rewindow.tables.delta.table_rows import (
     content_hash,
