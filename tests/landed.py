@@ -31,8 +31,8 @@ from rewindow.tables.delta.ledger import Ledger
 from rewindow.tables.delta.open_table import table_path
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.arrow_tables import arrow_schema
-from rewindow.tables.shared.feeds import LOG_PARTITIONS
 from rewindow.tables.shared.paths import LANDINGS, METRICS, changelog_path, log_path, output_path
+from rewindow.tables.shared.stored_feeds import LOG_PARTITIONS
 from rewindow.testing import Epoch
 
 JOB = "job"

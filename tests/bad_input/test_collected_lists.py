@@ -14,7 +14,7 @@ from rewindow.control.ingest.land import land
 from rewindow.engine.spark.spark_landing import SparkLandingEngine
 from rewindow.tables.delta.feeds import DeltaFeedTables
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.feeds import NewEpochs
+from rewindow.tables.shared.landed_outputs import NewEpochs
 from tests.bad_input.scene import Bench
 from tests.ingest.local_engine import T0, log_rows
 

@@ -21,7 +21,7 @@ from rewindow.control.plan.stored_rows import StoredFold, StoredRows
 from rewindow.errors import SourceError
 from rewindow.streams.record import TopicPartition
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.shared.feeds import Feeds, check_stored_feed, find_feed
+from rewindow.tables.shared.stored_feeds import Feeds, check_stored_feed, find_feed
 from tests.control.ledgers import HOUR, an_attempt
 from tests.refusals import refused
 

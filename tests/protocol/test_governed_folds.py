@@ -18,8 +18,8 @@ from rewindow.errors import InvariantError
 from rewindow.tables.governed import ledger
 from rewindow.tables.governed.own_rows import feed_name
 from rewindow.tables.governed.own_table import FOLD, OwnTable
-from rewindow.tables.shared.feeds import check_stored_feed
 from rewindow.tables.shared.ledger import check_stored
+from rewindow.tables.shared.stored_feeds import check_stored_feed
 from tests.crash import scene
 from tests.protocol import backends
 from tests.protocol.backends import SEED, Backend

@@ -26,7 +26,7 @@ from rewindow.control.plan.job_diff import changes_since
 from rewindow.control.plan.planner import Alive, UpToDate, UpToDateButChanged, is_accepted_code, plan_run
 from rewindow.control.plan.spec import MAIN
 from rewindow.errors import ConfigError, RewindowError, naming
-from rewindow.tables.shared.feeds import standing_landings
+from rewindow.tables.shared.landed_outputs import standing_landings
 
 if TYPE_CHECKING:
     from rewindow.control.ingest.landings import Feed

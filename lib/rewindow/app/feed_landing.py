@@ -58,7 +58,7 @@ def naming_kept(tables: Warehouse, feed: FeedConfig) -> Iterator[None]:
 def _kept(tables: Warehouse, feed: str, error: LandedFileError | LandedRunError) -> int:
     if isinstance(error, LandedFileError):
         return _landings_before(tables, feed, str(error.facts["file"]))
-    from rewindow.tables.shared.feeds import standing_landings  # noqa: PLC0415 - few feeds read a job
+    from rewindow.tables.shared.landed_outputs import standing_landings  # noqa: PLC0415 - few feeds read a job
 
     return standing_landings(tables, feed, str(error.facts["job"]))[0]
 

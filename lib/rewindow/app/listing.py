@@ -29,7 +29,7 @@ from rewindow.control.plan.planner import UpToDate
 from rewindow.control.plan.spec import MAIN, RunRequest, RunSpec
 from rewindow.errors import CheckpointError, FindingMessage, ReasonMessage, RewindowError, SourceError, naming, one_line
 from rewindow.streams.record import known_time
-from rewindow.tables.shared.feeds import find_feed
+from rewindow.tables.shared.stored_feeds import find_feed
 
 
 def reading_ledgers(project: OpenProject, feeds: Iterable[str], jobs: Iterable[str]) -> AbstractContextManager[None]:

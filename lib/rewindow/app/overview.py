@@ -49,8 +49,8 @@ from rewindow.control.plan.job_state import Branch, JobState
 from rewindow.control.plan.spec import MAIN, Attempt
 from rewindow.errors import FindingMessage, Message, RewindowError, StorageError, UsageError
 from rewindow.streams.settings import StreamTimeFrom
-from rewindow.tables.shared.feeds import find_feed
 from rewindow.tables.shared.paths import safe_name
+from rewindow.tables.shared.stored_feeds import find_feed
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,9 @@ from rewindow.tables.delta.open_table import existing_table, open_table, table_p
 from rewindow.tables.delta.retractions import retract_of_deleted
 from rewindow.tables.delta.table_rows import table_files
 from rewindow.tables.shared.arrow_tables import arrow_schema
-from rewindow.tables.shared.feeds import first_above
 from rewindow.tables.shared.paths import QUARANTINE, log_path
 from rewindow.tables.shared.publications import log_id, quarantine_id
+from rewindow.tables.shared.stored_feeds import first_above
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

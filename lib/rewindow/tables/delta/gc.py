@@ -50,10 +50,10 @@ from rewindow.tables.delta.open_table import direct_problem, open_table, table_p
 from rewindow.tables.delta.retractions import removals
 from rewindow.tables.delta.table_rows import table_files
 from rewindow.tables.delta.warehouse import DeltaTables
-from rewindow.tables.shared.feeds import check_stored_feed
 from rewindow.tables.shared.ledger import check_stored
 from rewindow.tables.shared.paths import JOURNAL, LANDINGS, QUARANTINE, RUNS, staged_by
 from rewindow.tables.shared.publications import SHARED_TABLES, published_attempts
+from rewindow.tables.shared.stored_feeds import check_stored_feed
 
 _HOUR_MS = 3_600_000
 _LEFT = "left the table"

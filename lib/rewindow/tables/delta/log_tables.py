@@ -30,7 +30,7 @@ from rewindow.tables.delta.files import Folder
 from rewindow.tables.delta.open_table import added_files, direct_problem, existing_table, open_table
 from rewindow.tables.delta.table_rows import check_folders, table_files
 from rewindow.tables.shared.arrow_tables import arrow_schema
-from rewindow.tables.shared.feeds import LOG_PARTITIONS
+from rewindow.tables.shared.stored_feeds import LOG_PARTITIONS
 
 TIMES_CACHED = 16_000_000
 _WITHOUT_COPY = (

@@ -37,7 +37,7 @@ from rewindow.tables.delta.run_rows import run_counts
 from rewindow.tables.delta.table_rows import file_batches, table_files, table_schema
 from rewindow.tables.delta.warehouse import DeltaTables
 from rewindow.tables.shared.drift import difference_of
-from rewindow.tables.shared.feeds import DELTA, altered, missing_source, new_epochs, output_gone, rows_changed
+from rewindow.tables.shared.landed_outputs import DELTA, altered, missing_source, new_epochs, output_gone, rows_changed
 from rewindow.tables.shared.paths import staged_by
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from rewindow.tables.shared.checkpoints import Checkpoint
     from rewindow.tables.shared.diff import TableDiff
     from rewindow.tables.shared.drift import Drift
-    from rewindow.tables.shared.feeds import Feeds
+    from rewindow.tables.shared.stored_feeds import Feeds
     from rewindow.tables.shared.stored_formats import StoredTable
 
 
@@ -99,7 +99,7 @@ class DeltaTables:
 
     @cached_property
     def _folded_feeds(self) -> Feeds:
-        from rewindow.tables.shared.feeds import Feeds
+        from rewindow.tables.shared.stored_feeds import Feeds
 
         return Feeds()
 

@@ -23,7 +23,7 @@ from rewindow.tables.governed.publish import own_rows, published_tables
 from rewindow.tables.governed.run_rows import NO_RUN
 from rewindow.tables.governed.table_history import exists
 from rewindow.tables.shared.drift import Drift, difference_of
-from rewindow.tables.shared.feeds import NewEpochs
+from rewindow.tables.shared.landed_outputs import NewEpochs
 from rewindow.tables.shared.publications import Due, due_rows, net, publication_id
 
 

@@ -44,10 +44,10 @@ from rewindow.tables.governed.publish import land_once
 from rewindow.tables.governed.source_table import look_at_output, look_at_table
 from rewindow.tables.governed.table_history import exists, has_files, last_version, look_at
 from rewindow.tables.governed.warehouse import CatalogTables
-from rewindow.tables.shared.feeds import LOG_PARTITIONS, first_above
 from rewindow.tables.shared.ledger import dated, now_ms
 from rewindow.tables.shared.paths import QUARANTINE
 from rewindow.tables.shared.publications import log_id, quarantine_id, unknown_landings
+from rewindow.tables.shared.stored_feeds import LOG_PARTITIONS, first_above
 
 _FILES_CACHED = 64
 

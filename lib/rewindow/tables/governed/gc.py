@@ -24,8 +24,8 @@ from rewindow.tables.governed.feeds import CatalogFeedTables
 from rewindow.tables.governed.journal import JournalRows, is_report
 from rewindow.tables.governed.own_rows import feed_name
 from rewindow.tables.governed.warehouse import CatalogTables
-from rewindow.tables.shared.feeds import check_stored_feed
 from rewindow.tables.shared.ledger import check_stored, now_ms
+from rewindow.tables.shared.stored_feeds import check_stored_feed
 
 
 class CatalogJobGc:

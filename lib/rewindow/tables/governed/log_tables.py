@@ -38,7 +38,7 @@ from rewindow.streams.serde.schema import Column
 from rewindow.tables.governed.journal import ROOT, SparkJournal, block_path, rows_of_block
 from rewindow.tables.governed.ledger import KeptFold, SparkLedger
 from rewindow.tables.governed.names import TableName, ddl
-from rewindow.tables.shared.feeds import LOG_PARTITIONS, generations
+from rewindow.tables.shared.stored_feeds import LOG_PARTITIONS, generations
 
 QUARANTINED = ""
 """The value that means the quarantine where a topic's name is expected."""

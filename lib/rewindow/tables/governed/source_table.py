@@ -20,7 +20,7 @@ from rewindow.tables.governed.drift import difference_from_runs
 from rewindow.tables.governed.names import TableName
 from rewindow.tables.governed.table_history import exists, is_quiet
 from rewindow.tables.governed.warehouse import CatalogTables
-from rewindow.tables.shared.feeds import DELTA, altered, missing_source, new_epochs, output_gone, rows_changed
+from rewindow.tables.shared.landed_outputs import DELTA, altered, missing_source, new_epochs, output_gone, rows_changed
 
 _TRACKING = "delta.enableRowTracking"
 _TAKE = ("DELETE", "UPDATE", "TRUNCATE", "RESTORE", "REPLACE", "CREATE OR REPLACE", "CLONE")

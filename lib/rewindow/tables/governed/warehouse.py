@@ -56,10 +56,10 @@ from rewindow.tables.shared.audit import INTERNAL, add_up_runs, reported, totals
 from rewindow.tables.shared.checkpoints import Checkpoint
 from rewindow.tables.shared.diff import TableDiff, first_difference
 from rewindow.tables.shared.drift import Drift
-from rewindow.tables.shared.feeds import Feeds
 from rewindow.tables.shared.ledger import JobStates, dated
 from rewindow.tables.shared.paths import METRICS, QUARANTINE
 from rewindow.tables.shared.publications import SHARED_TABLES
+from rewindow.tables.shared.stored_feeds import Feeds
 from rewindow.tables.shared.stored_formats import StoredTable
 
 
