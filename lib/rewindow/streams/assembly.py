@@ -9,8 +9,9 @@ from rewindow.errors import ConfigError, RewindowError
 from rewindow.streams.batch_processor import BatchContext, BatchProcessor, refuse_both_forms
 from rewindow.streams.error_context import line_of
 from rewindow.streams.error_policy import ErrorPolicy
-from rewindow.streams.forwarding import Take, returns_nothing, to_all, with_checked_results
+from rewindow.streams.forwarding import Take, to_all
 from rewindow.streams.nodes import ProcessorNode, SinkNode, SourceNode
+from rewindow.streams.process_results import returns_nothing, with_checked_results
 from rewindow.streams.processor import AdaptedProcessor, Processor, ProcessorContext
 from rewindow.streams.sink import Sink
 from rewindow.streams.state.stores import Store

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rewindow.errors import DataError, RewindowError, TopologyError
 from rewindow.streams.batch import Batch, Columns, check_lengths, check_timestamps
-from rewindow.streams.forwarding import invalid_target, refuse_result
+from rewindow.streams.forwarding import invalid_target
 from rewindow.streams.nodes import Node, ProcessorNode, SourceNode
+from rewindow.streams.process_results import refuse_result
 from rewindow.streams.processor import AdaptedProcessor, Processor, ProcessorContext
 from rewindow.streams.record import Record, RecordMetadata, To, make_record
 from rewindow.streams.state.stores import KEY_VALUE

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rewindow.errors import ConfigError, DataError, LimitError
 from rewindow.streams.duration import to_ms
-from rewindow.streams.forwarding import Forwarding, refuse_result
+from rewindow.streams.forwarding import Forwarding
+from rewindow.streams.process_results import refuse_result
 from rewindow.streams.punctuation import Cancellable, PunctuationType
 from rewindow.streams.record import UNKNOWN, Record, RecordMetadata, To
 

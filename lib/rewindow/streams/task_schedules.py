@@ -14,7 +14,7 @@ from typing import Any
 
 from rewindow.errors import CheckpointError, ConfigError
 from rewindow.streams.checkpoint import TaskState
-from rewindow.streams.forwarding import refuse_unstarted
+from rewindow.streams.process_results import refuse_unstarted
 from rewindow.streams.punctuation import Cancellable, PunctuationQueue, PunctuationType, Schedule
 from rewindow.streams.serde.canonical_json import dump_value, load_value
 
