@@ -23,6 +23,7 @@ _PROTOCOL = (
     "tables/delta/*.py",
     "engine/worker/parquet_writer.py",
     "storage/atomic_files.py",
+    "storage/heartbeat_files.py",
 )
 
 _GOVERNED = (

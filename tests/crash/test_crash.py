@@ -67,8 +67,10 @@ EXEMPT = {
         "add_columns",
     ),  # a separate step, which adds columns for a new generation before anything is planned
     ("tables/delta/files.py", "delete_dir"),  # the temporary folder of a verify
-    ("storage/atomic_files.py", "open_output_stream"),  # a heartbeat, or an object that `FileWriter.close` writes
-    ("storage/atomic_files.py", "delete_file"),  # a heartbeat
+    ("storage/atomic_files.py", "open_output_stream"),  # an object that `FileWriter.close` writes
+    ("storage/heartbeat_files.py", "open_output_stream"),
+    ("storage/heartbeat_files.py", "unlink"),
+    ("storage/heartbeat_files.py", "delete_file"),
 }
 
 

@@ -23,7 +23,7 @@ from uuid import uuid4
 import psutil
 
 from rewindow.control.plan.spec import Attempt
-from rewindow.storage.atomic_files import modified_s, remove, remove_older, touch
+from rewindow.storage.heartbeat_files import modified_s, remove, remove_older, touch
 from rewindow.storage.locations import check_inside, is_uri
 from rewindow.storage.progress import BEAT_SECONDS, execute_for, seconds_since
 

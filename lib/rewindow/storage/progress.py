@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
-from rewindow.storage.atomic_files import modified_s, touch
+from rewindow.storage.heartbeat_files import modified_s, touch
 
 _Item = TypeVar("_Item")
 BEAT_SECONDS = 5
