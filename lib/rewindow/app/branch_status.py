@@ -1,4 +1,4 @@
-"""The situation after a branch's last run: the next run, an unfinished attempt, waiting results, replayed rows of removed runs.
+"""The situation after a branch's last run: the next run, an unfinished attempt, waiting results.
 
 The ledger does not say how an attempt ended, but the attempt's heartbeat shows whether it was killed. A process that ends by
 itself removes its heartbeat, with or without an error. A killed process leaves it. For governed tables, some refusals come only
@@ -8,15 +8,14 @@ from `run`, after it has planned.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewindow.app.feed_rules import rules_of
-from rewindow.config.load import load_feed, load_job, names_of
+from rewindow.app.removed_runs import replayed_removed
+from rewindow.config.load import load_feed
 from rewindow.control.health.findings import Unfinished
 from rewindow.control.health.inputs import Inputs, Unknown, known
 from rewindow.control.health.waiting_results import stalled
@@ -24,9 +23,7 @@ from rewindow.control.heartbeat import this_attempt, was_killed
 from rewindow.control.plan.compatibility import check_landings_now
 from rewindow.control.plan.job_diff import changes_since
 from rewindow.control.plan.planner import Alive, UpToDate, UpToDateButChanged, is_accepted_code, plan_run
-from rewindow.control.plan.spec import MAIN
-from rewindow.errors import ConfigError, RewindowError, naming
-from rewindow.tables.shared.landed_outputs import standing_landings
+from rewindow.errors import RewindowError, naming
 
 if TYPE_CHECKING:
     from rewindow.control.ingest.landings import Feed
@@ -145,61 +142,3 @@ def _after_head(root: Path, tables: Warehouse, branch: Branch, feed: Feed) -> In
         reports_of_head = Unknown("in a catalog only `report` and `status` read task reports")
     reports = reports_of_head if isinstance(reports_of_head, Unknown) else {head.spec.run: reports_of_head}
     return Inputs(branch, feed, [head], partial(rules_of, root, feed.definition.feed), reports)
-
-
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """A feed whose landings after ``keep`` have rows of removed runs, and the jobs that have taken these landings."""
-
-    feed: str
-    keep: int
-    jobs: tuple[str, ...]
-
-
-def outdated_readers(root: Path, tables: Warehouse, job: str) -> Iterator[Reader]:
-    """Yield the feeds that read a job's outputs and have rows of its removed runs. Skips invalid files of feeds and jobs."""
-    for feed in names_of(root, "feeds"):
-        if job in _sources(root, feed):
-            yield from _outdated(root, tables, feed, job)
-
-
-def replayed_removed(root: Path, tables: Warehouse, feed: str, last_epoch: int) -> str:
-    """Return the jobs, joined by "and", whose removed runs have rows in a feed that a branch has replayed.
-
-    The text is empty if there are no such jobs. ``last_epoch`` is the last epoch that the branch has taken.
-    """
-    kept = ((source, *standing_landings(tables, feed, source)) for source in sorted(_sources(root, feed)))
-    return " and ".join(source for source, keep, landings in kept if keep < landings and keep < last_epoch)
-
-
-def replayed_of_removed(root: Path, tables: Warehouse, feed: str) -> dict[str, tuple[str, ...]]:
-    """Return the jobs whose removed runs still have rows in a feed.
-
-    Each is mapped to the jobs that have replayed these rows.
-    """
-    return {
-        source: reader.jobs
-        for source in sorted(_sources(root, feed))
-        for reader in _outdated(root, tables, feed, source)
-    }
-
-
-def _outdated(root: Path, tables: Warehouse, feed: str, source: str) -> Iterator[Reader]:
-    keep, landings = standing_landings(tables, feed, source)
-    if keep < landings:
-        jobs = (name for name in _jobs_of(root, feed) if tables.state(name).branch(MAIN).last_epoch > keep)
-        yield Reader(feed, keep, tuple(jobs))
-
-
-def _sources(root: Path, feed: str) -> set[str]:
-    """Return the jobs whose outputs a feed reads; an empty set if the feed's file is invalid."""
-    with suppress(ConfigError):
-        return {log.source.job for log in load_feed(root, feed).logs.values() if log.source.job}
-    return set()
-
-
-def _jobs_of(root: Path, feed: str) -> Iterator[str]:
-    for name in names_of(root, "jobs"):
-        with suppress(ConfigError):
-            if load_job(root, name).feed == feed:
-                yield name

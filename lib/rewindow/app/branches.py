@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from itertools import count
 from typing import Any
 
-from rewindow.app.branch_status import outdated_readers
 from rewindow.app.describe_job import check_outputs, check_rows, describe_published
 from rewindow.app.open_project import OpenProject
+from rewindow.app.removed_runs import outdated_readers
 from rewindow.app.run_references import request_through, run_first, starting_epoch, with_runs, without_options
 from rewindow.app.telemetry.command_facts import BACKFILL, PROMOTE, REWIND
 from rewindow.app.telemetry.telemetry import Observed, OnStep

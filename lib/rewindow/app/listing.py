@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 
 from rewindow.app.bind_job import bind_to_feed
-from rewindow.app.branch_status import next_run, replayed_removed
+from rewindow.app.branch_status import next_run
 from rewindow.app.feed_status import look_at_feed
 from rewindow.app.open_project import OpenProject
+from rewindow.app.removed_runs import replayed_removed
 from rewindow.config.job import JobConfig
 from rewindow.config.load import Kind, load_job
 from rewindow.control.health.entries import Entry, Status

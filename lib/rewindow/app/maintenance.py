@@ -6,9 +6,9 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rewindow.app.branch_status import outdated_readers
 from rewindow.app.clean_up import no_run_reads
 from rewindow.app.open_project import OpenProject
+from rewindow.app.removed_runs import outdated_readers
 from rewindow.app.run_references import check_has_branch, run_first, without_options
 from rewindow.app.telemetry.telemetry import OnStep
 from rewindow.config.load import load_feed

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 from croniter import croniter
 
 from rewindow.app.alert_bounds import Upkeep, exceeded, growth_figures
-from rewindow.app.branch_status import replayed_of_removed, unfinished
+from rewindow.app.branch_status import unfinished
 from rewindow.app.feed_rules import rules_of
 from rewindow.app.listing import (
     ProjectView,
@@ -30,6 +30,7 @@ from rewindow.app.listing import (
     with_feed_trouble,
 )
 from rewindow.app.open_project import OpenProject
+from rewindow.app.removed_runs import replayed_of_removed
 from rewindow.app.run_references import unknown_name
 from rewindow.config.job import JobConfig
 from rewindow.config.load import Kind, load_feed, load_job
