@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from rewindow.control.health.phrases import counted
 from rewindow.control.plan.job_state import LedgerRow
-from rewindow.control.plan.stored_rows import FORMAT, StoredRows
-from rewindow.engine.spark.spark_calls import mapped, planned_once
-from rewindow.errors import StorageError
+from rewindow.control.plan.stored_rows import StoredRows
+from rewindow.engine.spark.spark_calls import planned_once
 from rewindow.tables.governed.journal import SparkJournal
 from rewindow.tables.governed.ledger import Found, Given, RecordedVersion, SparkLedger, StoredFolds
 from rewindow.tables.governed.names import TableName
-from rewindow.tables.governed.own_table import FOLD, METRIC, REPORT, OwnTable
-from rewindow.tables.shared.paths import JOURNAL, LANDINGS, METRICS, RUNS
-from rewindow.tables.shared.stored_formats import Fit, StoredTable, fit_of
+from rewindow.tables.governed.own_table import REPORT, OwnTable
 
-_FEEDS = "feed:"
-_PART = (
-    f"CASE WHEN kind = '{METRIC}' THEN '{METRICS}' WHEN seq IS NULL THEN '{JOURNAL}' "
-    f"WHEN startswith(name, '{_FEEDS}') THEN '{LANDINGS}' ELSE '{RUNS}' END"
-)
-_STATED = (
-    "CASE WHEN get_json_object(body, '$') IS NULL OR NOT startswith(trim(body), '{') THEN '' "
-    "ELSE coalesce(get_json_object(body, '$.format'), '1') END"
-)
-"""The SQL expression for the format that a row states. Rows of format 1 state none; a body that is not a JSON object gives ''."""
+FEEDS = "feed:"
+"""How the stored name of a feed begins, see `feed_name`."""
 
 
 def feed_name(feed: str) -> str:
     """Return the name under which a feed's rows are stored. No job has such a name, because names of jobs have no colon."""
-    return f"{_FEEDS}{feed}"
+    return f"{FEEDS}{feed}"
 
 
 class OwnRows:
@@ -139,61 +124,3 @@ class OwnRows:
                 reports = [row for row in stored.rows if row["kind"] == REPORT and row["seq"] is None]
                 self.journal(of_command).know((row["attempt"], row["sub_topology"], row["body"]) for row in reports)
         return self._found[name]
-
-
-class Stated(NamedTuple):
-    """How many rows of a kind, of one job or feed, state a format.
-
-    ``part``: the table that has such rows in a warehouse of files. ``stated``: the format as text.
-    """
-
-    part: str
-    name: str
-    kind: str
-    stated: str
-    rows: int
-
-
-def stated_formats(table: OwnTable) -> list[Stated]:
-    """Return the number of rows by part, name, kind and stated format. No block is read."""
-    columns = {
-        "part": _PART,
-        "name": "name",
-        "kind": "CASE WHEN seq IS NULL THEN kind ELSE 'ledger' END",
-        "stated": _STATED,
-    }
-    # The format of stored folds does not matter, because every version ignores the folds of other versions.
-    rows = table.frame().where(F.col("kind") != FOLD)
-    grouped = rows.groupBy(*(F.expr(text).alias(column) for column, text in columns.items()))
-    with mapped(), planned_once(table.spark_of()):
-        counts = grouped.agg(F.count("*").alias("rows")).collect()
-    return sorted(Stated(*(row[column] for column in Stated._fields)) for row in counts)
-
-
-def stored_tables(own: OwnTable) -> list[StoredTable]:
-    """Return the parts of rewindow's own table. Each is named like the table with such rows in a warehouse of files."""
-    parts = {name: list[tuple[str, int, int]]() for name in (LANDINGS, RUNS, JOURNAL, METRICS)}
-    if not own.exists():
-        return [StoredTable(name, str(own.name), Fit.ABSENT, {}) for name in parts]
-    for stated in stated_formats(own):
-        if not stated.stated.isdigit():
-            raise StorageError(
-                "catalog-row-format-unknown",
-                "{table} has {rows} of {owner} (kind {kind}) of format {format}, which no version wrote: "
-                "RESTORE an earlier version of the table",
-                table=own.name,
-                rows=counted(stated.rows, "row"),
-                owner=stated.name,
-                kind=stated.kind,
-                format=stated.stated or "unknown",
-            )
-        parts[stated.part].append((stated.name, int(stated.stated), stated.rows))
-    return [_of_part(name, str(own.name), counts) for name, counts in parts.items()]
-
-
-def _of_part(part: str, path: str, counts: Sequence[tuple[str, int, int]]) -> StoredTable:
-    rows: Counter[int] = Counter()
-    for _name, stated, count in counts:
-        rows[stated] += count
-    refused = {name for name, stated, _count in counts if stated != FORMAT}
-    return StoredTable(part, path, fit_of(rows), dict(sorted(rows.items())), sorted(refused))

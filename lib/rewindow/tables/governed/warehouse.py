@@ -34,7 +34,7 @@ from rewindow.tables.governed.last_publications import KnownTablesOfJobs, lackin
 from rewindow.tables.governed.ledger import SparkLedger, give_state
 from rewindow.tables.governed.log_tables import LogCopies, landed_files
 from rewindow.tables.governed.names import TableName, log_name
-from rewindow.tables.governed.own_rows import OwnRows, feed_name, stored_tables
+from rewindow.tables.governed.own_rows import OwnRows, feed_name
 from rewindow.tables.governed.own_table import METRIC, NAME
 from rewindow.tables.governed.publish import (
     check_targets,
@@ -50,6 +50,7 @@ from rewindow.tables.governed.publish import (
 )
 from rewindow.tables.governed.quarantine import CatalogQuarantine, open_quarantine
 from rewindow.tables.governed.run_rows import RunReports, block_batches
+from rewindow.tables.governed.stored_formats import stored_tables
 from rewindow.tables.governed.table_history import table_version
 from rewindow.tables.governed.table_rows import first_of, rows_of_key, similar_value
 from rewindow.tables.shared.audit import INTERNAL, add_up_runs, reported, totals
