@@ -39,9 +39,9 @@ from rewindow.airflow.assets import TableAssets
 from rewindow.airflow.commands import several
 from rewindow.airflow.dag_run import BACKFILL_SUFFIX, MAINTENANCE
 from rewindow.airflow.job_tasks import LONGEST, JobTasks, limit, location_of, one_writer, pool_of
-from rewindow.airflow.log_watermarks import epoch_ms, is_time
+from rewindow.airflow.log_watermarks import epoch_ms
 from rewindow.airflow.operators import RewindowOperator
-from rewindow.airflow.params import BACKFILL, DROP, GC, RUN, maintenance_params, set_params
+from rewindow.airflow.params import BACKFILL, DROP, GC, RUN, is_time, maintenance_params, set_params
 from rewindow.airflow.promotion import PromoteOperator
 from rewindow.airflow.reports import WAREHOUSE
 from rewindow.config.job import JobConfig

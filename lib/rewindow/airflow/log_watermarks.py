@@ -80,8 +80,3 @@ def epoch_ms(text: str) -> int:
             "airflow-time-invalid", "{given!r} is not a valid time: write it like 2013-02-01T06:00:00Z", given=text
         )
     return round(parsed.timestamp() * 1000)
-
-
-def is_time(text: str) -> bool:
-    """Return whether a text is a time rather than a landing number or the name of a run."""
-    return not text.isdigit() and "/" not in text

@@ -117,3 +117,8 @@ def set_params(dag: DAG, params: Mapping[str, Param]) -> None:
     """
     # The params are copied, because a DAG run changes its params in place.
     dag.params.update({name: copy(param) for name, param in params.items()})
+
+
+def is_time(text: str) -> bool:
+    """Return whether a text is a time rather than a landing number or the name of a run."""
+    return not text.isdigit() and "/" not in text
