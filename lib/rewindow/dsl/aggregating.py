@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rewindow.dsl.graph import Graph, function_of, returned_type, shown
+from rewindow.dsl.annotations import function_of, returned_type, shown
+from rewindow.dsl.graph import Graph
 from rewindow.dsl.operators.builtin_aggregates import Aggregator, Mergeable, is_aggregate
 from rewindow.dsl.operators.compound import Custom, Reduce, Several, several
 from rewindow.dsl.operators.session_aggregate import Merger, Merging

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from rewindow.dsl.aggregating import AddFunction, Initializer, check_functions, keyed, typed_by
-from rewindow.dsl.graph import function_of, returned_type
+from rewindow.dsl.annotations import function_of, returned_type
 from rewindow.dsl.joins import check_builders, check_keys
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.compound import Custom

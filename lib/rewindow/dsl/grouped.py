@@ -14,8 +14,8 @@ from rewindow.dsl.aggregating import (
     keyed,
     typed_by,
 )
+from rewindow.dsl.annotations import function_of
 from rewindow.dsl.cogrouped import CogroupedKStream, cogroup_input
-from rewindow.dsl.graph import function_of
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.builtin_aggregates import Count
 from rewindow.dsl.operators.compound import Reduce

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rewindow.dsl.aggregating import check_functions, typed_by
-from rewindow.dsl.graph import Graph, internal_ends, returned_type
+from rewindow.dsl.annotations import returned_type
+from rewindow.dsl.graph import Graph, internal_ends
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.builtin_aggregates import Aggregator, Count, Subtractable, described, is_aggregate
 from rewindow.dsl.operators.compound import Several, several

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rewindow.dsl.graph import JOIN, Graph, returned_type
+from rewindow.dsl.annotations import returned_type
+from rewindow.dsl.graph import JOIN, Graph
 from rewindow.dsl.materialized import Materialized, StoreSpec, materialized
 from rewindow.dsl.operators.stateless import KeyedOnly
 from rewindow.dsl.operators.stream_join import Joiner, JoinSide, SideStores, StreamJoin

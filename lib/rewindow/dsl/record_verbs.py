@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from rewindow.dsl.graph import Graph, NodeOptions, function_of, returned_pair, returned_type, shown
+from rewindow.dsl.annotations import function_of, returned_pair, returned_type, shown
+from rewindow.dsl.graph import Graph, NodeOptions
 from rewindow.dsl.operators import stateless
 from rewindow.dsl.operators.conditions import parse
 from rewindow.dsl.operators.select import Select, Where, read_fields, type_of

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from rewindow.dsl import joins
 from rewindow.dsl.aggregating import keyed
+from rewindow.dsl.annotations import function_of
 from rewindow.dsl.branched import BranchedKStream
-from rewindow.dsl.graph import Graph, NodeOptions, function_of
+from rewindow.dsl.graph import Graph, NodeOptions
 from rewindow.dsl.grouped import KGroupedStream
 from rewindow.dsl.joins import GlobalKTable, join_global
 from rewindow.dsl.materialized import StoreSpec, materialized

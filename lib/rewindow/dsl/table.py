@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from rewindow.dsl.annotations import function_of, returned_pair, returned_type, shown
 from rewindow.dsl.finals import keep_until_final
-from rewindow.dsl.graph import KEEPS_TYPES, Graph, function_of, returned_pair, returned_type, shown
+from rewindow.dsl.graph import KEEPS_TYPES, Graph
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.suppress import BufferTime, SuppressUntilTimeLimit, SuppressUntilWindowCloses
 from rewindow.dsl.operators.table_group import TableGroupBy

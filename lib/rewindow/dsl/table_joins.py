@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rewindow.dsl.graph import JOIN, internal_ends, returned_type
+from rewindow.dsl.annotations import returned_type
+from rewindow.dsl.graph import JOIN, internal_ends
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.foreign_key_join import (
     ForeignKeyJoin,

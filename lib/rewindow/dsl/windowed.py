@@ -15,8 +15,8 @@ from rewindow.dsl.aggregating import (
     merger_of,
     typed_by,
 )
+from rewindow.dsl.annotations import function_of
 from rewindow.dsl.finals import keep_longer, keep_until_final
-from rewindow.dsl.graph import function_of
 from rewindow.dsl.materialized import StoreSpec, materialized
 from rewindow.dsl.operators.builtin_aggregates import Count
 from rewindow.dsl.operators.compound import Reduce
