@@ -148,7 +148,10 @@ def starting_spark(target: TargetConfig, reasons: Sequence[str]) -> str:
 def open_session(
     root: Path, target: TargetConfig, cores: int, *, begin: Callable[[SparkSession], None], debug: bool = False
 ) -> SparkSession:
-    """Start or join the Spark session of a target, and call ``begin`` with it. Raises `ConfigError` (78) if that fails."""
+    """Start or join the Spark session for the engines of a target, and call ``begin`` with it.
+
+    Raises `ConfigError` (78) if that fails.
+    """
     session = _session(root, target, cores, debug=debug)
     begin(session)
     return session

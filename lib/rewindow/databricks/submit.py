@@ -240,7 +240,7 @@ def errors(fix: str = "", *, retry: str = _RETRY) -> Iterator[None]:
 
 
 def ended(code: int, message: str) -> str:
-    """Return the line with which a task fails. `exit_code` reads the exit code from it."""
+    """Return the line with which a task of a Databricks job fails. `exit_code` reads the exit code from it."""
     return f"rewindow ended with {code}: {message}"
 
 

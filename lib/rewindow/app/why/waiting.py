@@ -184,7 +184,7 @@ def _inputs(past: History) -> Inputs:
 def open_windows(
     windows: Windows | None, times: Iterable[int], held: Holding, known: Sequence[Window] | None = None
 ) -> list[Window]:
-    """Return the windows that records with these times make and that the clock has not closed, oldest first.
+    """Return the windows of records with these times that the clock has not closed, oldest first, for an answer of `why`.
 
     ``known`` are the sessions that a replay has shown; None if no replay was made.
     """

@@ -56,7 +56,7 @@ class SourceColumn(NamedTuple):
 
 
 def source_columns(spec: LogSpec, schema: T.StructType, hidden: Sequence[str] = ()) -> dict[str, SourceColumn]:
-    """Return a source's columns, by the names that they have after the renames of ``columns:``.
+    """Return a source's columns as Spark expressions, by the names that they have after the renames of ``columns:``.
 
     Raises the errors of `log_columns.source_types`.
     """

@@ -87,7 +87,7 @@ def stored_body(body: Mapping[str, Any], token: str) -> str:
 
 
 def load_body(text: str, table: str) -> tuple[dict[str, Any], str]:
-    """Return the body of a stored row and the token of its append.
+    """Return the body of a stored ledger row and the token of its append.
 
     Raises `CheckpointError` (76) if it has another format or no token.
     """

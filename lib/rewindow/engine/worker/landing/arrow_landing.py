@@ -214,7 +214,7 @@ class ArrowLandingEngine:
 def split(
     reader: RowReader, portions: Iterable[Portion], memory_bytes: int, folder: str, attempt: str
 ) -> Iterator[Run]:
-    """Write the due rows of some portions to new runs in a folder: the first pass."""
+    """Write the due rows of some portions of a large landing to new runs in a folder: the first pass."""
     return write_runs(_due_chunks(reader, portions, memory_bytes), folder, attempt)
 
 
