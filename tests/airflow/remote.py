@@ -49,6 +49,7 @@ def main(plays: list[dict[str, Any]]) -> list[dict[str, Any]]:
         context = {
             **params,
             **interval,
+            "task": SimpleNamespace(params=params["params"]),
             "outlet_events": events,
             "ti": ti,
             "dag_run": dag_run,
