@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 
 import pytest
@@ -69,12 +70,16 @@ def test_a_generation_after_a_lost_log_is_not_taken_for_one_that_was_interrupted
     assert [bench.json("land activity --new-generation")["generation"] for _ in range(2)] == [2, 3]
 
 
-def test_what_cannot_be_made_again_after_a_new_generation_starts_over(bench: Bench, new_generation: str) -> None:
+def test_what_cannot_be_made_again_after_a_new_generation_starts_over(
+    bench: Bench, new_generation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.rmtree(bench.warehouse / "logs")
     bench.done("land activity --new-generation")
     shutil.rmtree(bench.warehouse / OUT)
     reset, run = fixes(bench.refuses("republish counts", "run-not-repeatable"))
-    bench.done(f"{reset} --yes", run, "status")
+    monkeypatch.setattr("sys.stdin", io.StringIO())  # nobody answers
+    (confirmed,) = fixes(bench.refuses(reset, "reset-not-confirmed"))
+    bench.done(confirmed, run, "status")
     assert bench.result()["output/totals"] == new_generation
 
 

@@ -42,11 +42,11 @@ def test_an_output_keeps_no_rows_of_a_deleted_ledger(
     deleted(bench, "rewindow", "state", "logs")
     bench.rows("h0", [{**row, "x": row["x"] + 1} for row in hour(0)])  # as many rows as before
     bench.done("land activity")
-    bench.refuses("run counts", "table-rows-of-no-ledger", job="counts")
+    (reset,) = fixes(bench.refuses("run counts", "table-rows-of-no-ledger", job="counts"))
     monkeypatch.setattr("sys.stdin", io.StringIO())  # nobody answers
-    for line in ("reset counts --json", "reset counts"):
-        bench.refuses(line, "reset-not-confirmed")
-    bench.done("reset counts --yes", "run counts", "show counts --hashes")
+    for line in (f"{reset} --json", reset):
+        (confirmed,) = fixes(bench.refuses(line, "reset-not-confirmed"))
+    bench.done(confirmed, "run counts", "show counts --hashes")
     now = bench.result()
     assert now["output/totals"] == at_once["output/totals"]
     assert now["log"] != at_once["log"]

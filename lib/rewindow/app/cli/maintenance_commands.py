@@ -100,7 +100,8 @@ def reset(
         if as_json or not _is_confirmed(question):
             raise UsageError(
                 "reset-not-confirmed",
-                "`reset {job}` was not confirmed, so nothing was changed: answer y, or add --yes",
+                "the reset of {job!r} was not confirmed, so nothing was changed: answer y, or confirm it with "
+                "`rewindow reset {job} --yes`",
                 job=job,
             )
     with printer.progress() as on_step:

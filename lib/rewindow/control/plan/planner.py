@@ -296,7 +296,7 @@ def _check_accepted(branch: Branch, binding: JobBinding, changes: list[str], req
     if reasons:
         fix = f"Cannot resume from this checkpoint. {fix}"
         if branch.name == MAIN:
-            replay += f". Or start over with empty tables: `rewindow reset {binding.job} --yes`"
+            replay += f". Or start over with empty tables: `rewindow reset {binding.job}`"
     else:
         fix, run_option, replay = f"{fix}resume with these changes, ", "--accept-changes", f"; or {replay}"
     raise CheckpointError(
