@@ -9,7 +9,7 @@ from rewindow.control.branch import accept
 from rewindow.control.ledger_steps import drive
 from rewindow.errors import AccessError, CheckpointError, StorageError
 from rewindow.streams.serde.schema import Column
-from rewindow.tables.governed import check_published as published
+from rewindow.tables.governed import last_publications as published
 from rewindow.tables.governed import publish
 from rewindow.tables.governed.commit import is_there
 from rewindow.tables.governed.create_table import OWNER, owner
