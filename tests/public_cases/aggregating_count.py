@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 from rewindow import StreamsBuilder, Topology
+from tests.public_cases import aggregating_sum
 
 SOURCE = "https://github.com/confluentinc/kafka-tutorials/tree/6225e7c1957911520391c7fe0e857138638714fe/_includes/tutorials/aggregating-count/kstreams/code/tutorial-steps/dev"
-INPUT = {
-    "ticket-sales": """
-{"title": "Die Hard", "sale_ts": "2019-07-18T10:00:00Z", "ticket_total_value": 12}
-{"title": "Die Hard", "sale_ts": "2019-07-18T10:01:00Z", "ticket_total_value": 12}
-{"title": "The Godfather", "sale_ts": "2019-07-18T10:01:31Z", "ticket_total_value": 12}
-{"title": "Die Hard", "sale_ts": "2019-07-18T10:01:36Z", "ticket_total_value": 24}
-{"title": "The Godfather", "sale_ts": "2019-07-18T10:02:00Z", "ticket_total_value": 18}
-{"title": "The Big Lebowski", "sale_ts": "2019-07-18T11:03:21Z", "ticket_total_value": 12}
-{"title": "The Big Lebowski", "sale_ts": "2019-07-18T11:03:50Z", "ticket_total_value": 12}
-{"title": "The Godfather", "sale_ts": "2019-07-18T11:40:00Z", "ticket_total_value": 36}
-{"title": "The Godfather", "sale_ts": "2019-07-18T11:40:09Z", "ticket_total_value": 18}
-""",
-}
-LOGS = {
-    "ticket-sales": {"key": "title", "timestamp": "sale_ts"},
-}
+INPUT, LOGS = aggregating_sum.INPUT, aggregating_sum.LOGS
 EXPECTED = {
     "sold": """
 {"title": "Die Hard", "value": "1 tickets sold"}
