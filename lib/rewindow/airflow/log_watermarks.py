@@ -35,7 +35,7 @@ def complete_through(
             feed=feed,
             target=target,
         )
-    warehouse = location_of(root, config.warehouse).removeprefix("file://")
+    warehouse = location_of(root, config.warehouse)
     if is_uri(warehouse):
         use(warehouse, {**_without_mixing(settings or {}), **config.storage_options})
     tables = DeltaTables(warehouse)

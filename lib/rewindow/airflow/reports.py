@@ -84,7 +84,7 @@ def folder_of(project: str, target: str) -> str | None:
     # A report on governed tables would start Spark, so none is written.
     if config.catalog is not None:
         return None
-    return f"{location_of(root, config.warehouse).removeprefix('file://').rstrip('/')}/{FOLDER}"
+    return f"{location_of(root, config.warehouse).rstrip('/')}/{FOLDER}"
 
 
 def address_of(folder: str, file: str, served_at: str | None) -> str:

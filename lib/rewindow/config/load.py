@@ -173,8 +173,12 @@ def names_of(root: Path, kind: Kind) -> list[str]:
 
 
 def location_of(root: Path, location: str) -> str:
-    """Return a configured location as an absolute path or URI. Relative paths start at the project's root."""
-    return location if "://" in location else str(root / location)
+    """Return a configured location as an absolute path or URI. Relative paths start at the project's root.
+
+    A ``file://`` URI becomes a path.
+    """
+    path = location.removeprefix("file://")
+    return path if "://" in path else str(root / path)
 
 
 def read_model(path: Path, shown: str, model: type[Model]) -> Model:
