@@ -99,7 +99,7 @@ def question(job: str, branch: str, found: Mapping[str, Any], report: str | None
     # JSON escapes line breaks, so data cannot end the block of code.
     text = json.dumps(found, indent=2)
     more = " ..." if len(text) > _MOST_CHARACTERS else ""
-    return _lines(
+    lines = (
         f"Branch **{branch}** of job **{job}** differs from the published tables:",
         "",
         "| output | equal | different | only published | only in the branch |",
@@ -116,7 +116,4 @@ def question(job: str, branch: str, found: Mapping[str, Any], report: str | None
         f"{text[:_MOST_CHARACTERS]}{more}",
         "```",
     )
-
-
-def _lines(*lines: str) -> str:
     return "\n".join((*lines, ""))
