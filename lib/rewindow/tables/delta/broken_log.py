@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,8 +39,8 @@ def unreadable_log(path: str, error: Exception) -> RewindowError:
         return refused
     try:
         if not is_uri(path):
-            broken = _broken(log)
-            misleading = _misleading(log)
+            whole, damaged = _checkpoints(log)
+            broken, misleading = _broken(log, whole), _misleading(log, whole, damaged)
     except OSError as failure:
         return unreadable(path, failure) or StorageError(
             "table-changed-while-read", "{path} changed while it was read: {error}. Run again", path=path, error=failure
@@ -97,9 +98,8 @@ class _Broken(NamedTuple):
     is_newest: bool
 
 
-def _broken(log: Path) -> _Broken | None:
+def _broken(log: Path, whole: AbstractSet[int]) -> _Broken | None:
     """Return the first broken commit after a log's last whole checkpoint; None if no commit is broken. Raises OSError."""
-    whole, _ = _checkpoints(log)
     commits = sorted(int(path.name[:20]) for path in log.iterdir() if COMMIT_FILE.fullmatch(path.name))
     start = max(whole) + 1 if whole else 0
     for version in range(start, max(commits, default=-1) + 1):
@@ -109,11 +109,10 @@ def _broken(log: Path) -> _Broken | None:
     return None
 
 
-def _misleading(log: Path) -> list[str]:
-    """Return the broken checkpoints of a log, and its hint if that names no whole checkpoint. Raises OSError."""
-    whole, broken = _checkpoints(log)
+def _misleading(log: Path, whole: AbstractSet[int], damaged: list[str]) -> list[str]:
+    """Return the damaged checkpoints of a log, and its hint if that names no whole checkpoint. Raises OSError."""
     is_hint_wrong = (log / HINT).exists() and checkpointed(str(log.parent)) not in whole
-    return [*broken, HINT] if is_hint_wrong else broken
+    return [*damaged, HINT] if is_hint_wrong else damaged
 
 
 def _checkpoints(log: Path) -> tuple[set[int], list[str]]:
