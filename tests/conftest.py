@@ -60,6 +60,16 @@ def _own_path() -> Iterator[None]:
     sys.path[:] = path
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _own_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Forget the code of projects that a file's tests wrote, before another project has modules of the same names."""
+    yield
+    written = str(tmp_path_factory.getbasetemp())
+    for name, module in list(sys.modules.items()):
+        if (getattr(module, "__file__", None) or "").startswith(written):
+            del sys.modules[name]
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Return the session that all tests share, on two cores. Mark the test with `pytest.mark.spark`."""

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import pytest
 
-from tests.bad_input.scene import MODULES, Bench, without_spark
+from tests.bad_input.scene import Bench, without_spark
 from tests.report.project import make_project
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _own_modules() -> Iterator[None]:
-    """Forget the job's module: a report that is made without the command line leaves it behind."""
-    path = list(sys.path)
-    yield
-    sys.path[:] = path
-    for name in MODULES:
-        sys.modules.pop(name, None)
 
 
 @pytest.fixture(scope="session")
