@@ -7,6 +7,7 @@ import resource
 import shutil
 import sys
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
 import pytest
@@ -61,12 +62,12 @@ def _own_path() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _own_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _own_modules() -> Iterator[None]:
     """Forget the code of projects that a file's tests wrote, before another project has modules of the same names."""
     yield
-    written = str(tmp_path_factory.getbasetemp())
     for name, module in list(sys.modules.items()):
-        if (getattr(module, "__file__", None) or "").startswith(written):
+        path = Path(getattr(module, "__file__", None) or "")
+        if path.is_relative_to(gettempdir()) and not path.is_relative_to(ROOT):
             del sys.modules[name]
 
 
