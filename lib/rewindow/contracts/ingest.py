@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from rewindow.contracts.row_faults import RowFault
 from rewindow.streams.record import UNKNOWN
 from rewindow.streams.serde.schema import Column
+
+if TYPE_CHECKING:
+    from rewindow.contracts.row_faults import RowFault
 
 FAIL, SKIP, PARTITION_TIME = "fail", "skip", "partition_time"
 """The ways to handle a record without a valid timestamp: fail, quarantine it, or use the time of its partition."""

@@ -1,7 +1,7 @@
 """The reasons why a row of a source is not landed.
 
 A reason travels as one text, from the reader that found it to the quarantine and to messages. Each kind has one form of text.
-This module writes these texts, and `fault_of` reads them back. It quotes the values of users, so none can pass for another reason.
+This module writes these texts, and `fault_of` reads them back. Values of users are quoted, so none can pass for another reason.
 """
 
 from __future__ import annotations
