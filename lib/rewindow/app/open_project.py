@@ -244,7 +244,7 @@ class OpenProject:
     def _run(
         self, job: str, config: JobConfig, request: RunRequest, on_step: OnStep, observed: Observed
     ) -> RunReport | UpToDate:
-        from rewindow.control.health.lost_records import hints
+        from rewindow.control.health.run_hints import hints
         from rewindow.control.heartbeat import Heartbeat, this_attempt
         from rewindow.control.ledger_steps import drive
         from rewindow.control.plan.compatibility import check_landings_now
