@@ -7,8 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewindow.control.ingest.feed_definition import FeedDefinition
-from rewindow.control.ingest.landings import Feed, LandedRange, Landing
+from rewindow.control.ingest.landings import Feed, FeedDefinition, LandedRange, Landing
 from rewindow.control.ingest.watermarks import Delivery, HeldFile, WatermarkPolicy, decide_watermark, release_offset
 from rewindow.streams.record import UNKNOWN, TopicPartition
 

@@ -116,8 +116,7 @@ class OpenProject:
         on_step: OnStep = None,
     ) -> LandReport:
         """Land the new rows of a feed."""
-        from rewindow.app.feed_landing import extractor_versions, naming_kept
-        from rewindow.app.unlikely_columns import naming_unlikely_columns
+        from rewindow.app.feed_landing import extractor_versions, naming_kept, naming_unlikely_columns
         from rewindow.control.ingest.land import land
 
         self._observe(on_step)

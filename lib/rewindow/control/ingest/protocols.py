@@ -8,10 +8,9 @@ from typing import Any, Protocol
 
 from rewindow.contracts.ingest import FeedSpec, LogSpec, ReadWindow, SourceLook
 from rewindow.contracts.landing_protocol import LandingEngine
-from rewindow.control.ingest.feed_definition import LogSchema
 from rewindow.control.ingest.feed_progress import Progress
 from rewindow.control.ingest.generations import Generation
-from rewindow.control.ingest.landings import Landing
+from rewindow.control.ingest.landings import Landing, LogSchema
 from rewindow.control.ingest.watermarks import HeldFile
 from rewindow.control.ledger_steps import Ledger
 from rewindow.control.plan.job_state import LedgerRow

@@ -127,7 +127,7 @@ class DeltaTables:
 
     def check_owners(self, job: str, branch: str, outputs: Iterable[TableSpec]) -> None:  # noqa: ARG002
         """Raise `ConfigError` (78) if an existing output table belongs to another job."""
-        from rewindow.tables.delta.claims import check_owners
+        from rewindow.tables.delta.create_table import check_owners
 
         check_owners(self.warehouse, job, outputs)
 
