@@ -22,7 +22,7 @@ _PROTOCOL = (
     "tables/shared/*.py",
     "tables/delta/*.py",
     "engine/worker/parquet_writer.py",
-    "storage/heartbeat_files.py",
+    "storage/progress.py",
 )
 
 _GOVERNED = (

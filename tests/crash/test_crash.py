@@ -68,9 +68,9 @@ EXEMPT = {
     ),  # a separate step, which adds columns for a new generation before anything is planned
     ("tables/delta/files.py", "delete_dir"),  # the temporary folder of a verify
     ("engine/worker/parquet_writer.py", "open_output_stream"),  # an object that `FileWriter.close` writes
-    ("storage/heartbeat_files.py", "open_output_stream"),
-    ("storage/heartbeat_files.py", "unlink"),
-    ("storage/heartbeat_files.py", "delete_file"),
+    ("storage/progress.py", "open_output_stream"),
+    ("storage/progress.py", "unlink"),
+    ("storage/progress.py", "delete_file"),
 }
 
 

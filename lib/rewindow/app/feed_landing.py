@@ -37,8 +37,8 @@ from rewindow.streams.serde.schema import Column
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from rewindow.control.ingest.landing_report import LandReport
     from rewindow.control.ingest.landings import LogSchema
-    from rewindow.control.ingest.protocols import LandReport
     from rewindow.tables.shared.warehouse import Warehouse
 
 

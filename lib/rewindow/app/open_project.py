@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from rewindow.config.job import JobConfig
     from rewindow.config.target import TargetConfig
     from rewindow.contracts.staged_files import TaskReport
+    from rewindow.control.ingest.landing_report import LandReport
     from rewindow.control.ingest.landings import Feed
-    from rewindow.control.ingest.protocols import LandReport
     from rewindow.control.plan.job_state import JobState
     from rewindow.control.plan.planner import UpToDate
     from rewindow.control.run import Engine, Job, RunReport

@@ -23,14 +23,15 @@ from rewindow.control.ingest.landings import (
     GENERATION,
     LANDING,
     PLAN,
+    Delivery,
     Feed,
+    HeldFile,
     LandedRange,
     Landing,
     definition_as_json,
     definition_from_json,
     fold_feed,
 )
-from rewindow.control.ingest.watermarks import Delivery, HeldFile
 from rewindow.control.plan.job_fold import NOTE
 from rewindow.control.plan.job_state import LedgerRow
 from rewindow.control.plan.sequence import History, MadeWhenUsed

@@ -284,3 +284,28 @@ def _check_follows(landings: Sequence[Landing], landing: Landing) -> None:
             landing=landing.number,
             previous=last.number,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """The largest timestamp of a topic-partition, and the landing time at which it last delivered."""
+
+    largest: int
+    landed_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFile:
+    """A landed file with unreleased records: its offsets ``[start, end)`` and its largest timestamp.
+
+    A log with source offsets has no files. Then ``path`` is empty, the value describes a range of offsets in ``partition``,
+    ``base`` is the offset in the source of offset 0, and ``largest`` may be the timestamp of an earlier record.
+    """
+
+    topic: str
+    path: str
+    start: int
+    end: int
+    largest: int
+    partition: int = 0
+    base: int = 0

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
     from rewindow.contracts.ingest import LogSpec, ReadWindow, SourceLook
-    from rewindow.control.ingest.watermarks import HeldFile
+    from rewindow.control.ingest.landings import HeldFile
     from rewindow.control.plan.job_state import LedgerRow
     from rewindow.tables.delta.drift import Digest
 
