@@ -264,7 +264,7 @@ class OpenProject:
         if self._watch and pending:
             from rewindow.app.branch_status import killed_hint
 
-            if killed := killed_hint(self.warehouse, pending, "This command takes its place"):
+            if killed := killed_hint(self.warehouse, pending):
                 self._watch.say(f"{killed}.")
         with (
             naming(JOB=job, FEED=bound.feed.definition.feed),
